@@ -63,9 +63,11 @@ suite_command = $(if $(use_cuda),$(suite_cuda),$(compile_c) $(suite_types) -x c 
 run_tests = CC='$(CC)' CXX='$(CXX)' NVCC='$(NVCC)' ARCHFLAGS='$(if $(NVCC),$(strip $(ARCHFLAGS) $(SPLIT) $(CUBLAS)))' BUILD=$(BUILD) sh tests/run.sh
 
 EXAMPLES_C := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
-EXAMPLES_CUDA := $(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu)))
+# examples that are linked with the compiled kernels
+LINKED := $(addprefix $(BUILD)/examples/,05_against_library 06_one_rung)
+EXAMPLES_CUDA := $(filter-out $(LINKED),$(patsubst examples/%.cu,$(BUILD)/examples/%,$(filter-out examples/suite.cu,$(wildcard examples/*.cu))))
 
-.PHONY: help run tool test test-all test-rest test-gpu smoke-gpu examples sanitize format clean FORCE
+.PHONY: help run tool kernels test test-all test-rest test-gpu smoke-gpu examples sanitize format clean FORCE
 help:
 	@echo 'make run         build the suite and run a selection planned for 3 minutes; writes results.json and report.html'
 	@echo '                 make run ARGS=--all                      run everything'
@@ -73,6 +75,7 @@ help:
 	@echo '                 make run ARGS=--list-ops                 list the operations; ARGS=--help lists the options'
 	@echo '                 make run TYPES="f32 f16 bf16"            also build the f16 kernels; by default only if ARGS name f16'
 	@echo 'make tool        build $(BUILD)/kbench, which shows and converts records of any run: $(BUILD)/kbench --load FILE'
+	@echo 'make kernels     compile the kernels once, to $(BUILD)/kbench_kernels.o (minutes), and link examples 05 and 06'
 	@echo 'make test        run the tests that this machine supports, in 4 minutes on 2 cores; counts the others as skipped'
 	@echo 'make test-all    run every test with every compiler, standard and architecture, and all repetitions; takes hours'
 	@echo 'make test-rest   run what make test-all adds to make test, with fewer repetitions of the stress tests'
@@ -115,6 +118,22 @@ tool: $(BUILD)/kbench
 $(BUILD)/kbench: examples/addons/kbench.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(compile_c) $< -o $@ $(LIBS)
+
+# The kernels and kbench as objects: a program that is linked with them compiles as fast as without them. An object is
+# rebuilt if its command changes.
+kernels: $(BUILD)/kbench_kernels.o $(BUILD)/kbench.o $(LINKED)
+kernels_command = $(compile_cuda) -std=c++17 $(suite_types) -Xcompiler -fPIC -x cu -DKBENCH_SHARED -c kbench_kernels.cuh -o $(BUILD)/kbench_kernels.o
+$(BUILD)/kbench_kernels.o: kbench_kernels.cuh $(BUILD)/kernels.command
+	$(kernels_command)
+$(BUILD)/kernels.command: FORCE
+	@[ -n '$(NVCC)' ] || { echo 'make kernels: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1; }
+	@mkdir -p $(BUILD)
+	@echo '$(kernels_command)' | cmp -s - $@ || echo '$(kernels_command)' > $@
+$(BUILD)/kbench.o: kbench.h $(BUILD)/kernels.command
+	$(CC) $(CFLAGS) -x c -DKBENCH_IMPLEMENTATION -DKBENCH_CUDA -I$(CUDA_INCLUDE) -c kbench.h -o $@
+$(LINKED): $(BUILD)/examples/%: examples/%.cu $(HEADERS) $(BUILD)/kbench_kernels.o $(BUILD)/kbench.o
+	@mkdir -p $(@D)
+	$(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) -I. $< $(BUILD)/kbench_kernels.o $(BUILD)/kbench.o -o $@
 
 test:
 	$(run_tests)

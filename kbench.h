@@ -144,34 +144,33 @@ MEMORY RULES
     512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
     allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
-#if !defined(KBENCH_H) && !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
-#define KBENCH_IMPLEMENTED /* one error is enough: gnu89 understands the declarations that follow */
-#ifdef __STRICT_ANSI__
-#define KBENCH_H
-#endif
-#endif
-#ifndef KBENCH_H
+#elif !defined(KBENCH_H)
 #define KBENCH_H
 
 /*---------------------------------------------------------------------------------------------------------------
   >>options   What to define before including the file.
 ---------------------------------------------------------------------------------------------------------------*/
 
-/*  KBENCH_IMPLEMENTATION     in one file: brings the code, not only the declarations
-    KBENCH_CUDA               in the file with the implementation, if it is compiled by a C or C++ compiler but
-                              has the CUDA runtime at hand (-I, -lcudart), and in C or C++ files whose timed
-                              blocks are GPU work; under nvcc it is implied
+/*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
+    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it in the file
+                              with the implementation, and in C or C++ files whose timed blocks submit GPU work.
+                              nvcc implies it
     KBENCH_NO_CUDA            no GPU support, also under nvcc
-    KBENCH_SHARED             makes it a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
+    KBENCH_SHARED             builds a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
                               -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
     KBENCH_MALLOC(bytes), KBENCH_REALLOC(p, bytes), KBENCH_FREE(p)
-                              the host allocator of the harness itself; define all three or none  */
+                              the host allocator that kbench itself uses; define all three or none  */
 
 #define KBENCH_VERSION_MAJOR 0
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
+// A file with benchmarks refers to one of these symbols. With an implementation of another version, or without CUDA,
+// linking fails, and the name of the missing symbol says why.
+#define KBI_DEMAND kbench_0_1_0
+#define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
 
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
 #error "kbench.h: define all of KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE, or none of them"
@@ -180,9 +179,11 @@ MEMORY RULES
 #if defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
-// strict -std=c11 hides POSIX; this must come before the first system header, and cannot when the user's came
-// earlier: >>util declares then what it needs
+// -std=c11 hides POSIX unless this macro is defined before the first system header.
 #if defined(KBENCH_IMPLEMENTATION) && !defined(_GNU_SOURCE) && !defined(_DEFAULT_SOURCE)
+#if defined(_FEATURES_H) && !defined(__USE_MISC) && !defined(_BSD_SOURCE)
+#error "a system header hides POSIX here: include kbench.h before it, or compile with -std=gnu11"
+#endif
 #define _DEFAULT_SOURCE 1
 #endif
 
@@ -191,7 +192,7 @@ MEMORY RULES
 #include <stdint.h>
 #if defined(__cplusplus) && (defined(__cpp_exceptions) || defined(__EXCEPTIONS))
 #define KBI_EXCEPTIONS 1
-#include <new> // the smallest header that has std::exception; CUDA's own bring it anyway
+#include <new> // the smallest header that declares std::exception; CUDA's headers include it as well
 #else
 #define KBI_EXCEPTIONS 0
 #endif
@@ -206,38 +207,10 @@ MEMORY RULES
 #else
 #define KBI_OPTIMISED 0
 #endif
-// The sanitizers that this file's compiler names, as bits of >>instruments; what it does not name is found at run time.
-#if defined(__has_feature)
-#define KBI_FEATURE(name) __has_feature(name)
-#else
-#define KBI_FEATURE(name) 0
-#endif
-#if defined(KBI_NO_INSTRUMENTS) // tests that run under sanitizers themselves look for none
-#define KBI_INSTRUMENTS 0u
-#elif defined(__SANITIZE_ADDRESS__) || KBI_FEATURE(address_sanitizer)
-#define KBI_INSTRUMENTS 1u
-#elif defined(__SANITIZE_HWADDRESS__) || KBI_FEATURE(hwaddress_sanitizer)
-#define KBI_INSTRUMENTS 2u
-#elif defined(__SANITIZE_THREAD__) || KBI_FEATURE(thread_sanitizer)
-#define KBI_INSTRUMENTS 4u
-#elif KBI_FEATURE(memory_sanitizer)
-#define KBI_INSTRUMENTS 8u
-#else
-#define KBI_INSTRUMENTS 0u
-#endif
-
-// kbench_0_1_0 and kbench_0_1_0_built_with_KBENCH_CUDA: what a file with benchmarks asks of the implementation that it
-// is linked with. Where that is of another version or without CUDA the link fails, and the name says why.
-#define KBI_DEMAND_(major, minor, patch) kbench_##major##_##minor##_##patch
-#define KBI_DEMAND_CUDA_(major, minor, patch) kbench_##major##_##minor##_##patch##_built_with_KBENCH_CUDA
-#define KBI_DEMAND_OF(demand, major, minor, patch) demand(major, minor, patch)
-#define KBI_DEMAND KBI_DEMAND_OF(KBI_DEMAND_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
-#define KBI_DEMAND_CUDA \
-    KBI_DEMAND_OF(KBI_DEMAND_CUDA_, KBENCH_VERSION_MAJOR, KBENCH_VERSION_MINOR, KBENCH_VERSION_PATCH)
-#define KBI_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#define KBI_PRINTF(format_index, first_index) __attribute__((format(printf, format_index, first_index)))
 #define KBI_CONSTRUCTOR __attribute__((constructor))
 #if defined(KBENCH_SHARED)
-#define KBI_INLINE // other languages call what this header documents by its own name
+#define KBI_INLINE // other languages call these functions by name, so the library must export them
 #elif defined(__GNUC__) || defined(__clang__)
 #define KBI_INLINE static inline __attribute__((unused))
 #else
@@ -248,58 +221,58 @@ MEMORY RULES
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct CUstream_st* kb_stream; // is cudaStream_t; NULL on the cpu backend
+typedef struct CUstream_st* kb_stream; // the same type as cudaStream_t; NULL on the cpu backend
 
 // clang-format off
 typedef enum kb_dtype {
     KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64,
-    KB_TF32,         // stored as f32; what tensor cores take of it
-    KB_E4M3, KB_E5M2 // OCP's floats of 8 bits: up to 448, with no infinity; up to 57344
+    KB_TF32,         // stored as f32; tensor cores round it to 11 significant bits
+    KB_E4M3, KB_E5M2 // the 8-bit floats of the OCP: e4m3 up to 448, without infinity; e5m2 up to 57344
 } kb_dtype;
 
-typedef struct kb_f16 { uint16_t bits; } kb_f16;   // IEEE binary16 where the compiler has no type for it
-typedef struct kb_bf16 { uint16_t bits; } kb_bf16; // bfloat16, likewise, and so on
+// Element types for compilers that have none of their own. __half, __nv_bfloat16, ... of CUDA are accepted as well.
+typedef struct kb_f16 { uint16_t bits; } kb_f16; // IEEE binary16
+typedef struct kb_bf16 { uint16_t bits; } kb_bf16;
 typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 // clang-format on
 
-// What kb_fill writes. Values depend on the seed, the element's index and the number of kb_fill calls before it
-// in the function, and on nothing else. Integers: KB_UNIFORM all bits, KB_NORMAL round(8 * normal) clamped.
+// The values that kb_fill writes. A value depends only on the seed, the index of the element and the number of
+// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL writes round(8 *
+// normal), clamped.
 typedef enum kb_kind {
     KB_ZERO,
-    KB_NORMAL,  // mean 0, deviation 1
+    KB_NORMAL,  // mean 0, standard deviation 1
     KB_UNIFORM, // [0, 1)
-    KB_IOTA     // 0, 1, 2, ...; floats of 8 bits stop at their largest, as GPUs convert
+    KB_IOTA     // 0, 1, 2, ...; 8-bit floats saturate at their largest value
 } kb_kind;
 
-// Where kb_alloc puts a block: what KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED pass.
+// The memory of KB_ALLOC (GPU; host memory on the cpu backend), KB_ALLOC_HOST and KB_ALLOC_PINNED (page-locked).
 typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
-// What a launch does to memory, and so what its bytes are held against: see kb_bytes_as.
+// The kind of memory traffic of a launch. It selects the measured peak that kb_bytes_as compares the bytes with.
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
-typedef enum kb_expectation { // what a timed block may do because it is the thing being measured; see kb_expect
-    KB_EXPECT_TRANSFER = 1,   // copies
-    KB_EXPECT_ALLOC = 2,      // allocation and release: timed by the host clock: timer wall
-    KB_EXPECT_SYNC = 4,       // synchronisation: timed by the host clock: timer wall
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: timed without the audit, and a note says so;
-                              // of no need where the CUDA calls are inspected
+typedef enum kb_expectation { // operations that a timed block may do because they are to be measured; see kb_expect
+    KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
+    KB_EXPECT_ALLOC = 2,      // allocation and release; the host clock times the block (timer wall)
+    KB_EXPECT_SYNC = 4,       // synchronisation; the host clock times the block (timer wall)
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects. The block is timed without the audit, and the
+                              // record has a note. Unnecessary if CUPTI inspects the CUDA calls
 } kb_expectation;
 
-// Which machine an implementation can run on; see kb_entry.
+// The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags: an ERROR takes the number away and puts its name in the table; a WARN stands beside the number.
-//   x(name, level, mark beside a number, what happened, why the number is not there or not all that it seems,
-//     what to do)
+// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN it prints the mark beside
+// it.
+//   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
 // clang-format off
 #define KB_FLAGS(x) \
     x(VERIFY_FAIL, ERROR, "", "the output is wrong", "the speed of a wrong result means nothing", \
       "fix the kernel, or widen the tolerance of kb_check") \
-    x(STALE, ERROR, "", "the last launch did not write the output that the first launch wrote", \
-      "work done in only one launch would be divided by the number of launches", \
+    x(STALE, ERROR, "", "the last launch did not write the output", "launches that did no work would count", \
       "write the output in every launch; reset state in KB_SAMPLE") \
-    x(WORK_CHANGED, ERROR, "", "later launches did different work from the first launches", \
-      "their time is not the time of the work that was checked", \
+    x(WORK_CHANGED, ERROR, "", "later launches did different work", "their time is not that of the checked work", \
       "do the same work in every launch; reset state in KB_SAMPLE") \
     x(CUDA_ERROR, ERROR, "", "CUDA reported an error", "a failed launch returns at once and would look fast", \
       "run compute-sanitizer to find the failing access or call") \
@@ -311,29 +284,22 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "do not leave the block by break, return or goto; continue is allowed") \
     x(TRANSFER, ERROR, "", "the timed block copies between host and GPU", "the copy would count as kernel time", \
       "move copies out of the block, or declare KB_EXPECT_TRANSFER") \
-    x(SYNC_INSIDE, ERROR, "", "the timed block synchronises with the GPU", \
-      "launch latency and waiting would count as kernel time", \
+    x(SYNC_INSIDE, ERROR, "", "the timed block synchronises with the GPU", "launch latency would be in the time", \
       "synchronise after the block, or declare KB_EXPECT_SYNC") \
-    x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", \
-      "an allocation takes longer than most kernels, and would be in the time", \
+    x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", "an allocation is slower than most kernels", \
       "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
     x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
-      "the timer does not see that work, so the block would look too fast", \
-      "launch on kb->stream, or let it wait for the other stream (an event)") \
-    x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak of this machine", \
-      "less work was done than kb_bytes or kb_flops declare, or none", \
+      "the timer does not see its work", "launch on kb->stream, or let it wait for the other stream (an event)") \
+    x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak", "the declared work was not done", \
       "check kb_bytes, kb_flops and its type, and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
-      "cached data would be reported as data in memory", \
-      "allocate the data with KB_ALLOC, or time cached data: --hot") \
+      "cached data would count as data in memory", "allocate it with KB_ALLOC, or time cached data: --hot") \
     x(TIMEOUT, ERROR, "", "the case took longer than --timeout allows", "it did not finish, so it has no time", \
       "raise --timeout, or look for a hang") \
-    x(OOM, ERROR, "", "there was not enough memory", "the case did not run", \
-      "choose a smaller size, or free memory") \
+    x(OOM, ERROR, "", "there was not enough memory", "the case did not run", "reduce the size, or free memory") \
     x(CRASHED, ERROR, "", "the case crashed or exited", "it did not finish, so it has no time", \
       "run it with --no-isolate under a debugger") \
-    x(OVERRUN, ERROR, "", "the case wrote outside a buffer", \
-      "the write may have changed data, so the output may be right by chance", \
+    x(OVERRUN, ERROR, "", "the case wrote outside a buffer", "the output may be right only by chance", \
       "run compute-sanitizer to find the write") \
     x(BAD_CASE, ERROR, "", "the benchmark function failed or used kbench incorrectly", \
       "the time would not be that of the intended work", "fix the benchmark function as the message says") \
@@ -345,8 +311,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the time may include launch latency", "submit less work in the timed block, and do not synchronise there") \
     x(UNVERIFIED, WARN, "UV", "the output was not checked", "a wrong kernel could be as fast", \
       "call kb_check or KB_CHECK_EACH after the timed block") \
-    x(THROTTLED, WARN, "TH", "the GPU lowered its clock because of power or heat", \
-      "the kernel would be faster on a cool GPU", \
+    x(THROTTLED, WARN, "TH", "the GPU lowered its clock because of power or heat", "a cool GPU would be faster", \
       "let the GPU cool, or lock a clock that it can sustain: nvidia-smi -lgc") \
     x(CLOCK_VARIES, WARN, "CV", "the SM clock changed by more than 2 %", "the time changes with the clock", \
       "lock the clock (nvidia-smi -lgc), or try --thorough") \
@@ -356,8 +321,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the median lies between an earlier and a later state", "try --thorough, or a longer --warmup") \
     x(AUTOCORR, WARN, "AC", "the samples are autocorrelated (effective sample size below 6)", \
       "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
-    x(BIMODAL, WARN, "BI", "the samples form two groups, each with at least a quarter of them", \
-      "the median belongs to one group, and the next run may give the other", \
+    x(BIMODAL, WARN, "BI", "the samples form two groups of 25 % or more", "the next run may give the other", \
       "look at samples_ms in the record; --procs 5 shows other processes") \
     x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
@@ -366,20 +330,16 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FEW, WARN, "FE", "there are too few samples for an interval", "the error of the median is unknown", \
       "raise --max-time or --iters") \
     x(PLACEMENT, WARN, "PL", "no verdict: the implementations did not share their buffers", \
-      "the placement of buffers alone changes the time by up to 3 %", \
-      "allocate with KB_ALLOC, in the same order in every implementation") \
+      "their placement alone changes the time by 3 %", "use KB_ALLOC, in the same order in each implementation") \
     x(SHARED_GPU, WARN, "SG", "other processes use this GPU", "their work may be in the time", \
       "end the other processes (see nvidia-smi), or use another --device") \
     x(DECLARED_BYTES, WARN, "DY", "kb_bytes declares over 10 % more bytes than the counters measured", \
-      "GB/s and the share of the peak are too high", \
-      "check the formula of kb_bytes; --counters shows the bytes that moved") \
+      "GB/s and the share of the peak are too high", "compare kb_bytes with the bytes of --counters") \
     x(DECLARED_FLOPS, WARN, "DL", "kb_flops declares over 10 % more operations than the counters measured", \
-      "GFLOP/s and the share of the peak are too high", \
-      "check the formula of kb_flops; --counters shows the operations that ran") \
+      "GFLOP/s and the share of the peak are too high", "compare kb_flops with the operations of --counters") \
     x(CONSTANT_DATA, WARN, "CD", "the inputs are constant", "random data can run slower", \
       "fill the inputs with kb_fill(kb, x, n, KB_NORMAL), or with your own data") \
-    x(LEAK, WARN, "LK", "the function left device memory allocated", \
-      "later cases have less memory, at other addresses", \
+    x(LEAK, WARN, "LK", "the function left device memory allocated", "later cases have less memory", \
       "free what the function allocates, or allocate it with KB_ALLOC") \
     x(DEBUG_BUILD, WARN, "DB", "the program was compiled without optimisation, or is instrumented", \
       "its host code is slower than in normal use", "compile with -O2 or -O3, without sanitizers, coverage or -pg")
@@ -389,9 +349,9 @@ typedef enum kb_flag {
     KB_FLAGS(KBI_X)
 #undef KBI_X
         KB_FLAG_COUNT
-} kb_flag; // the record's flags are a mask: (flags >> KB_FLAG_FLOOR) & 1
+} kb_flag; // the flags of a record are a mask: (flags >> KB_FLAG_FLOOR) & 1
 
-// One axis of a benchmark: built by KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE, KB_SIZE.
+// One axis of a benchmark, as KB_AXIS, KB_AXIS_REAL, KB_AXIS_STR, KB_DTYPE and KB_SIZE write it.
 #define KB_AXIS_MAX 32
 typedef enum kb_axis_type { KB_AXIS_END, KB_AXIS_INTS, KB_AXIS_REALS, KB_AXIS_STRINGS, KB_AXIS_SIZE } kb_axis_type;
 typedef struct kb_axis {
@@ -402,62 +362,61 @@ typedef struct kb_axis {
     const char* s[KB_AXIS_MAX + 1]; // ends with NULL; KB_AXIS_SIZE: one string "rows=512 cols=1024:4096:*2"
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
-#define KB_LAST_REAL __builtin_nan("") // so every number can be a value, infinities too; a NaN cannot
+#define KB_LAST_REAL __builtin_nan("") // a NaN, so that infinities can be values
 
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
-typedef void (*kb_function)(kb_stream stream, void* user); // what kb_run and kb_compare time
+typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
 
-// How a file was compiled: what the record says of the one that registers or opens a benchmark.
+// How the file that registers or opens a benchmark was compiled; goes into the record.
 typedef struct kb_build {
-    const char* compiler; // its version, in its own words, and options that can be seen
+    const char* compiler; // version text of the compiler, and some of its options
     bool optimised, cuda;
-    void (*call)(kb_body body, kb_state* kb); // C++: calls body; what it throws goes to the record. NULL: C
-    const char* demand;                       // of the implementation, at the link
-    unsigned instruments;                     // bits of >>instruments
-    const int32_t *marks, *marks_end;         // what kb_keep and KBENCH noted in this program or shared library
+    void (*call)(kb_body body, kb_state* kb); // C++: calls body and reports its exceptions. NULL: C
+    const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
+    const int32_t *marks, *marks_end;         // lines that kb_keep and KBENCH marked in this program or library
 } kb_build;
 
-// An option of the command line that an add-on or the program brings; see kb_add_options.
+// A command line option of an add-on or of a program; see kb_add_options.
 typedef struct kb_option {
     const char* name;     // "tsv" for --tsv
-    const char* argument; // "FILE": a value is required; "[=SET]": it may be given, behind a =; NULL: there is none
-    const char* group;    // its heading in --help; NULL: not shown
-    const char* help;
-    // The value (NULL: none was given) into values + offset; false after a message. NULL: there is nothing to take.
-    bool (*take)(const struct kb_option* option, void* values, const char* value);
-    size_t offset;
-    double low; // limits of the value, as read understands them
+    const char* argument; // "FILE": a value is required; "[=SET]": optional, written --name=SET; NULL: no value
+    const char* group;    // heading in --help; NULL: not shown
+    const char* help;     // its text in --help
+    // Parses value (NULL: none was given) and stores it at values + offset. Returns false after printing a message.
+    bool (*take)(const struct kb_option* option, void* values, const char* value); // NULL: nothing to store
+    size_t offset;     // in bytes
+    double low;        // limits of the value, for the use of take
     int64_t high;
-    const char* words;
-    unsigned rules; // KBI_REPEATS and the like; 0: none
+    const char* words; // allowed values, for the use of take
+    unsigned rules;    // KBI_REPEATS, ...; 0: none
 } kb_option;
 
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
-    void* values;        // where the readers put what they read
-    bool* given;         // for each option, whether it was given; NULL: kbench allocates it
-    void (*start)(void); // before a command line is read: the values are the defaults. NULL: nothing to do
-    bool (*agree)(void); // when it was read: whether its options agree with each other; false after a message
-    bool own;            // kbench's
-    struct kb_option_set* next;
+    void* values;        // passed to take
+    bool* given;         // count elements: whether each option was given; NULL: kbench allocates them
+    void (*start)(void); // sets the default values before the command line is read; NULL: nothing to do
+    bool (*agree)(void); // checks the options together afterwards; returns false after printing a message. Or NULL
+    bool own;            // whether the set belongs to kbench
+    struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation, as the KBENCH macros register it. Programs with a table of kernels
-// fill it themselves and call kb_add; everything pointed to must live as long as the program.
+// One implementation of one operation, as the KBENCH macros register it. A program with a table of kernels fills this
+// struct and calls kb_add. The struct, and everything it points to, must live as long as the program.
 typedef struct kb_entry {
     const char* operation;
     const char* implementation;
-    kb_body body;
-    void* user;          // kb->user in the body
+    kb_body body;        // the benchmark function
+    void* user;          // becomes kb->user in the benchmark function
     const kb_axis* axes; // ends with an axis of type KB_AXIS_END; NULL: none
     const char* origin;  // "own", "vendor" or "user" (the default)
-    int rung;            // step of a ladder, 0: none
-    kb_needs needs;      // not planned on a machine without it
+    int rung;            // step of a ladder, from 1; 0: none
+    kb_needs needs;      // on a machine without this hardware the cases are not planned
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
-    bool returns;        // the body is never suspended: where kb_loop says so it returns, and is called again
+    bool returns;        // the function is not suspended: if kb_loop returns false it returns, and is called again
     // set by kb_add
     const char* file;
     int line, order;
@@ -465,20 +424,20 @@ typedef struct kb_entry {
     struct kb_entry* next;
 } kb_entry;
 
-// What a body sees. Fields are read-only.
+// The argument of a benchmark function. Fields are read-only.
 struct kb_state {
-    kb_stream stream; // launch here
-    kb_dtype dtype;   // from KB_DTYPE; KB_NODTYPE without it
+    kb_stream stream; // the stream for all GPU work of the timed block
+    kb_dtype dtype;   // value of the axis of KB_DTYPE; KB_NODTYPE without that axis
     const char* operation;
     const char* implementation;
-    const char* direction; // from an axis of strings named "dir"; NULL without it
-    void* user;            // from kb_entry or kb_run
-    uint64_t seed;         // --seed, 42 by default
-    bool gpu;              // KB_DEVICE memory lies on a GPU
-    struct kbi_run* run;   // the engine's own
+    const char* direction; // value of the string axis "dir"; NULL without that axis
+    void* user;            // from kb_entry, kb_desc or kb_run
+    uint64_t seed;         // --seed; the default is 42
+    bool gpu;              // whether KB_ALLOC allocates GPU memory
+    struct kbi_run* run;   // private
 };
 
-typedef struct kb_param { // one axis's value in one case: in i, r or s, by its type
+typedef struct kb_param { // value of one axis in one case; type says which of i, r and s holds it
     const char* name;
     kb_axis_type type;
     int64_t i;
@@ -486,29 +445,30 @@ typedef struct kb_param { // one axis's value in one case: in i, r or s, by its 
     const char* s;
 } kb_param;
 
-// What kb_open, kb_run and kb_compare take. Zero means default; fields stand in the order people write them.
+// Description of a measurement, for kb_open, kb_run and kb_compare. A zero field has the default that its comment
+// names.
 typedef struct kb_desc {
-    const char* name;                             // the operation; required
-    const char* implementation;                   // "default"
-    const char* dtype;                            // "f32", "bf16", ...: for the record, and for kb->dtype
-    double bytes, flops, items;                   // per launch; also settable by kb_bytes, ...
+    const char* name;           // the operation; required
+    const char* implementation; // "default"
+    const char* dtype;          // "f32", "bf16", ...: goes into the record, and sets kb->dtype
+    double bytes, flops, items; // per launch, as with kb_bytes, kb_flops and kb_items
     void (*before)(kb_stream stream, void* user); // kb_run: untimed reset before each sample
-    void* user;                                   // kb->user; kb_run passes its own
-    int64_t samples;                              // exactly so many, instead of a precision
-    double precision;                             // half-width of the interval over the median to stop at; 0.005
-    double max_time;                              // seconds of sampling; 1
-    unsigned expect;                              // kb_expectation
-    uint64_t seed;                                // 42
-    int device;                                   // which GPU, 0 first; the same in all of a process
-    bool host;                                    // kb_run: the function is host code, as with KB_TIME_HOST
-    void (*check)(kb_state* kb, void* user);      // kb_run: after the first run of the function and after its last
-    const char* mode;                             // "cold", "hot", "graph" (hot, in a row), of GPU work; "cold"
-    const kb_param* params;                       // n_params of them, as axes give them: in the record and its name
+    void* user;                                   // kb_open: becomes kb->user
+    int64_t samples;                              // exact number of samples; 0: as many as precision needs
+    double precision; // sampling stops at this half-width of the interval / median; 0.005
+    double max_time;  // limit of the sampling, in seconds; 1
+    unsigned expect;  // bits of kb_expectation
+    uint64_t seed;    // 42
+    int device;       // index of the GPU, from 0; one process can use only one GPU
+    bool host;        // kb_run: the function is host code, as with KB_TIME_HOST
+    void (*check)(kb_state* kb, void* user); // kb_run: called after the first and after the last run of the function
+    const char* mode;       // "cold", "hot" or "graph" (hot, launched back to back), for GPU work; "cold"
+    const kb_param* params; // n_params values for the record and its name
     int n_params;
-    uint32_t end_canary; // leave zero: guards against an uninitialised struct
+    uint32_t end_canary; // leave it zero: detects an uninitialised struct
 } kb_desc;
 
-// The statistics of a sample that a record has: rows of KB_RECORD, and fields of kb_stats.
+// The statistics that a record has of its samples: rows of KB_RECORD, and fields of kb_stats.
 // clang-format off
 #define KB_STATISTICS(x) \
     x(real, time_ms, time, stats(median), \
@@ -529,50 +489,50 @@ typedef struct kb_desc {
     x(real, precision, time, stats(precision), "half-width of the interval / median")
 // clang-format on
 
-// Summary of one sample, in the unit of its values. NAN means "not available". A sample that holds a value
-// that is not finite, or beyond 1e150 in magnitude (its square has no double), keeps n; the rest is NAN, 0.
-// Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval of the
-// median, which lies in it, is widened for what the values have to do with each other. std and cv need 2 values, the
-// interval and precision 6, p99 300, so that 3 lie above it; cv and precision a mean and a median other than 0.
+// Summary of n values, in their unit. NAN means "not available". If a value is not finite, or exceeds 1e150 in
+// magnitude (its square overflows), only n is set; the other fields are NAN or 0. Quantiles are linear between order
+// statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval contains the median and is widened for
+// autocorrelation. std and cv need 2 values, the interval and precision 6, p99 300 (3 values lie above it). cv needs
+// a mean other than 0, and precision a median other than 0.
 typedef struct kb_stats {
-    int64_t n; // values; none is ever dropped
+    int64_t n; // number of values; none is dropped
 #define KBI_STATISTIC_stats(field) double field;
 #define KBI_X(kind, key, group, source, meaning) KBI_STATISTIC_##source
     KB_STATISTICS(KBI_X)
 #undef KBI_X
-    double outliers_mild;   // fraction of n beyond 1.5 but not 3 interquartile ranges from p25, p75 (Tukey 1977)
-    double outliers_severe; // fraction of n beyond 3; a range below the timer's step counts as one step
+    double outliers_mild;   // fraction of n between 1.5 and 3 interquartile ranges outside p25 and p75 (Tukey 1977)
+    double outliers_severe; // fraction of n beyond 3 ranges; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
-    double drift;           // (median of the last 3 of 10 block medians - of the first 3) / |median|; NAN
-                            // below 30 values, or next to a median of 0
+    double drift;           // (median of the last 3 of 10 block medians - median of the first 3) / |median|; NAN
+                            // below 30 values, or if the median is 0
     int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
-    int bimodal;            // 1: two modes: an almost empty stretch (2 % of the values at most) with 10 % of
-                            // the values on each side, wider than 5 MAD of either side, 5 steps of the timer
-                            // and 1 % of the median; 0 below 30 values
-    int64_t distinct;       // different values; few mean a coarse timer
-    double effective;       // independent values that the n are worth to the median, at most n; below 6 the interval
-                            // is a wide guess: take more samples. NAN below 6 values
+    int bimodal;            // 1: two modes. Between them lies a gap with at most 2 % of the values, and on each side
+                            // at least 10 %. The gap exceeds 5 MAD of each side, 5 timer steps and 1 % of the
+                            // median. 0 below 30 values
+    int64_t distinct;       // number of different values; few mean a coarse timer
+    double effective;       // effective sample size for the median, at most n; below 6 the interval is unreliable.
+                            // NAN below 6 values
 } kb_stats;
 
-// What an interval of the speedup (the baseline's time / this one's) says.
+// Result of a comparison, from the interval of the speedup (time of the baseline / time of this implementation).
 typedef enum kb_verdict {
     KB_NO_VERDICT, // nothing was compared
-    KB_FASTER,     // the whole interval lies above 1 and above the noise floor
-    KB_SLOWER,     // the whole interval lies below 1 and below the noise floor
-    KB_EQUIVALENT, // the whole interval lies within the margin; goes before FASTER and SLOWER
-    KB_UNRESOLVED  // too few rounds together, or none, or too much noise, to say any of these
+    KB_FASTER,     // the whole interval lies above 1 + noise floor
+    KB_SLOWER,     // the whole interval lies below 1 - noise floor
+    KB_EQUIVALENT, // the whole interval lies within the margin; takes precedence over FASTER and SLOWER
+    KB_UNRESOLVED  // none of these: too few interleaved rounds, or too much noise
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
-// The record of a case. One table gives the struct, the JSON with its order, and what --columns and --sort can name.
-// Kinds: text (NULL is null), real (NaN is null), whole (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null),
-// and those that have a form of their own: params, samples, flags, and the enums status and verdict.
+// The record of a case. This table defines the struct kb_result, the order of the keys in JSON, and the keys that
+// records can be selected and sorted by. Kinds: text (char*, NULL is null), real (double, NaN is null), whole
+// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, and the enums status and
+// verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// Sources: stats, measured, machine and run have a member of the statistics of the samples, of what was measured of the
-// case, and so on (see kbi_result_take); code and timed: a function of judge or record names the key.
-// What is of stats or timed is withheld where a case has no time.
+// source: stats, measured, machine or run names a member of that struct, which kbi_result_take copies. With code and
+// timed, a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
@@ -589,8 +549,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     KB_STATISTICS(x) \
     x(whole, samples, time, stats(n), "number of samples; none is dropped") \
     x(samples, samples_ms, time, timed, "ms: all samples, in the order in which they were taken") \
-    x(text, cache, time, measured(cache), \
-      "state of the data: cold, hot, rotate, or graph (hot, with launch gaps); null for host work") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, or graph (hot, with launch gaps); null: host work") \
     x(text, timer, time, measured(timer), "the clock: events, cupti or wall") \
     x(real, time_ms_raw, time, timed, "ms: the median before the bias was subtracted") \
     x(real, bias_ms, time, timed, "ms: bias of the timer, subtracted from each sample") \
@@ -606,8 +565,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, items_per_second, rate, timed, "items per second, from kb_items") \
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
     x(real, gpu_efficiency, rate, timed, "percent of the peak that limits it; cold: of a copy of the same size") \
-    x(text, roof, rate, timed, \
-      "the limiting peak: copy, read, write, or a type, as f32 or int8") \
+    x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type, as f32 or int8") \
     x(text, compute_roof, rate, timed, "the arithmetic peak of its type, whether it limits the case or not") \
     x(real, compute_roof_gflops, rate, timed, "1e9 operations per second of that peak") \
     x(text, bound, rate, timed, "memory, compute or latency; with counters also L2 or launch") \
@@ -622,16 +580,13 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, host_memory_mb, memory, code, "MiB: peak host memory of the case") \
     x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function did not free") \
     x(text, baseline, contest, code, "the implementation that the others are compared with") \
-    x(real, speedup, contest, code, "time of the baseline / time of this implementation, from interleaved rounds") \
+    x(real, speedup, contest, code, "time of the baseline / time of this one, from interleaved rounds") \
     x(real, speedup_low, contest, code, "lower end of its 95 % interval, simultaneous over the comparison") \
     x(real, speedup_high, contest, code, "upper end of the same interval") \
-    x(real, noise_floor, contest, code, \
-      "deviation from 1 that equal implementations may show; 0.03 with separate buffers, at least 0.01 on a CPU") \
+    x(real, noise_floor, contest, code, "deviation from 1 that equal implementations may show") \
     x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT or UNRESOLVED, against the baseline") \
-    x(text, rating, contest, code, \
-      "best verified time / this time: excellent from 0.8, good from 0.5, fair from 0.2") \
-    x(truth, shared_buffers, contest, code, \
-      "whether its buffers had the same addresses and pages as those of the other implementations") \
+    x(text, rating, contest, code, "best verified time / this time: excellent >= 0.8, good >= 0.5, fair >= 0.2") \
+    x(truth, shared_buffers, contest, code, "whether all implementations ran on the same buffers") \
     x(text, winner, contest, code, "the fastest implementation, if at least two have times") \
     x(truth, winner_certain, contest, code, "whether it is significantly faster than every other one") \
     x(status, status, trust, code, "ok, failed, skipped") \
@@ -646,9 +601,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole, registers, kernel, measured(registers), "its registers per thread") \
     x(whole, shared_bytes, kernel, measured(shared_bytes), "its shared memory per block, in bytes") \
     x(whole, local_bytes, kernel, measured(local_bytes), "its local memory per thread, in bytes") \
-    x(real, occupancy_theoretical, kernel, measured(occupancy), \
-      "percent of a multiprocessor's threads that its resources allow") \
-    x(real, occupancy_achieved, kernel, code, "percent of a multiprocessor's threads, measured by counters") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), "percent of the threads of an SM that fit") \
+    x(real, occupancy_achieved, kernel, code, "percent of the threads of an SM, measured by counters") \
     x(text, backend, machine, machine(backend), "cuda or cpu") \
     x(whole, device, machine, code, "index of the GPU") \
     x(text, gpu, machine, machine(gpu), "name of the GPU") \
@@ -674,19 +628,14 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text, host, machine, run(host), "name of the host") \
     x(text, cpu, machine, run(facts.cpu), "name of the processor") \
     x(text, cpus, machine, machine(cpus), "processors that the measuring process may use, as 0,2-3") \
-    x(real, cpu_clock_mhz, machine, measured(cpu_clock), \
-      "MHz of the measuring processor at the end of the samples") \
-    x(text, cpu_governor, machine, machine(governor), \
-      "governor of that clock; null if unknown, as in virtual machines") \
+    x(real, cpu_clock_mhz, machine, measured(cpu_clock), "MHz of the processor at the end of the samples") \
+    x(text, cpu_governor, machine, machine(governor), "governor of that clock; null if unknown") \
     x(truth, cpu_boost, machine, machine(boost), "whether it may exceed the nominal clock") \
-    x(whole, preemptions, machine, measured(preemptions), \
-      "times that the process was preempted during the samples") \
-    x(real, cpu_waited, machine, measured(cpu_waited), \
-      "percent of the samples' time in which the process was ready but not running") \
+    x(whole, preemptions, machine, measured(preemptions), "preemptions of the process during the samples") \
+    x(real, cpu_waited, machine, measured(cpu_waited), "percent of the time that the process waited for a CPU") \
     x(real, cpu_stolen, machine, measured(cpu_stolen), "percent of busy processor time that the hypervisor took") \
     x(text, kernel_version, machine, run(kernel_version), "version of the operating system's kernel") \
-    x(params, environment, machine, code, \
-      "other facts about the machine, by name: aslr, cpu_limit, hypervisor, ...") \
+    x(params, environment, machine, code, "properties of the machine, by name: aslr, cpu_limit, ...") \
     x(text, kbench_version, run, code, "version of kbench") \
     x(whole, schema, run, code, "version of this table: 3") \
     x(text, date, run, run(date), "UTC, as 2026-01-31T23:59:59Z") \
@@ -710,12 +659,12 @@ typedef struct kb_result {
 #define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
-    const struct kbi_inside* inside; // what only the run itself knows, and no file keeps: see --profile; or NULL
-    struct kbi_arena* owned;         // strings, params and samples: kb_result_free gives them back
+    const struct kbi_inside* inside; // profile of the case, which no file contains; NULL: none
+    struct kbi_arena* owned;         // memory of the strings, params and samples; kb_result_free frees it
 } kb_result;
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>api       Functions, by task. All take what they need and keep no pointer of yours unless it says so.
+  >>api       Functions, by task. Unless a comment says otherwise, no function keeps a pointer of the caller.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -724,183 +673,184 @@ extern "C" {
 
 // --- run ---
 
-// What KBENCH_MAIN() calls: reads the command line, runs what is registered, returns the exit code.
+// KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Before it: options, as "--fast --budget 3m", of a run whose command line neither chooses nor says how long. Kept.
+// Sets options, as "--fast --budget 3m", for a command line that selects no cases and no duration. Call it before
+// kb_main; options must stay valid.
 void kb_default(const char* options);
-// Before it: options of an add-on or of the program itself, for the command line and --help. The set is kept.
+// Adds command line options of an add-on or of the program. Call it before kb_main; set must stay valid.
 void kb_add_options(kb_option_set* set);
-// kb_add, kb_open, kb_run and kb_compare (see the end of this section), told how the caller was built; NULL: unknown.
+// kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
 kb_state* kb_open_from(const kb_desc* desc, const kb_build* build);
 kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build);
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build);
-kb_result kb_close(kb_state* kb); // of a kb_open
-void kb_result_free(kb_result* result);
-// Results as the table (stdout), or as a JSON array in a file, replaced as a whole; false: see stderr.
-void kb_print(const kb_result* results, int64_t n);
+kb_result kb_close(kb_state* kb);       // ends kb_open; pass the result to kb_result_free
+void kb_result_free(kb_result* result); // frees the memory of a result, not the struct
+void kb_print(const kb_result* results, int64_t n); // prints n results as the table, on stdout
+// Writes n results to path as a JSON array, replacing the file as a whole. False after a message on stderr.
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
-// For other languages. A record as JSON, as snprintf puts text: at most size bytes with the 0; gives the length of all.
+// Writes a record as JSON: at most size bytes with the final 0. Returns the length of the whole text, like snprintf.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// What a library is: "version": 10000 major + 100 minor + patch; "cuda": 1 if it measures GPUs; of a struct, as
-// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry" and "kb_axis", its bytes; anything else: -1.
+// For bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
+// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// The case whose function, or check, kb_run or kb_compare is calling: for its kb_fail, kb_note, kb_bytes. Or NULL.
+// The case that kb_run or kb_compare is measuring while it calls a function or check: for kb_fail, kb_note, kb_bytes.
+// NULL outside such a call.
 kb_state* kb_current(void);
 
-// --- the case: values of this case's axes; an unknown name fails the case and lists the axes ---
+// --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
 
 int64_t kb_int(kb_state* kb, const char* axis);
 double kb_real(kb_state* kb, const char* axis);
 const char* kb_str(kb_state* kb, const char* axis);
-bool kb_has(kb_state* kb, const char* axis); // whether the case has such an axis; fails nothing
+bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; never fails the case
 
-// --- what one launch of the block does; doubles, because products of sizes overflow ints ---
+// --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
 
-void kb_bytes(kb_state* kb, double bytes); // compulsory traffic: gives GB/s and % of the machine
-void kb_flops(kb_state* kb, double flops); // arithmetic: gives GFLOP/s
-// The same and of which kind, so of which roof. dtype: of what is multiplied, whatever is stored; floats, KB_I8, KB_U8.
+void kb_bytes(kb_state* kb, double bytes); // compulsory memory traffic, for GB/s and percent of the peak
+void kb_flops(kb_state* kb, double flops); // arithmetic operations, for GFLOP/s and percent of the peak
+// The same with the peak to compare with. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
-void kb_items(kb_state* kb, double items);   // anything else worth a rate: the record's items_per_second
-void kb_queries(kb_state* kb, double items); // as kb_items, and the record's queries_per_second
-// A number of your own, as it is; of several the last. At most 16 names of a-z, 0-9 and _; unit: "" without one.
+void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
+void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
+// Adds a number to the record's counters; a later call replaces the value. At most 16 names of a-z, 0-9 and _. unit
+// may be "".
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
 
-// count elements of size bytes, 256-byte aligned, poisoned, tracked, freed by kbench; NULL marks the case OOM.
+// Allocates count elements of size bytes, aligned to 256 bytes and filled with 0xFF; kbench frees them after the
+// case. NULL: the case has failed (flag OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copies from and to kb_alloc's memory, after everything on kb->stream; untimed places only, and none after kb_skip.
+// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not allowed in the timed block or after
+// kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// What kb_host(kb, p) calls: a copy on the host of a buffer of kb_alloc, from p to the end of the buffer, as it is now.
-// kbench frees it. NULL when the case has failed; a NULL or foreign p fails it (BAD_CASE).
+// kb_host(kb, p) calls it: returns a host copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL if the
+// case has failed. A p outside such buffers fails the case (BAD_CASE).
 void* kb_host_copy(kb_state* kb, const void* p);
 
-// --- correctness: after the timed block (before it: BAD_CASE, since it would see nothing of what the block writes).
-// Each returns whether it passed, and false in a case that already failed ---
+// --- checks of n elements, after the timed block (before it they fail the case: BAD_CASE). They return whether the
+// check passed, and false if the case has failed. got is memory of kb_alloc; want is host memory ---
 
-// got lies where kb_alloc put it, want on the host. Passes when |got - want| <= tolerance * (1 + |want|) for every
-// element; NaN passes only where want is NaN, an infinity only where want is the same infinity.
+// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity must equal that of want.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
-// Norm-wise: sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2); NaN and infinity as above.
+// Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2). A NaN or infinity must equal that of want.
 bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                          int64_t n, double tolerance);
-// |got - want| <= ulps units in the last place of got's type at want.
+// Passes if |got - want| <= ulps units in the last place, of got's type at want.
 bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                         int64_t n, double ulps);
-// A verdict of your own: counts as a check. error is for the record; the text says what was wrong.
+// Records the result of the caller's own check. error and tolerance go into the record; the text says what was wrong.
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...)
     KBI_PRINTF(5, 6);
 
-// --- words ---
+// --- control of the case ---
 
-void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case does not apply here; then return
-void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // this case cannot be measured; then return
-void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // goes to the record's message
-void kb_expect(kb_state* kb, unsigned expectations);                  // before the timed block; kb_expectation
-// The timed block as functions: fn(kb->stream, user), and untimed before each run of it before, or NULL. true: it is
-// over. false (of an entry that returns): the body has to return, and goes on with the same call when called again.
+void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case does not apply here; then return
+void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case cannot be measured; then return
+void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
+void kb_expect(kb_state* kb, unsigned expectations);                  // bits of kb_expectation, before the timed block
+// The timed block as a function, for languages without macros: calls fn(kb->stream, user), and before each call,
+// untimed, before (or NULL). host: as with KB_TIME_HOST. True: the block has ended. False, with kb_entry.returns
+// only: the benchmark function has to return, and repeats this call when it is called again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
-// --- outputs and instruments: what a program makes of its records and counts in a case, add-ons as well as your own
+// --- outputs and instruments of add-ons and programs ---
 
-typedef struct kb_text kb_text; // the text of a file to come
-void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3);
+typedef struct kb_text kb_text; // text of a file; grows as needed
+void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
-typedef struct kb_planned {  // a case that is going to be measured
+typedef struct kb_planned {  // a case of the plan
     const char* name;        // as in its record
-    int64_t group;           // the same number: cases of one comparison group, which are measured together
+    int64_t group;           // cases with the same number form a comparison group and are measured together
     bool runs;               // whether this machine can run it
-    const kb_result* record; // to be set: stands for the case, which is then not measured
+    const kb_result* record; // set by recall: the result to use; the case is then not measured
 } kb_planned;
 
-// An output: an option, and what becomes of records. Start from a static variable, which is zero; what it lacks is
-// NULL. KBENCH_OUTPUT makes one that writes a file.
+// An output: a command line option, and functions that receive the records. Define it as a static variable, because
+// unset members must be 0. KBENCH_OUTPUT defines one that writes a file.
 typedef struct kb_output {
-    const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always on
-    const char* argument; // "FILE", for --help; NULL: the option takes none
+    const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
+    const char* argument; // "FILE", for --help; NULL: the option takes no value
     const char* help;
-    // Fills the file that the option names with all records, when the run is over. kbench opens that file before
-    // anything runs and replaces it as a whole, unless nothing is put.
+    // Appends all n records to the text of the option's file, at the end of the run. kbench opens the file before it
+    // measures and replaces it as a whole, or leaves it unchanged if nothing was appended.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // How such a file begins, and what stands in its first lines (0: 8). Another file is not replaced. NULL: any is.
+    // Texts at the start of such a file, and within its first lines lines (0: 8). kbench does not replace a file
+    // without them. NULL: any file is replaced.
     const char *begins, *inside;
     int lines;
-    // Before any file is opened, then before anything runs. False, after a message: exit code 2.
+    // Called before files are opened (ready) and before anything is measured (open). False after a message: exit code
+    // 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
-    // In place of a run. Gives the exit code; -1: there will be a run.
+    // Called instead of a run. Returns the exit code, or -1 to continue with a run.
     int (*instead)(const char* value);
-    // Before the cases are measured on a GPU or CPU: sets the records of those that are known already, unless a case
-    // of their group that runs here is not. Such a record is the output's and lives as long as the program. It goes
-    // into the table and all files but the one of --jsonl. like: what the records of this run have in common; NULL:
-    // the cases are only listed, and those that are known are left out. False, after a message: exit code 2.
+    // Called before the n cases are measured; sets the records of known cases. If a case of a group has to run, so do
+    // the others of the group. The output owns these records for the life of the program. They appear in the table
+    // and in all files except that of --jsonl. like: values common to all records of this run; NULL: the cases are
+    // only listed, and known ones are omitted. False after a message: exit code 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
-    // Each record, when its comparison group is done; and what the table says below its row.
-    void (*each)(const kb_result* record);
-    void (*below)(kb_text* to, const kb_result* record, int width);
-    // When all is written. code: the exit code so far; gives the one from here on.
+    void (*each)(const kb_result* record); // called for each record when its comparison group has ended
+    void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below its row in the table
+    // Called after everything is written, with the exit code so far. Returns the new exit code.
     int (*end)(const kb_result* records, int64_t n, int code);
-    // kbench's own: the value that was given, whether the option was, the list, the option's row.
-    const char* value;
-    bool on;
+    const char* value; // set by kbench, as all that follow: the value of the option
+    bool on;           // whether the option was given
     struct kb_output* next;
     kb_option row;
     kb_option_set set;
 } kb_output;
-void kb_add_output(kb_output* output); // before kb_main; it lives as long as the program
+void kb_add_output(kb_output* output); // call it before kb_main; output must stay valid
 
 struct kbi_inside;
 struct kbi_machine;
-// An instrument: an option, and what it counts in the timed block of each case that has a time. The block runs again
-// for it, in a process that measures no time. Start from a static variable, which is zero; what it lacks is NULL.
+// An instrument: a command line option, and functions that count events in the timed block of each case that has a
+// time. The block runs again for the instrument, in a process that measures no time. Define it as a static variable,
+// because unset members must be 0.
 typedef struct kb_instrument {
-    const char *option, *argument, *help; // as of an output
-    bool host;                            // for work on the host, else for work on the GPU
-    bool (*ready)(const char* value);     // before anything runs; false, after a message: exit code 2
-    bool (*open)(kb_state* kb);           // before the first run; false: it cannot count (kb_not_found says why)
-    int64_t (*begin)(kb_state* kb);       // gives how many runs of the block follow before end; NULL: one
-    bool (*end)(kb_state* kb);            // whether begin and end are to be called once more
-    void (*close)(kb_state* kb);          // after the last run
-    double seconds;                       // that it takes a case; 0: no more than a few runs
-    // Of the whole program: before the first case (false: it saw nothing, exit code 2), behind the table, for --env.
-    bool (*before)(void);
-    void (*after)(void);
-    void (*machine)(struct kbi_machine* machine);
-    // Of a record: what is added before it is judged (number: of the case in the plan), and what is made of
-    // what was found.
-    void (*amend)(kb_result* record, int64_t number);
-    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
-    // kbench's own, as of an output; bit: in the set of those that are wanted.
-    const char* value;
-    bool on;
-    unsigned bit;
+    const char *option, *argument, *help; // as in kb_output
+    bool host;                            // whether it counts host work; false: GPU work
+    bool (*ready)(const char* value);     // called before anything is measured; false after a message: exit code 2
+    bool (*open)(kb_state* kb);           // called before the first run; false: it cannot count, see kb_not_found
+    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs until end. NULL: one run
+    bool (*end)(kb_state* kb);            // stops counting; true: begin and end are called once more
+    void (*close)(kb_state* kb);          // called after the last run
+    double seconds;                       // expected duration per case; 0: a few runs
+    bool (*before)(void);                 // called before the first case; false: no data, exit code 2
+    void (*after)(void);                  // prints below the table
+    void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
+    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: case of the plan
+    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine); // uses the counters
+    const char* value; // set by kbench, as all that follow: the value of the option
+    bool on;           // whether the option was given
+    unsigned bit;      // in the set of active instruments
     struct kb_instrument* next;
     kb_option row;
     kb_option_set set;
 } kb_instrument;
-void kb_add_instrument(kb_instrument* instrument); // before kb_main; it lives as long as the program
-// From open to close: a counter for the record (a name of a-z, 0-9 and _; of several values the first), or why there is
-// none.
+void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
+// Between open and close: adds a counter to the record (names of a-z, 0-9 and _; the first value of a name counts),
+// or the reason why there is none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
 // --- statistics and names ---
 
-// Of n samples in the order they were taken. A sample with a NaN or infinity in it gives NaN throughout.
-kb_stats kb_summarize(const double* samples, int64_t n);
-const char* kb_dtype_name(kb_dtype dtype); // "f32"
-kb_dtype kb_dtype_of(const char* name);    // KB_NODTYPE when unknown
-size_t kb_dtype_size(kb_dtype dtype);      // bytes
-const char* kb_flag_name(kb_flag flag);    // "FLOOR"
+kb_stats kb_summarize(const double* samples, int64_t n); // samples in the order in which they were taken
+const char* kb_dtype_name(kb_dtype dtype);               // "f32"
+kb_dtype kb_dtype_of(const char* name);                  // KB_NODTYPE if the name is unknown
+size_t kb_dtype_size(kb_dtype dtype);                    // bytes per element
+const char* kb_flag_name(kb_flag flag);                  // "FLOOR"
 const char* kb_flag_advice(kb_flag flag);
 bool kb_flag_is_error(kb_flag flag);
 
-// --- what the macros call ---
+// --- private functions that the macros call ---
 
 int64_t kbi_next(kb_state* kb, bool host, int line);
 bool kbi_sample(kb_state* kb);
@@ -910,8 +860,6 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 void kbi_threw(kb_state* kb, const char* what);
 extern const char KBI_DEMAND[], KBI_DEMAND_CUDA[];
 
-// --- benchmarks of a program's own making: the record says how the file that calls these was compiled ---
-
 #if KBI_EXCEPTIONS
 KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
     try {
@@ -920,9 +868,11 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
         kbi_threw(kb, text);
     } catch (...) { kbi_threw(kb, NULL); }
 }
+#else
+#define kbi_call_body NULL
 #endif
 
-// The linker knows where the section begins and ends, in the program and in each shared library.
+// The linker defines the ends of this section, in the program and in each shared library.
 extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
 extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
 
@@ -937,44 +887,28 @@ KBI_INLINE const kb_build* kbi_build(void) {
 #elif defined(__AVX2__)
         " AVX2"
 #endif
-        ,
-        KBI_OPTIMISED,
-        KBI_CUDA,
-#if KBI_EXCEPTIONS
-        kbi_call_body,
-#else
-        0,
-#endif
-#if KBI_CUDA
-        KBI_DEMAND_CUDA,
-#else
-        KBI_DEMAND,
-#endif
-#if KBI_FEATURE(undefined_behavior_sanitizer) && !defined(KBI_NO_INSTRUMENTS)
-        KBI_INSTRUMENTS | 16u,
-#else
-        KBI_INSTRUMENTS,
-#endif
-        __start_kbi_marks,
-        __stop_kbi_marks
+        , KBI_OPTIMISED, KBI_CUDA, kbi_call_body, KBI_CUDA ? KBI_DEMAND_CUDA : KBI_DEMAND,
+        __start_kbi_marks, __stop_kbi_marks
     };
     return &build;
 }
 
-// Registers one implementation. The entry must live as long as the program. Order: file, line, order of the
-// call; entries of one operation stand together at the place of the first, which is the baseline.
+// --- benchmarks without macros; the record says how the file that calls these functions was compiled ---
+
+// Registers one implementation; entry must stay valid. The order is that of file, line and call. The entries of one
+// operation are listed together; the first is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Unregistered: a KB_TIME loop between kb_open and kb_close measures in the calling process, which watches SIGCONT
-// meanwhile. NULL only when out of memory; the KB_TIME of a bad description does not run, and its result says why.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process, which handles SIGCONT meanwhile.
+// NULL: out of memory. If desc is invalid, the loop does not run, and the result of kb_close says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
-// Callback form: opens, times fn(stream, user) as the block, closes.
+// Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// Compares n functions: checks and warms up each, times them in interleaved rounds, and judges each against the first.
-// name, params, host, mode, samples, precision, max_time, seed and device are those of the first description; in the
-// others they may be zero. users: one pointer per function, or NULL. results: n records; pass each to kb_result_free.
-// true: all functions were measured.
+// Compares n functions: checks and warms up each, times them in interleaved rounds, and judges each against the
+// first. The first description sets name, params, host, mode, samples, precision, max_time, seed and device; in the
+// others they may be zero. users: n pointers, or NULL. results: room for n records; pass each to kb_result_free.
+// Returns whether all functions were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
                            kb_result* results) {
     return kb_compare_from(descs, fns, users, n, results, kbi_build());
@@ -989,17 +923,16 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
-// KBENCH(op, axes...): registers the function that follows as operation op, implementation "default".
-// Names may come from macros, which are expanded, and may be string literals.
+// KBENCH(op, axes...) { ... } registers the benchmark function that follows as operation op, implementation
+// "default". Names may be string literals, and macros, which are expanded.
 #define KBENCH(...) KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), NULL, KBI_TAIL_1(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_IMPL(op, impl, axes...): one implementation of op. The first registered is the baseline.
+// KBENCH_IMPL(op, impl, axes...) registers one implementation of op. The first one registered is the baseline.
 #define KBENCH_IMPL(...) \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... }: an option --tsv FILE. The function that follows fills it:
-// void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
-#define KBENCH_OUTPUT(name, argument, help) KBI_OUTPUT(name, argument, help)
-#define KBI_OUTPUT(name, argument_, help_) \
+// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... } adds an option --tsv FILE. The function that follows
+// fills the file: void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
+#define KBENCH_OUTPUT(name, argument_, help_) \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
         static kb_output output; \
@@ -1008,44 +941,49 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         kb_add_output(&output); \
     } \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
-// A main function that does everything.
+// A main function that runs everything registered.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
-// The timed block: GPU work put on kb->stream where the program is built with CUDA, host work elsewhere.
+// The timed block: GPU work on kb->stream if this file is compiled with CUDA, otherwise host work. Each pass of the
+// loop is one run. kbi_next returns the number of runs until its next call, so a block of a few nanoseconds is timed
+// without calls in between. In C++ the destructor of kbi_loop detects that the block was left early.
 #define KB_TIME(kb) KBI_TIME(kb, false)
-// The timed block is host work, on every machine; timer wall.
+// The timed block is host work, also with CUDA (timer wall).
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every single timed run. KB_ALLOC goes
-// before it.
+#ifdef __cplusplus
+#define KBI_TIME(kb, host) \
+    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
+         --kbi_this.left)
+#else
+#define KBI_TIME(kb, host) \
+    for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
+#endif
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run. Call KB_ALLOC
+// before.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
-// Axes. Integers, reals (infinities too), strings; at most KB_AXIS_MAX values, constant expressions. -a NAME=LIST puts
-// other values in their place. Where all declared integers are above 0, as with sizes, it takes none below 1; where
-// none is negative, none below 0: a function that works with such values says so by declaring one.
+// Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
+// NAME=LIST replaces the values. It accepts no value below 1 if all declared integers are positive, as with sizes,
+// and no negative value if none is declared.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
     { name, KBI_FITS(KB_AXIS_REALS, double, __VA_ARGS__), { 0 }, { __VA_ARGS__, KB_LAST_REAL }, { NULL } }
 #define KB_AXIS_STR(name, ...) \
     { name, KBI_FITS(KB_AXIS_STRINGS, const char*, __VA_ARGS__), { 0 }, { 0 }, { __VA_ARGS__, NULL } }
-// Element types, "f32", "tf32", "f16", "bf16", "e4m3", ...: kb->dtype in the body.
+// Element types ("f32", "tf32", "f16", "bf16", "e4m3", ...); the function reads kb->dtype.
 #define KB_DTYPE(...) KB_AXIS_STR("dtype", __VA_ARGS__)
-// One point (or small grid) of several axes at once, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
+// A point or small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
 #define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
-// n elements of type T: on the GPU (on the cpu backend: host), on the host, on the host page-locked.
+// Allocates n elements of type T: on the GPU (on the cpu backend: host memory), on the host, on the host page-locked.
 #define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
 #define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
-#ifdef __cplusplus
-#define KBI_POINTER(T, p) static_cast<T*>(p)
-#else
-#define KBI_POINTER(T, p) ((T*)(p))
-#endif
 
-// kb_host(kb, p): a host copy of p's buffer, of p's type. Called before KB_TIME it holds what the kernel will read.
-// KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6) after KB_TIME is kb_check with an expression, evaluated on the host as
-// a double for each i from 0 to n - 1. It evaluates nothing in a case that has failed, so hx may be NULL there.
+// After KB_TIME: kb_check of got[i] against an expression of i, which the host evaluates as a double for i = 0 to n -
+// 1. KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6), with hx = kb_host(kb, x) called before KB_TIME: the input of the
+// kernel. The expression is not evaluated in a failed case, so hx may be NULL there.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -1054,23 +992,18 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// kb_keep(a, b, ...) keeps values, and what pointers lead to, from being optimised away: somebody may read them. Before
-// the work it hides them: somebody may have changed them, so that nothing is computed in advance. It takes any
-// expressions, in C up to 8. C hides variables and array elements whose text has at most 24 characters; C++ hides every
-// object that is not const, except bit-fields.
+// kb_keep(a, b, ...) makes the compiler compute values, and what pointers lead to, as if other code read them. It
+// also hides them: the compiler must assume that other code changed them, so nothing after it is computed in advance.
+// C accepts up to 8 expressions and hides variables and array elements whose text has at most 24 characters. C++
+// hides every object that is not const; a bit-field is kept as +s.bits.
 #ifdef __cplusplus
-#define kb_keep(...) \
-    kbi_keeper<kbi_has_member(#__VA_ARGS__, sizeof #__VA_ARGS__ - 1)>::template keep<__LINE__>(__VA_ARGS__)
+#define KBI_POINTER(T, p) static_cast<T*>(p)
+#define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
 #else
+#define KBI_POINTER(T, p) ((T*)(p))
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
-#endif
-// Notes a line in a section of its own, at no cost at run time, so that an empty block is told from one that keeps
-// something: 8 times the line, 4 for a constant that the compiler knows, 1 for a KBENCH.
-#define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-#define KBI_KEPT KBI_MARK("%c1 + 4 * %c2")
-
-#ifndef __cplusplus // C++ has overloads for these in >>cxx
+// C++ has overloads of these functions.
 #define KB_TYPE_OF(p) \
     _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
         kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
@@ -1087,21 +1020,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Each pass of the loop is one run of the block; kbi_next says how many are to follow without coming back to it, so a
-// block of a few nanoseconds is timed without a call in between. In C++ the loop knows when it is left in its middle.
-#ifdef __cplusplus
-#define KBI_TIME(kb, host) \
-    for (kbi_loop kbi_this(kb); kbi_this.left > 0 || (kbi_this.left = kbi_next((kb), (host), __LINE__)) > 0; \
-         --kbi_this.left)
-#elif !defined(__STDC_VERSION__)
-#define KBI_TIME(kb, host) while ((kb) == NULL) // behind the #error
-#else
-#define KBI_TIME(kb, host) \
-    for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
-#endif
-
-// How kb_keep keeps a value: in a register for numbers, another one for whole numbers and pointers, else in memory. An
-// asm whose output is the object hides it.
+// Marks a line in a linker section, without code, so that an empty block is told from one that keeps a value. The
+// mark is 8 * line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
+#define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
+// An asm whose output is the object hides it. Integers and pointers stay in a general register, floats in a register
+// of theirs, and everything else in memory. clang would move an operand with a choice of constraints to memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -1109,20 +1032,25 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #else
 #define KBI_IN_FLOATS "+m"
 #endif
+#define KBI_KEEP_IN(constraint, object, line, x) \
+    __asm__ __volatile__(KBI_MARK("%c1 + 4 * %c2") \
+                         : constraint(object) : "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
+#define KBI_KEEP_AT(address, line, x) \
+    __asm__ __volatile__(KBI_MARK("%c1 + 4 * %c2") \
+                         : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
 #ifndef __cplusplus
 #define KBI_JOIN(a, b) KBI_JOIN_(a, b)
 #define KBI_JOIN_(a, b) a##b
 #define KBI_ARGUMENTS(a, b, c, d, e, f, g, h, n, ...) n
-#define KBI_KEEP_1(a) KBI_KEEP(a)
-#define KBI_KEEP_2(a, ...) KBI_KEEP(a); KBI_KEEP_1(__VA_ARGS__)
-#define KBI_KEEP_3(a, ...) KBI_KEEP(a); KBI_KEEP_2(__VA_ARGS__)
-#define KBI_KEEP_4(a, ...) KBI_KEEP(a); KBI_KEEP_3(__VA_ARGS__)
-#define KBI_KEEP_5(a, ...) KBI_KEEP(a); KBI_KEEP_4(__VA_ARGS__)
-#define KBI_KEEP_6(a, ...) KBI_KEEP(a); KBI_KEEP_5(__VA_ARGS__)
-#define KBI_KEEP_7(a, ...) KBI_KEEP(a); KBI_KEEP_6(__VA_ARGS__)
-#define KBI_KEEP_8(a, ...) KBI_KEEP(a); KBI_KEEP_7(__VA_ARGS__)
-// C has no way to ask whether an expression can be changed, but its text tells: letters, digits, _ and [] alone are a
-// name or an element. These are constants for the compiler, as no comparison of characters is.
+#define KBI_KEEP_2(a, ...) KBI_KEEP_1(a); KBI_KEEP_1(__VA_ARGS__)
+#define KBI_KEEP_3(a, ...) KBI_KEEP_1(a); KBI_KEEP_2(__VA_ARGS__)
+#define KBI_KEEP_4(a, ...) KBI_KEEP_1(a); KBI_KEEP_3(__VA_ARGS__)
+#define KBI_KEEP_5(a, ...) KBI_KEEP_1(a); KBI_KEEP_4(__VA_ARGS__)
+#define KBI_KEEP_6(a, ...) KBI_KEEP_1(a); KBI_KEEP_5(__VA_ARGS__)
+#define KBI_KEEP_7(a, ...) KBI_KEEP_1(a); KBI_KEEP_6(__VA_ARGS__)
+#define KBI_KEEP_8(a, ...) KBI_KEEP_1(a); KBI_KEEP_7(__VA_ARGS__)
+// C cannot ask whether an expression is an lvalue. A text of letters, digits, _ and [] alone is a name or an element.
+// Compilers accept a memcmp of literals as a constant expression, but no comparison of characters.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
 #define KBI_IN_NAME(c) \
     (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
@@ -1135,63 +1063,48 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_IF(condition, a, b) __builtin_choose_expr(condition, a, b)
 #define KBI_NAMED(x) KBI_IF(kbi_keep_named, KBI_IF(__builtin_constant_p(x), 0, x), 0)
 #define KBI_OBJECT(x) KBI_IF(kbi_hides, x, kbi_value)
-// Not hidden, but copied: constants, what is const, and what decays to a pointer, which hides what it leads to.
-#define KBI_KEEP(x) \
+// A copy is kept instead of the object if the object is const or constant, or an array, which decays to a pointer.
+#define KBI_KEEP_1(x) \
     do { \
         enum { kbi_keep_named = KBI_NAME(#x) }; \
         enum { \
             kbi_hides = kbi_keep_named && KBI_IF(__builtin_constant_p(x), 0, 1) && \
-                !__builtin_types_compatible_p( \
-                    __typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
-                __builtin_types_compatible_p( \
-                    __typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
+                !__builtin_types_compatible_p(__typeof__(KBI_NAMED(x))*, const __typeof__(KBI_NAMED(x))*) && \
+                __builtin_types_compatible_p(__typeof__(KBI_NAMED(x)), __typeof__(((void)0, KBI_NAMED(x)))) \
         }; \
         __auto_type kbi_value = ((void)0, KBI_IF(kbi_hides, 0, x)); \
         enum { \
-            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: whole, pointers; 8: floats */ \
-            kbi_keep_size = sizeof(((void)0, KBI_OBJECT(x))), \
-            kbi_keep_word = kbi_keep_class <= 5 && kbi_keep_size <= (int)sizeof(void*), \
-            kbi_float = kbi_keep_class == 8 && kbi_keep_size <= 8 \
+            kbi_keep_class = __builtin_classify_type(KBI_OBJECT(x)), /* 1 to 5: integers and pointers; 8: floats */ \
+            kbi_keep_word = kbi_keep_class <= 5 && sizeof(((void)0, KBI_OBJECT(x))) <= sizeof(void*), \
+            kbi_keep_float = kbi_keep_class == 8 && sizeof(((void)0, KBI_OBJECT(x))) <= 8 \
         }; \
         double kbi_no_float; \
         int kbi_no_word; \
         if (kbi_keep_word) \
-            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), x); \
-        else if (kbi_float) \
-            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_float, KBI_OBJECT(x), kbi_no_float), x); \
+            KBI_KEEP_IN("+r", KBI_IF(kbi_keep_word, KBI_OBJECT(x), kbi_no_word), __LINE__, x); \
+        else if (kbi_keep_float) \
+            KBI_KEEP_IN(KBI_IN_FLOATS, KBI_IF(kbi_keep_float, KBI_OBJECT(x), kbi_no_float), __LINE__, x); \
         else \
-            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
+            KBI_KEEP_AT(&KBI_IF(kbi_keep_word || kbi_keep_float, kbi_no_word, KBI_OBJECT(x)), __LINE__, x); \
     } while (0)
-#define KBI_KEEP_IN(where, object, x) \
-    __asm__ __volatile__(KBI_KEPT : where(object) : "i"(8 * __LINE__), "i"(__builtin_constant_p(x)) : "memory")
-#endif
-#define KBI_KEEP_AT(address, line, x) \
-    __asm__ __volatile__(KBI_KEPT : : "r"(address), "i"(8 * (line)), "i"(__builtin_constant_p(x)) : "memory")
-
-// More than KB_AXIS_MAX values are an error of the compiler: C would drop those that find no room, C++ does not.
-#ifdef __cplusplus
-#define KBI_FITS(type, T, ...) type
-#else
+// More than KB_AXIS_MAX values are a compile-time error; C would only drop the excess values.
 #define KBI_FITS(type, T, ...) \
     ((kb_axis_type)(type + 0 * sizeof(struct { \
                         int an_axis_has_at_most_32_values \
                             : sizeof((T[]){ __VA_ARGS__ }) / sizeof(T) <= KB_AXIS_MAX ? 1 : -1; \
                     })))
-#endif
-// In C 0, not NULL: KBENCH(op, "name") compiles then, and kbi_register's message says what it should have been.
-#ifdef __cplusplus
-#define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
-#else
+// 0, not NULL: KBENCH(op, "name") then compiles, and the message of kbi_register says what to write.
 #define KBI_AXES_END { 0, KB_AXIS_END, { 0 }, { 0 }, { 0 } }
+#else
+#define KBI_FITS(type, T, ...) type
+#define KBI_AXES_END { NULL, KB_AXIS_END, { 0 }, { 0 }, { NULL } }
 #endif
 #define KBI_OPERATION(...) KBI_OPERATION_(__VA_ARGS__)
 #define KBI_OPERATION_(op, ...) #op
 #define KBI_IMPLEMENTATION(...) KBI_IMPLEMENTATION_(__VA_ARGS__)
 #define KBI_IMPLEMENTATION_(op, impl, ...) #impl
-#define KBI_TAIL_1(...) KBI_TAIL_1_(__VA_ARGS__)
-#define KBI_TAIL_1_(op, ...) __VA_ARGS__
-#define KBI_TAIL_2(...) KBI_TAIL_2_(__VA_ARGS__)
-#define KBI_TAIL_2_(op, impl, ...) __VA_ARGS__
+#define KBI_TAIL_1(op, ...) __VA_ARGS__
+#define KBI_TAIL_2(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
 #define KBI_BENCH_(n, op, impl, ...) \
     static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
@@ -1227,81 +1140,52 @@ KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
 template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>(kb_host_copy(kb, p)); }
-// kb_keep: a reference binds to no bit-field, so what may be one is bound as a constant, in memory.
-constexpr bool kbi_has_member(const char* text, size_t n) {
-    return n > 1 ? kbi_has_member(text, n / 2) || kbi_has_member(text + n / 2, n - n / 2)
-                 : n && (*text == '.' || *text == '>');
-}
-#define KBI_FORCED inline __attribute__((always_inline))
-template <class T> struct kbi_bare { typedef T type; };
-template <class T> struct kbi_bare<const T> : kbi_bare<T> {};
-template <class T> struct kbi_bare<volatile T> : kbi_bare<T> {};
-template <class T> struct kbi_bare<const volatile T> : kbi_bare<T> {};
-enum { KBI_IN_MEMORY, KBI_IN_WORD, KBI_IN_FLOAT };
-template <class T> struct kbi_kept_in {
-    enum { value = !__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*) ? KBI_IN_WORD : KBI_IN_MEMORY };
-};
-template <> struct kbi_kept_in<float> { enum { value = KBI_IN_FLOAT }; };
-template <> struct kbi_kept_in<double> { enum { value = KBI_IN_FLOAT }; };
-template <class T> struct kbi_kept_in<T[]> { enum { value = KBI_IN_MEMORY }; };
-template <class T, size_t n> struct kbi_kept_in<T[n]> { enum { value = KBI_IN_MEMORY }; };
-template <class To, class... From> struct kbi_kept_in<To(From...)> { enum { value = KBI_IN_MEMORY }; };
-template <int where> struct kbi_keeper_in {
-    template <int line, class T> static KBI_FORCED void keep(T& x) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
-};
-#define KBI_X(where, how) \
-    template <> struct kbi_keeper_in<where> { \
-        template <int line, class T> static KBI_FORCED void keep(T& x) { \
-            __asm__ __volatile__(KBI_KEPT : how(x) : "i"(8 * line), "i"(__builtin_constant_p(x)) : "memory"); \
-        } \
-        template <int line, class T> static KBI_FORCED void keep(const T& x) { \
-            T value = x; \
-            keep<line>(value); \
-        } \
-    };
-KBI_X(KBI_IN_WORD, "+r")
-KBI_X(KBI_IN_FLOAT, KBI_IN_FLOATS)
+#define KBI_X(check, bound) \
+    template <class T, class U> bool check(kb_state* kb, T* got, U* want, int64_t n, double bound) { \
+        return check##_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, bound); \
+    }
+KBI_X(kb_check, tolerance) KBI_X(kb_check_norm, tolerance) KBI_X(kb_check_ulp, ulps)
 #undef KBI_X
-template <bool member> struct kbi_keeper {
-    template <int line> static KBI_FORCED void keep() {}
-    template <int line, class T, class... Rest> static KBI_FORCED void keep(T&& x, Rest&&... rest) {
-        keep_one<line>(x);
-        keep<line>(static_cast<Rest&&>(rest)...);
+
+// kb_keep. kbi_operand: 0 memory, 1 general register, 2 register for floats.
+template <int where> struct kbi_operand {};
+template <class T> struct kbi_operand_of :
+    kbi_operand<!__is_class(T) && !__is_union(T) && sizeof(T) <= sizeof(void*)> {};
+template <> struct kbi_operand_of<float> : kbi_operand<2> {};
+template <> struct kbi_operand_of<double> : kbi_operand<2> {};
+#define KBI_KEEPER(...) template <int line, __VA_ARGS__> inline __attribute__((always_inline)) void
+KBI_KEEPER(class T) kbi_keep_in(T& x, kbi_operand<0>) { KBI_KEEP_AT(__builtin_addressof(x), line, x); }
+#define KBI_X(where, constraint) \
+    KBI_KEEPER(class T) kbi_keep_in(T& x, kbi_operand<where>) { KBI_KEEP_IN(constraint, x, line, x); } \
+    KBI_KEEPER(class T) kbi_keep_in(const T& x, kbi_operand<where> same) { \
+        T value = x; \
+        kbi_keep_in<line>(value, same); \
     }
-    template <int line, class T> static KBI_FORCED void keep_one(T& x) {
-        kbi_keeper_in<kbi_kept_in<typename kbi_bare<T>::type>::value>::template keep<line>(x);
-    }
-};
-template <> struct kbi_keeper<true> {
-    template <int line> static KBI_FORCED void keep() {}
-    template <int line, class T, class... Rest> static KBI_FORCED void keep(const T& x, const Rest&... rest) {
-        kbi_keeper_in<KBI_IN_MEMORY>::keep<line>(x);
-        keep<line>(rest...);
-    }
-};
+KBI_X(1, "+r") KBI_X(2, KBI_IN_FLOATS)
+#undef KBI_X
+KBI_KEEPER(class T) kbi_keep_one(T& x) { kbi_keep_in<line>(x, kbi_operand_of<T>()); }
+KBI_KEEPER(class T, size_t n) kbi_keep_one(T (&x)[n]) { kbi_keep_in<line>(x, kbi_operand<0>()); }
+KBI_KEEPER(class To, class... From) kbi_keep_one(To (&x)(From...)) { kbi_keep_in<line>(x, kbi_operand<0>()); }
+template <int line> inline void kbi_keep() {}
+KBI_KEEPER(class T, class... Rest) kbi_keep(T&& x, Rest&&... rest) {
+    kbi_keep_one<line>(x);
+    kbi_keep<line>(rest...);
+}
 // clang-format on
-template <class T, class U> bool kb_check(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
-    return kb_check_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
-}
-template <class T, class U> bool kb_check_norm(kb_state* kb, T* got, U* want, int64_t n, double tolerance) {
-    return kb_check_norm_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, tolerance);
-}
-template <class T, class U> bool kb_check_ulp(kb_state* kb, T* got, U* want, int64_t n, double ulps) {
-    return kb_check_ulp_typed(kb, got, kbi_type<T>::value, want, kbi_type<U>::value, n, ulps);
-}
-// Left by an exception, break or return: at once, before whatever the body holds gives its memory back, which would
-// wait for a stream that waits for the engine.
+
+// An exception, break or return that leaves the timed block must end it before the objects of the benchmark function
+// are destroyed: freeing their memory would wait for a stream that waits for kbench.
 struct kbi_loop {
     kb_state* kb;
     int64_t left;
-    explicit kbi_loop(kb_state* of) : kb(of), left(0) {}
+    explicit kbi_loop(kb_state* state) : kb(state), left(0) {}
     ~kbi_loop() {
         if (left > 0) kbi_leave(kb);
     }
 };
 KBI_INLINE kb_state* kb_open(const kb_desc& desc) { return kb_open(&desc); }
+// fn: any callable with a kb_stream argument, usually a lambda.
 template <class Callable> void kbi_call(kb_stream stream, void* user) { (*static_cast<Callable*>(user))(stream); }
-// fn: anything callable with a kb_stream, a lambda as a rule.
 template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
     return kb_run(&desc, kbi_call<Callable>, &fn);
 }
@@ -1313,7 +1197,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
   Stop here if you only want the API.
 ===============================================================================================================*/
 
-#if defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
+#if defined(KBENCH_H) && defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
 #define KBENCH_IMPLEMENTED
 
 #if KBI_CUDA
@@ -1335,36 +1219,29 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#ifdef __linux__
-#include <sys/auxv.h>
 #include <sys/syscall.h>
-#endif
 #include <sys/time.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-// How fibers are switched: by ucontext, which musl has not; there by own code on x86-64. Without either the cases of a
-// group are measured one after another.
-#if defined(__GLIBC__) && !defined(KBI_UCONTEXT)
-#include <ucontext.h>
-#define KBI_UCONTEXT 1
-#elif !defined(KBI_UCONTEXT)
-#define KBI_UCONTEXT 0
-#endif
 #ifndef KBI_FIBERS
-#if KBI_UCONTEXT || (defined(__x86_64__) && defined(__LP64__))
+#ifdef __GLIBC__
 #define KBI_FIBERS 1
 #else
-#define KBI_FIBERS 0
+#define KBI_FIBERS 0 // musl has no ucontext: the cases of a group are measured one after another
 #endif
+#endif
+#if KBI_FIBERS
+#include <ucontext.h>
 #endif
 
 #ifndef KBENCH_MALLOC
@@ -1374,82 +1251,35 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>system    foundation: what strict standards hide, what is optimised, and the smallest calls of the system.
+  >>system    foundation: what is optimised, and the smallest calls of the system.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The feature macros came too late: a system header was included before this file under a strict standard. These are
-// POSIX's own prototypes, in the plain types that glibc gives them.
-#if !defined(__cplusplus) && defined(_FEATURES_H) && !defined(__USE_POSIX199309)
-extern int clock_gettime(int clock, struct timespec* out);
-extern int fsync(int file);
-extern int fileno(FILE* f);
-extern int kill(int process, int signal);
-extern int lstat(const char* path, struct stat* out);
-extern char* realpath(const char* path, char* out);
-extern int fchmod(int file, unsigned mode);
-extern int fchown(int file, unsigned owner, unsigned group);
-extern int ftruncate(int file, off_t size);
-extern FILE* fdopen(int file, const char* mode);
-extern int setenv(const char* name, const char* value, int replace);
-extern int unsetenv(const char* name);
-extern ssize_t readlink(const char* path, char* out, size_t n);
-extern char* strsignal(int number);
-extern long syscall(long number, ...);
-extern FILE* popen(const char* command, const char* mode);
-extern int pclose(FILE* f);
-#endif
-// What strict standards hide of Linux.
-enum {
-    KBI_CLOCK_MONOTONIC = 1,
-    KBI_CLOCK_PROCESS = 2,
-    KBI_CLOCK_THREAD = 3,
-    KBI_DUPFD_CLOEXEC = 1030,
-    KBI_MAP_ANONYMOUS = 0x20
-};
-#ifdef O_CLOEXEC
-#define KBI_CLOEXEC O_CLOEXEC
-#else
-#define KBI_CLOEXEC 0
-#endif
-#ifdef O_NOFOLLOW
-#define KBI_NOFOLLOW O_NOFOLLOW
-#else
-#define KBI_NOFOLLOW 0
-#endif
-#ifdef MAP_NORESERVE
-#define KBI_MAP_NORESERVE MAP_NORESERVE
-#else
-#define KBI_MAP_NORESERVE 0
-#endif
-
-// Most of what follows runs once a case: no compiler need spend its user's time on making that fast. What walks over
-// data stands between KBI_SLOW_END and KBI_SLOW_BEGIN.
+// Most functions below run once per case, so they are compiled without optimisation, which compiles faster. Functions
+// that loop over data stand between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_CODE_BEGIN and KBI_CODE_END enclose the
+// function bodies of a header. KBI_OPTIMISE marks a function that is always optimised.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
-#define KBI_CODE_BEGIN KBI_SLOW_BEGIN // around the code of an add-on
+#define KBI_CODE_BEGIN KBI_SLOW_BEGIN
 #define KBI_CODE_END KBI_SLOW_END
 #define KBI_OPTIMISE __attribute__((noinline))
 #else
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 1675 // cudafe does not know the pragma, the compiler behind it does
+#pragma nv_diag_suppress 1675 // cudafe does not know the pragma, but gcc, which follows, does
 #endif
 #ifdef __cplusplus
-#define KBI_MACROS_KEEP
-#define KBI_MACROS_BACK
-#else // in C gcc forgets what the file is compiled with behind a function that is not optimised
-#define KBI_MACROS_KEEP                                                                  \
-    _Pragma("push_macro(\"__OPTIMIZE__\")") _Pragma("push_macro(\"__OPTIMIZE_SIZE__\")") \
-        _Pragma("push_macro(\"__FAST_MATH__\")") _Pragma("push_macro(\"__FINITE_MATH_ONLY__\")")
-#define KBI_MACROS_BACK                                                                \
-    _Pragma("pop_macro(\"__OPTIMIZE__\")") _Pragma("pop_macro(\"__OPTIMIZE_SIZE__\")") \
-        _Pragma("pop_macro(\"__FAST_MATH__\")") _Pragma("pop_macro(\"__FINITE_MATH_ONLY__\")")
+#define KBI_MACROS(push_or_pop)
+#else // in C the pragma changes these macros, and pop_options does not restore them
+#define KBI_MACROS(push_or_pop)                                                           \
+    KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
+        KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
+#define KBI_PRAGMA(text) _Pragma(#text)
 #endif
-#define KBI_CODE_BEGIN _Pragma("GCC push_options") KBI_MACROS_KEEP KBI_SLOW_BEGIN // around the code of a header
-#define KBI_CODE_END _Pragma("GCC pop_options") KBI_MACROS_BACK
+#define KBI_CODE_BEGIN _Pragma("GCC push_options") KBI_MACROS(push_macro) KBI_SLOW_BEGIN
+#define KBI_CODE_END _Pragma("GCC pop_options") KBI_MACROS(pop_macro)
 #define KBI_SLOW_BEGIN _Pragma("GCC optimize(\"O0\")")
 #define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
-#define KBI_OPTIMISE __attribute__((noinline, optimize("O2"))) // whatever the file is compiled with
+#define KBI_OPTIMISE __attribute__((noinline, optimize("O2")))
 #endif
 
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
@@ -1458,53 +1288,48 @@ enum {
 #else
 #define KBI_STATIC_ASSERT _Static_assert
 #endif
-// What grows, and has nothing yet: a text, a set, a map.
+// Initialises an empty kbi_text, kbi_set or kbi_map.
 #define KBI_BLANK \
     { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-// glibc's fortified forms of these complain or fail where they are not optimised, so they stand before the rest.
-// A pipe without anyone at its other end, which a user or a folder above may name, must not stop the program.
+// The functions of this section precede KBI_CODE_BEGIN because without optimisation glibc's fortified open, read,
+// readlink, fgets, getcwd and poll do not compile without warnings.
+// O_NONBLOCK: opening a pipe without a process at its other end must not block the program.
 static int kbi_open_file(const char* path, int flags) {
-    return open(path, flags | KBI_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
 static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
-// Started with a standard file closed: no file or pipe of ours may get its number, and the table's text with it.
+// If the program is started with a standard file closed, a file opened later would get its number, and receive the
+// table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
     if (file > 2) close(file);
 }
-// stdio gives up what a file that does not block has no room for at once. A pipe or a terminal is opened once more, so
-// that other processes keep what they share; where that cannot be, as with a socket, they share the change.
+// stdio loses text if a non-blocking file has no room for it.
 static void kbi_block_standard_files(void) {
     for (int file = 1; file <= 2; file++) {
-        int flags = fcntl(file, F_GETFL), own;
-        struct stat about;
-        if (flags < 0 || !(flags & O_NONBLOCK) || fstat(file, &about) != 0 || S_ISREG(about.st_mode)) continue;
-        own = kbi_open_file(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2", O_WRONLY | (flags & O_APPEND));
-        if (own >= 0 && fcntl(own, F_SETFL, flags & ~O_NONBLOCK) == 0) dup2(own, file);
-        if (own < 0) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
-        if (own > 2) close(own);
+        int flags = fcntl(file, F_GETFL);
+        if (flags >= 0 && (flags & O_NONBLOCK)) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
-// Another number for a file, which a function that closes what it finds comes to last; fewer may be allowed.
+// Duplicates a file to a number from 100 on, or to any if that exceeds a limit. A function that closes the lowest
+// numbers in turn reaches it last.
 static int kbi_high_file(int file) {
-    int high = fcntl(file, KBI_DUPFD_CLOEXEC, 100);
-    return high >= 0 ? high : fcntl(file, KBI_DUPFD_CLOEXEC, 3);
+    int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
+    return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
 }
 static ssize_t kbi_read_some(int file, void* to, size_t n) { return read(file, to, n); }
 static char* kbi_get_line(char* to, int size, FILE* f) { return fgets(to, size, f); }
 static bool kbi_folder_here(char* to, size_t size) { return getcwd(to, size) != NULL; }
-static bool kbi_readable(int file, int milliseconds) { // file -1: only waits
-    struct pollfd p = { file, POLLIN, 0 };
+static bool kbi_poll(int file, short events, int milliseconds) {
+    struct pollfd p = { file, events, 0 };
     return poll(&p, 1, milliseconds) > 0;
 }
-static bool kbi_writable(int file, int milliseconds) {
-    struct pollfd p = { file, POLLOUT, 0 };
-    return poll(&p, 1, milliseconds) > 0;
-}
+static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // file -1: waits
+static bool kbi_writable(int file, int milliseconds) { return kbi_poll(file, POLLOUT, milliseconds); }
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
@@ -2055,7 +1880,7 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 
 // --- reading ---
 
-// Reads some bytes, and waits for them where there are none yet. 0: the file ends here; -1: errno says why not.
+// Reads at most n bytes and returns their number. If a pipe is empty, it waits. 0: end of the file. -1: see errno.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
     for (;;) {
         ssize_t done = kbi_read_some(file, to, n);
@@ -2067,21 +1892,17 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
     }
 }
 
-static bool kbi_read_all(int file, void* to, size_t n) { // false: errno says why, 0: the file ends before
-    char* p = (char*)to;
-    while (n) {
-        ssize_t done = kbi_read_more(file, p, n);
-        if (done == 0) errno = 0;
-        if (done <= 0) return false;
-        p += done;
-        n -= (size_t)done;
-    }
-    return true;
+// Reads exactly n bytes. False: see errno; 0: the file ended before.
+static bool kbi_read_all(int file, void* to, size_t n) {
+    ssize_t done = 1;
+    for (char* p = (char*)to; n && done > 0; p += done, n -= (size_t)KBI_MAX(done, 0)) done = kbi_read_more(file, p, n);
+    if (done == 0) errno = 0;
+    return !n;
 }
 
-// Reads what is left of a file, at most so much of it; false: errno says why not.
+// Appends the rest of a file, or its next most bytes, to out. False: see errno.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[4096]; // kbi_born reads before a small stack can be told of
+    char some[4096]; // kbi_born calls this function on a stack that may be small
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -2090,7 +1911,8 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file, or a pipe or device as well, for reading; -1: errno says why not (ESPIPE: neither of them).
+// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno; ESPIPE: another
+// kind.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -2103,7 +1925,7 @@ static int kbi_open_input(const char* path, bool pipes) {
     return errno = why, -1;
 }
 
-// All of a regular file; false where it cannot be read, or is empty.
+// Appends a regular file to out. False if it cannot be read or is empty.
 KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
     int file = kbi_open_input(path, false);
     bool good = file >= 0 && kbi_read_file(file, out, SIZE_MAX);
@@ -2118,7 +1940,7 @@ static const char* kbi_why_not_open(int error) {
                              : strerror(error);
 }
 
-// The first line of a regular file, without its end; false when there is none.
+// Copies the first line of a regular file without its end, at most size - 1 bytes. False if there is none.
 static bool kbi_first_line(const char* path, char* out, int size) {
     int file = kbi_open_input(path, false);
     ssize_t n = file < 0 ? -1 : kbi_read_more(file, out, (size_t)(size - 1));
@@ -2128,17 +1950,17 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return n > 0;
 }
 
-// How a file of one kind begins, and what stands somewhere in so many of its first lines.
+// A kind of file: its first characters (blanks are ignored), and a text within its first lines lines.
 typedef struct kbi_signature {
     const char *begin, *inside;
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // reformatted as well
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also if it was reformatted
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     const char *inside, *end = s;
-    for (const char *p = s, *begin = mark->begin; *begin; p++) { // blanks do not count
+    for (const char *p = s, *begin = mark->begin; *begin; p++) {
         if (*p == *begin)
             begin++;
         else if (!*p || !strchr(" \t\r\n", *p))
@@ -2148,8 +1970,9 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Whether a file is ours: of this mark, or without anything yet. Of lines one is enough: other tools may have added
-// theirs, and a first record may be cut off. False with errno 0: it is someone else's; otherwise it cannot be read.
+// Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
+// added lines, and the first record may be incomplete. False with errno 0: it is of another kind; else it cannot be
+// read.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -2159,8 +1982,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     size_t blank = strspn(head.s, mark == &kbi_array_mark ? " \t\r\n[]" : " \t\r\n");
     bool ours = (blank == head.n && blank < KBI_HEAD) || kbi_text_marked(head.s, mark);
     if (mark == &kbi_line_mark && head.s[blank] != '[') {
-        size_t cut = KBI_MIN(head.n, strlen(mark->begin));
-        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, cut) == 0;
+        ours |= !strchr(head.s, '\n') && strncmp(head.s, mark->begin, KBI_MIN(head.n, strlen(mark->begin))) == 0;
         for (const char* p = head.s; !ours && (p = strchr(p, '\n')) != NULL;) ours = kbi_text_marked(++p, mark);
     }
     kbi_text_free(&head);
@@ -2174,35 +1996,36 @@ static size_t kbi_folder_length(const char* path) { // with its slash; 0: the wo
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// A path from the root on, behind all links, whether its file is there or not; to be freed. A benchmark may change the
-// working directory.
+// Returns the absolute path without links, because a benchmark function may change the working directory. The file
+// need not exist. The caller frees the path.
 static char* kbi_real_path(const char* path) {
-    char link[4096], *real = realpath(path, NULL), *result;
-    size_t n = kbi_folder_length(path);
+    char link[4096], *real = realpath(path, NULL);
+    int n = (int)kbi_folder_length(path);
     kbi_text out = KBI_BLANK;
     ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
-    if (k > 0) { // to where there is nothing yet
-        kbi_put(&out, path, *link == '/' ? 0 : n);
-        kbi_put(&out, link, (size_t)k);
-        result = kbi_real_path(out.s);
-    } else {
-        kbi_put(&out, n ? path : ".", n ? n : 1);
-        char* above = real ? real : realpath(out.s, NULL);
-        out.n = 0;
-        kbi_puts(&out, above ? above : path);
-        if (above && !real) kbi_putf(&out, "%s%s", above[1] ? "/" : "", path + n);
-        result = kbi_keep_text(out.s);
-        free(above); // the C library's own
+    if (k > 0) { // a link to a file that does not exist
+        kbi_putf(&out, "%.*s%.*s", *link == '/' ? 0 : n, path, (int)k, link);
+        real = kbi_real_path(out.s);
+        kbi_text_free(&out);
+        return real;
     }
-    kbi_text_free(&out);
-    return result;
+    kbi_putf(&out, "%.*s", n ? n : 1, n ? path : ".");
+    char* folder = real ? NULL : realpath(out.s, NULL);
+    out.n = 0;
+    if (folder)
+        kbi_putf(&out, "%s%s%s", folder, folder[1] ? "/" : "", path + n);
+    else
+        kbi_puts(&out, real ? real : path);
+    free(real), free(folder); // from the C library
+    return out.s;
 }
 
 static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// A name beside a file: the beginning of its own, with this process and ending.
+// Returns path with the process number and ending appended to its name, which is shortened to 220 bytes. The caller
+// frees it.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -2212,191 +2035,113 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 
 // --- writing ---
 
-// Writes what waits; false: errno says why some of it still does. A reader may take so long for each piece.
-static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
-    size_t at = 0;
-    while (at < waiting->n) {
-        ssize_t n = write(file, waiting->s + at, waiting->n - at);
-        if (n > 0) at += (size_t)n;
-        if (n > 0 || (n < 0 && errno == EINTR)) continue;
-        if (n == 0) errno = ENOSPC;
+// Writes n bytes and returns how many were written; fewer than n: see errno. The reader of a pipe may take so many
+// milliseconds for each piece.
+static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
+    size_t done = 0;
+    while (done < n) {
+        ssize_t k = write(file, s + done, n - done);
+        if (k > 0) done += (size_t)k;
+        if (k > 0 || (k < 0 && errno == EINTR)) continue;
+        if (k == 0) errno = ENOSPC;
         if (errno != EAGAIN || !kbi_writable(file, milliseconds)) break;
     }
-    if (at) memmove(waiting->s, waiting->s + at, waiting->n - at), waiting->n -= at;
+    return done;
+}
+static bool kbi_write_all(int file, const char* s, size_t n) { return kbi_write(file, s, n, -1) == n; }
+
+// Writes a text and removes the part that was written. False: see errno.
+static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
+    size_t done = kbi_write(file, waiting->s, waiting->n, milliseconds);
+    if (done) memmove(waiting->s, waiting->s + done, waiting->n - done), waiting->n -= done;
     return !waiting->n;
 }
 
-static bool kbi_write_all(int file, const char* s,
-                          size_t n) { // into a regular file, or a pipe to a process of our own
-    while (n) {
-        ssize_t done = write(file, s, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done == 0) errno = ENOSPC;
-        if (done <= 0) return false;
-        s += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-// Whether it is on the disk; what is no file on one has no such thing.
+// Whether the file reached the disk, or is of a kind that has no disk.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-// Opens a device or a pipe, which are written where they are. Nobody may be reading a pipe, now or ever.
+// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe, which may be about to start.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
-    bool there = stat(path, &about) == 0;
-    if (there && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    bool known = stat(path, &about) == 0;
+    if (known && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
     for (int i = 0;; i++) {
         int file = kbi_open_file(path, O_WRONLY);
         if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
-        kbi_readable(-1, 100); // its reader may be about to start
+        kbi_readable(-1, 100);
     }
 }
 
-// Puts text in the place of a file as a whole, with its mode and, where that is allowed, its owner. old: that file,
-// st_nlink 0: there was none. False: errno says why (ESTALE: another file is there now), and it is as it was.
+// Replaces a file as a whole by text, and keeps its mode and, if permitted, its owner. old: the file to replace;
+// st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
-    struct timespec t = { 0, 0 };
     char ending[40];
-    clock_gettime(KBI_CLOCK_MONOTONIC, &t); // a process of this number on another machine may do the same
-    snprintf(ending, sizeof ending, ".%ld.tmp", (long)t.tv_nsec);
-    char* name = kbi_name_beside(path, ending);
-    kbi_text above = KBI_BLANK;
-    kbi_put(&above, path, kbi_folder_length(path));
-    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | KBI_NOFOLLOW),
-        folder = kbi_open_file(above.s, O_RDONLY);
+    size_t n = kbi_folder_length(path);
+    snprintf(ending, sizeof ending, ".%ld.tmp", (long)time(NULL)); // another machine may have the same process number
+    char *name = kbi_name_beside(path, ending), first = name[n];
+    name[n] = 0;
+    int folder = kbi_open_file(name, O_RDONLY);
+    name[n] = first;
+    int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
     if (good && old->st_nlink) {
-        bool given = fchown(file, old->st_uid, old->st_gid) == 0;
-        good = fchmod(file, old->st_mode & (given ? 07777u : 0777u)) == 0;
+        bool owned = fchown(file, old->st_uid, old->st_gid) == 0;
+        good = fchmod(file, old->st_mode & (owned ? 07777u : 0777u)) == 0;
     }
     good = good && kbi_sync(file);
+    // The lock makes two processes that end together compare and rename one after the other.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
-        kbi_readable(-1, 20); // two processes that end at once look one after the other
-    bool there = good && stat(path, &now) == 0, gone = good && !there && errno == ENOENT;
-    bool same = there && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
+        kbi_readable(-1, 20);
+    bool exists = good && stat(path, &now) == 0, gone = good && !exists && errno == ENOENT;
+    bool same = exists && old->st_nlink && kbi_same_file(&now, old) && now.st_size == old->st_size &&
                 now.st_mtime == old->st_mtime;
-    if (there && !same) errno = ESTALE;
+    if (exists && !same) errno = ESTALE;
     good = (same || gone) && rename(name, path) == 0;
     int why = errno;
     if (file >= 0 && !good) unlink(name);
     if (file >= 0 && close(file) != 0 && good) good = false, why = errno;
-    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // its name is on the disk as well
+    if (folder >= 0 && !kbi_sync(folder) && good) good = false, why = errno; // the name must reach the disk as well
     if (folder >= 0) close(folder);
-    kbi_text_free(&above);
     KBENCH_FREE(name);
     return errno = why, good;
 }
 
-// A file that is replaced as a whole when all of it is there, or one that is written as it comes.
-typedef struct kbi_out {
-    const char* option;        // that names it, for messages
-    char* path;                // from the root on, behind all links
-    const kbi_signature* mark; // of what is written
-    struct stat old;           // of the file that is replaced, st_nlink 0: there is none
-    int file;                  // a device, a pipe, a file that is appended to, 1: stdout; -1: replaced at the end
-    kbi_text waiting;          // what is not written yet
-} kbi_out;
+// --- output files: replaced at the end, or written in place (pipe, device, stdout), or appended to under a lock
+// (lines of records, which several processes append to one file) ---
 
-static void kbi_out_free(kbi_out* o) { // without its end the old file stays as it is
+typedef struct kbi_out {
+    const char* option;        // without its --, for messages
+    char* path;                // absolute, without links
+    const kbi_signature* mark; // kind of the file; kbi_line_mark: lines under a lock
+    struct stat old;           // the file to replace; st_nlink 0: there is none
+    int file;                  // device, pipe, file that is appended to, 1: stdout; -1: a regular file
+    kbi_text waiting;          // not written yet
+    // for lines of records
+    kbi_text written; // by this process
+    off_t end;        // size of the file after the last line of this process
+    bool lockless;    // whether the file system has no locks
+    bool unsafe;      // whether the disk reported an error for bytes that it had accepted
+    bool moved;       // whether the records go to another file, because a process changed this one
+} kbi_out;
+typedef kbi_out kbi_lines;
+
+static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
+    kbi_text_free(&o->written);
     o->path = NULL;
     o->file = -1;
 }
 
-// False after an error message, with nothing left open. append: behind what a regular file holds.
-static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
-    memset(o, 0, sizeof *o);
-    o->option = option;
-    o->mark = mark;
-    o->file = -1;
-    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
-    if (kbi_is(path, "-")) return o->file = 1, true;
-    bool there = stat(o->path, &o->old) == 0, good = there || errno == ENOENT, ours = true;
-    if (good && there && !S_ISREG(o->old.st_mode)) {
-        o->file = kbi_open_in_place(o->path);
-        good = o->file >= 0;
-    } else if (good && append) {
-        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
-        good = o->file >= 0;
-    } else if (good) {
-        int file = there ? kbi_open_input(o->path, false) : -1, why;
-        ours = !there || (file >= 0 && kbi_file_ours(file, mark));
-        why = errno;
-        if (file >= 0) close(file);
-        char* name = o->path + kbi_folder_length(o->path);
-        char first = *name;
-        *name = 0;
-        errno = why;
-        good = ours && access(o->path, W_OK | X_OK) == 0; // of its folder
-        *name = first;
-    }
-    if (!good && !ours && !errno)
-        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
-                  option, path);
-    else if (!good)
-        kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (!good) kbi_out_free(o);
-    return good;
-}
-
-// All is written, on the disk and in the old file's place. Where another file has come there since this process began,
-// the text goes beside it. False: errno says why not, 0: it was said; what is there is as it was.
-static bool kbi_out_end(kbi_out* o, int milliseconds) {
-    int file = o->file;
-    if (file >= 0) {
-        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
-        return o->file = -1, file <= 2 || close(file) == 0;
-    }
-    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
-    if (errno != ESTALE) return false;
-    char* beside = kbi_name_beside(o->path, kbi_is(o->option, "json") ? ".json" : "");
-    memset(&o->old, 0, sizeof o->old);
-    bool good = kbi_replace(beside, &o->waiting, &o->old);
-    if (good)
-        kbi_error("--%s %s was changed by another process during this run; what this run wrote is in %s", o->option,
-                  o->path, beside);
-    if (good) errno = 0; // said
-    KBENCH_FREE(beside);
-    return false;
-}
-
-// --- records, one a line, which several processes append to one file ---
-
-enum { KBI_LOCK_WAIT = 10000 }; // ms: what others do under the lock takes less than a second
-
-typedef struct kbi_lines {
-    const char* option;
-    char* path;             // from the root on, behind all links
-    kbi_text waiting, mine; // not written yet; written by this process
-    int file;               // a device, a pipe, 1: stdout; -1: a regular file, which is opened for each writing
-    off_t end;              // of the file, behind what this process wrote last
-    bool lockless;          // its file system has no locks
-    bool unsafe;            // the disk refused bytes after it had taken them
-    bool moved;             // the records go beside the file: another process replaced or changed it
-} kbi_lines;
-
-static void kbi_lines_free(kbi_lines* l) {
-    if (l->file > 2) close(l->file);
-    KBENCH_FREE(l->path);
-    kbi_text_free(&l->waiting);
-    kbi_text_free(&l->mine);
-    l->path = NULL;
-    l->file = -1;
-}
-
-// Opens and locks the file that the path names now: another process may have replaced it, which is done under the same
-// lock. Closing it gives up the lock, and so does closing the same file anywhere in this process; but such a lock also
-// works over a network. -1: errno says why not.
+// Opens and locks the file of this path. If another process replaced it meanwhile, the new file is opened. POSIX
+// locks also work over a network; closing the file anywhere in this process releases them. -1: see errno; EBUSY: it
+// stayed locked for 10 s, while other processes hold the lock for less than one.
 static int kbi_lines_lock(kbi_lines* l) {
-    for (int waited = 0;; waited += 10) {
+    for (int waited_ms = 0;; waited_ms += 10) {
         struct flock lock;
-        struct stat opened, there;
+        struct stat opened, now;
         int file = kbi_open_file(l->path, O_RDWR | O_APPEND);
         if (file < 0) return -1;
         memset(&lock, 0, sizeof lock);
@@ -2408,80 +2153,105 @@ static int kbi_lines_lock(kbi_lines* l) {
                      strerror(errno));
             l->lockless = true;
         }
-        bool plain = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
-        if (!held && plain && stat(l->path, &there) == 0 && kbi_same_file(&opened, &there)) return file;
+        bool regular = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
+        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return file;
         close(file);
-        if (!plain || waited >= KBI_LOCK_WAIT) return errno = plain ? EBUSY : ESPIPE, -1;
+        if (!regular || waited_ms >= 10000) return errno = regular ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
     }
 }
 
-// False after an error message.
-static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
-    struct stat about;
-    memset(l, 0, sizeof *l);
-    l->option = option;
-    l->file = -1;
+// Opens an output; "-" is stdout. append: a regular file is appended to without a lock. False after an error message,
+// with nothing left open.
+static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
+    memset(o, 0, sizeof *o);
+    o->option = option;
+    o->mark = mark;
+    o->file = -1;
     if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
-    if (kbi_is(path, "-")) return l->file = 1, true;
-    l->path = kbi_real_path(path);
-    bool plain = stat(l->path, &about) != 0 || S_ISREG(about.st_mode);
-    int file = plain ? kbi_open_file(l->path, O_WRONLY | O_CREAT) : kbi_open_in_place(l->path);
-    if (plain && file >= 0) close(file), file = kbi_lines_lock(l);
-    bool good = file >= 0 && (!plain || kbi_file_ours(file, &kbi_line_mark));
-    if (!good && file >= 0 && !errno)
-        kbi_error("--%s %s: this file holds something other than lines of records, so it is left as it is; name "
-                  "another file",
+    o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
+    if (kbi_is(path, "-")) return o->file = 1, true;
+    bool exists = stat(o->path, &o->old) == 0, good = exists || errno == ENOENT, ours = true;
+    bool lines = mark == &kbi_line_mark;
+    if (good && exists && !S_ISREG(o->old.st_mode)) {
+        o->file = kbi_open_in_place(o->path);
+        good = o->file >= 0;
+    } else if (good && append) {
+        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+        good = o->file >= 0;
+    } else if (good) {
+        int file = lines ? kbi_open_file(o->path, O_WRONLY | O_CREAT) : -1, why;
+        if (file >= 0) close(file);
+        if (lines ? file >= 0 : exists) file = lines ? kbi_lines_lock(o) : kbi_open_input(o->path, false);
+        ours = file >= 0 ? kbi_file_ours(file, mark) : !exists && !lines;
+        why = errno;
+        if (file >= 0) close(file);
+        char *name = o->path + kbi_folder_length(o->path), first = *name;
+        *name = 0;
+        errno = why;
+        good = ours && (lines || access(o->path, W_OK | X_OK) == 0); // of its folder
+        *name = first;
+    }
+    if (!good && !ours && !errno)
+        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
                   option, path);
     else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
-    if (plain && file >= 0)
-        close(file);
-    else
-        l->file = file;
-    if (!good) kbi_lines_free(l);
+    if (!good) kbi_out_free(o);
     return good;
 }
 
-// Whether the file, which is locked, still has all lines that this process wrote.
+// Continues in a new file beside that of the option, with all text of this run. False: see errno.
+static bool kbi_out_move(kbi_out* o, const char* reason) {
+    const char* ending = o->mark == &kbi_line_mark ? ".jsonl" : o->mark == &kbi_array_mark ? ".json" : "";
+    char* beside = kbi_name_beside(o->path, ending);
+    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | O_NOFOLLOW);
+    if (file < 0 || fstat(file, &o->old) != 0) return KBENCH_FREE(beside), false;
+    close(file);
+    kbi_error("--%s %s %s; what this run wrote is in %s", o->option, o->path, reason, beside);
+    KBENCH_FREE(o->path);
+    o->path = beside;
+    if (o->waiting.n) kbi_put(&o->written, o->waiting.s, o->waiting.n);
+    kbi_text_free(&o->waiting);
+    o->waiting = o->written;
+    memset(&o->written, 0, sizeof o->written);
+    return o->moved = true;
+}
+static const char kbi_changed[] = "was changed by another process during this run";
+
+// Writes everything, and replaces the old file. If another process changed that file during the run, the text goes to
+// a new file beside it. False: see errno; 0: a message was printed.
+static bool kbi_out_end(kbi_out* o, int milliseconds) {
+    int file = o->file;
+    if (file >= 0) {
+        if (!kbi_flush(file, &o->waiting, milliseconds) || !kbi_sync(file)) return false;
+        return o->file = -1, file <= 2 || close(file) == 0;
+    }
+    if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
+    if (errno == ESTALE && kbi_out_move(o, kbi_changed) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
+    return false;
+}
+
+static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
+    return kbi_out_open(l, option, path, &kbi_line_mark, false);
+}
+
+// Whether the locked file still has all lines of this process, in order.
 static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
-    const kbi_text* of[] = { &all, &l->mine };
-    kbi_set there = KBI_BLANK;
-    bool kept = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX);
-    for (int k = 0; k < 2; k++)
-        for (size_t at = 0; at < of[k]->n;) {
-            const char *line = of[k]->s + at, *end = (const char*)memchr(line, '\n', of[k]->n - at);
-            size_t n = end ? (size_t)(end - line) : of[k]->n - at;
-            bool absent = kbi_set_add(&there, kbi_hash_bytes(14695981039346656037u, line, n));
-            if (k == 1 && absent) kept = false;
-            at += n + 1;
-        }
-    kbi_set_free(&there);
+    bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX) && all.n;
+    const char *line = good ? all.s : NULL, *missing = l->written.s;
+    while (line && *missing) {
+        size_t n = strcspn(missing, "\n") + 1;
+        if (strncmp(line, missing, n) == 0) missing += n;
+        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    }
     kbi_text_free(&all);
-    return kept;
+    return !*missing;
 }
 
-// All that this process wrote, and writes from now on, goes beside the file. False: errno says why it cannot.
-static bool kbi_lines_leave(kbi_lines* l, const char* why) {
-    char* beside = kbi_name_beside(l->path, ".jsonl");
-    int file = kbi_open_file(beside, O_WRONLY | O_CREAT | KBI_NOFOLLOW);
-    if (file < 0) return KBENCH_FREE(beside), false;
-    close(file);
-    kbi_error("--%s %s %s; all records of this run are in %s", l->option, l->path, why, beside);
-    KBENCH_FREE(l->path);
-    l->path = beside;
-    if (l->waiting.n) kbi_put(&l->mine, l->waiting.s, l->waiting.n);
-    kbi_text_free(&l->waiting);
-    l->waiting = l->mine;
-    memset(&l->mine, 0, sizeof l->mine);
-    return l->moved = true;
-}
-
-static const char kbi_lines_lost[] = "was replaced or changed by another process and lacks records of this run";
-
-// Appends what waits, all of it or nothing; false: errno says why it waits. A line that a writer was killed in is ended
-// first, also where the end of the file cannot be read.
+// Appends the waiting lines, all or none. False: see errno, and they wait for the next call. An incomplete last line
+// of a killed writer is ended first, also if the end of the file cannot be read.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2489,13 +2259,11 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
     if (file < 0 && l->moved) return false;
-    if (file < 0)
-        return kbi_lines_leave(l, errno == EBUSY ? "is locked by another process" : kbi_lines_lost) &&
-               kbi_lines_flush(l, milliseconds);
-    off_t end = lseek(file, 0, SEEK_END);
-    if (end < l->end && l->mine.n && !l->moved && !kbi_lines_kept(l, file)) {
-        close(file);
-        return kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+    bool busy = file < 0 && errno == EBUSY;
+    off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+    if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
+        if (file >= 0) close(file);
+        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) && kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2503,9 +2271,9 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_put(&all, l->waiting.s, l->waiting.n);
     bool good = kbi_flush(file, &all, milliseconds);
     int why = errno;
-    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // half a line stays, which is ended above
+    if (!good && (end < 0 || ftruncate(file, end) != 0)) why = EIO; // an incomplete line stays; the next call ends it
     if (good) {
-        kbi_put(&l->mine, l->waiting.s, l->waiting.n);
+        kbi_put(&l->written, l->waiting.s, l->waiting.n);
         l->waiting.n = 0;
         l->end = lseek(file, 0, SEEK_END);
         if (!kbi_sync(file)) l->unsafe = true, why = errno;
@@ -2515,16 +2283,17 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// All is written, and still there. False: errno says why not, 0: it was said.
+// Writes everything, and verifies that the file still has all lines of this process. False: see errno; 0: a message
+// was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     bool good = kbi_lines_flush(l, milliseconds);
     int file = l->file;
     if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
-    if (good && l->mine.n && !l->moved) {
+    if (good && l->written.n && !l->moved) {
         file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
-        if (!kept) good = kbi_lines_leave(l, kbi_lines_lost) && kbi_lines_flush(l, milliseconds);
+        if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
     }
     if (good && l->moved) errno = 0;
     return good && !l->moved;
@@ -2534,45 +2303,41 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler names the instrument in a macro. But the
-// program is linked with functions of the instrument, which are NULL without it. The order is that of the bits in
-// kb_build.
+// Instrumented code takes 1.1 to 50 times as long, and not every compiler announces it by a macro. But the program is
+// then linked with a function of the instrument; without it the weak symbol is NULL.
+#define KBI_INSTRUMENTS(x) \
+    x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
+    x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
+    x(__lsan_init, (void), "LSan") x(__gcov_init, (void*), "gcov") x(llvm_gcov_init, (void*, void*), "gcov") \
+    x(__llvm_profile_write_file, (void), "-fprofile-instr-generate") x(__gmon_start__, (void), "-pg")
 #ifdef __cplusplus
 extern "C" {
 #endif
-#define KBI_WEAK __attribute__((weak))
-KBI_WEAK void __asan_init(void);
-KBI_WEAK void __hwasan_init(void);
-KBI_WEAK void __tsan_init(void);
-KBI_WEAK void __msan_init(void);
-KBI_WEAK void __ubsan_handle_add_overflow(void* data, void* a, void* b);
-KBI_WEAK void __lsan_init(void);
-KBI_WEAK void __gcov_init(void* info);
-KBI_WEAK void llvm_gcov_init(void* write_out, void* reset);
-extern KBI_WEAK int __llvm_profile_runtime;
-KBI_WEAK void __gmon_start__(void); // of -pg
+#define KBI_X(symbol, parameters, name) __attribute__((weak)) void symbol parameters;
+KBI_INSTRUMENTS(KBI_X)
+#undef KBI_X
 #ifdef __cplusplus
 }
 #endif
 
+// Returns a bit for each row of KBI_INSTRUMENTS; bit 0 is AddressSanitizer.
 static unsigned kbi_instruments_here(void) {
-#ifdef KBI_NO_INSTRUMENTS
-    return 0;
-#else
-    unsigned other = (unsigned)(__asan_init != NULL) | (unsigned)(__hwasan_init != NULL) << 1 |
-                     (unsigned)(__tsan_init != NULL) << 2 | (unsigned)(__msan_init != NULL) << 3;
-    return other | (unsigned)(!other && __ubsan_handle_add_overflow != NULL) << 4 | // clang's others bring it along
-           (unsigned)(!other && __lsan_init != NULL) << 5 | (unsigned)(__gcov_init != NULL) << 6 |
-           (unsigned)(llvm_gcov_init != NULL) << 6 | (unsigned)(&__llvm_profile_runtime != NULL) << 7 |
-           (unsigned)(__gmon_start__ != NULL) << 8;
+    unsigned bits = 0;
+#ifndef KBI_NO_INSTRUMENTS // tests that run under a sanitizer themselves
+    unsigned bit = 1;
+#define KBI_X(symbol, parameters, name) bits |= symbol ? bit : 0, bit *= 2;
+    KBI_INSTRUMENTS(KBI_X)
+#undef KBI_X
+    if (bits & 15) bits &= ~48u; // clang links UBSan and LSan together with its other sanitizers
 #endif
+    return bits;
 }
 
-// ", instrumented (ASan UBSan)", or nothing.
+// Writes ", instrumented (ASan gcov)" to out, or "" without instruments.
 static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
-    static const char* const names[] = { "ASan",  "HWASan", "TSan", "MSan",
-                                         "UBSan", "LSan",   "gcov", "-fprofile-instr-generate",
-                                         "-pg" };
+#define KBI_X(symbol, parameters, name) name,
+    static const char* const names[] = { KBI_INSTRUMENTS(KBI_X) };
+#undef KBI_X
     size_t n = 0;
     *out = 0;
     for (int i = 0; i < KBI_COUNT(names) && n < size; i++)
@@ -2651,9 +2416,9 @@ static int64_t kbi_clock_ns(int clock) {
     clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
-static int64_t kbi_now(void) { return kbi_clock_ns(KBI_CLOCK_MONOTONIC); }
+static int64_t kbi_now(void) { return kbi_clock_ns(CLOCK_MONOTONIC); }
 
-static double kbi_seconds_since(int64_t t) { return (double)(kbi_now() - t) * 1e-9; }
+static double kbi_seconds_since(int64_t start_ns) { return (double)(kbi_now() - start_ns) * 1e-9; }
 
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
@@ -2758,7 +2523,7 @@ static kbi_turn kbi_turn_now(void) {
     struct rusage used;
     const int thread = 1; // RUSAGE_THREAD, Linux
     kbi_turn t = { 0, getrusage(thread, &used) == 0 ? used.ru_nvcsw : -1 };
-    t.ran = kbi_clock_ns(KBI_CLOCK_THREAD);
+    t.ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return t;
 }
 
@@ -2803,12 +2568,10 @@ KBI_SLOW_END
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// Floating values are rounded to float first (KB_IOTA in f64 is not; tf32 is stored so), then to the smaller types, to
-// nearest even.
-// The kernel kbi_fill does the same operations in the same order, hence the same bits; only a host compiler
-// that contracts a * b + c can move a normal deviate, by one ulp of float, about once in 10^8.
+// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. tf32 is
+// stored as f32. The kernel kbi_fill does the same operations in the same order and gives the same bits. A host
+// compiler that contracts a * b + c can change a normal deviate by one ulp of float, about once in 10^8.
 
-// Elements of 1, 2 and 4 bytes are the low end of a word.
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
 
 static uint32_t kbi_float_bits(float f) {
@@ -2823,45 +2586,41 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// A float as one of so many fraction bits: 10, binary16 of IEEE 754 (bias 15); of OCP's floats 3, e4m3 (bias 7, NaN in
-// place of infinity and of what stands beside it) and 2, e5m2 (bias 15). To nearest even; NaN stays one. Beyond the
-// largest it is infinity in binary16, else the largest.
+// Rounds a float to nearest even. fraction selects the format by its fraction bits: 10 is binary16 (IEEE 754, bias 15),
+// 3 is e4m3 (OCP, bias 7, no infinity), 2 is e5m2 (OCP, bias 15). NaN stays NaN. Overflow gives infinity in binary16
+// and the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
     uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
-    uint32_t least = fraction == 3u ? 121u : 113u; // exponent of the least normal
+    uint32_t least = fraction == 3u ? 121u : 113u; // biased f32 exponent of the smallest normal number
     uint32_t most = half ? 0x7c00u : fraction == 3u ? 0x7eu : 0x7bu, shift = 23u - fraction;
     uint32_t r = e < least ? (a & 0x7fffffu) | 0x800000u : a - ((least - 1u) << 23);
     if (a > 0x7f800000u) return sign | (half ? 0x7e00u | (a >> 13 & 0x1ffu) : 0x7fu);
     if (e < least) shift += least - e;
-    if (shift > 24u) return sign; // below half of the least subnormal
+    if (shift > 24u) return sign; // below half of the smallest subnormal number
     r = (r + (1u << (shift - 1u)) - 1u + ((r >> shift) & 1u)) >> shift;
     return sign | KBI_MIN(r, most);
 }
 
-static float kbi_f16_to_f32(uint16_t h) {
-    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, a = h & 0x7fffu;
-    if (a >= 0x7c00u) return kbi_bits_float(sign | 0x7f800000u | ((a & 0x3ffu) << 13));
-    if (a >= 0x0400u) return kbi_bits_float(sign | ((a << 13) + (112u << 23)));
-    return kbi_bits_float(sign | kbi_float_bits((float)a * 5.9604644775390625e-8f)); // a / 2^24, exact
+// Widens binary16 (fraction 10) or e4m3 (fraction 3); exact.
+static float kbi_small_to_f32(uint32_t small, uint32_t fraction) {
+    bool half = fraction == 10u;
+    uint32_t magnitude = small & (half ? 0x7fffu : 0x7fu), bits = magnitude << (23u - fraction);
+    float value = kbi_bits_float(bits + ((half ? 112u : 120u) << 23));
+    if (magnitude < 1u << fraction) value = (float)magnitude * (half ? 5.9604644775390625e-8f : 0.001953125f);
+    if (magnitude >= (half ? 0x7c00u : 0x7fu))
+        value = kbi_bits_float(0x7f800000u | (bits & (half ? 0x7fffffu : 0x400000u)));
+    return small == magnitude ? value : -value;
 }
 
-// bfloat16: the upper half of a float; to nearest even, NaN kept quiet
+// Rounds a float to bfloat16, its upper half, to nearest even. NaN becomes a quiet NaN.
 static uint16_t kbi_f32_to_bf16(float f) {
     uint32_t u = kbi_float_bits(f);
     if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-static float kbi_e4m3_to_f32(uint8_t h) {
-    uint32_t a = h & 0x7fu;
-    float v = a == 0x7fu ? kbi_bits_float(0x7fc00000u)
-              : a < 8u   ? (float)a * 0.001953125f // 2^-9
-                         : kbi_bits_float((a << 20) + (120u << 23));
-    return h & 0x80u ? -v : v;
-}
-
-// element i of an array as a double; 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
+// Element i of an array as a double. 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
     uint64_t bits = 0;
@@ -2871,24 +2630,20 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
     case KB_F32:
     case KB_TF32: return kbi_bits_float((uint32_t)bits);
     case KB_F64: memcpy(&d, &bits, 8); return d;
-    case KB_E4M3: return kbi_e4m3_to_f32((uint8_t)bits);
-    case KB_E5M2: return kbi_f16_to_f32((uint16_t)(bits << 8)); // the upper half of an f16
-    case KB_F16: return kbi_f16_to_f32((uint16_t)bits);
+    case KB_E4M3: return kbi_small_to_f32((uint32_t)bits, 3);
+    case KB_E5M2: return kbi_small_to_f32((uint32_t)bits << 8, 10); // e5m2 is the upper half of binary16
+    case KB_F16: return kbi_small_to_f32((uint32_t)bits, 10);
     case KB_BF16: return kbi_bits_float((uint32_t)bits << 16);
     case KB_I8: return (signed char)bits;
     case KB_I16: return (int16_t)bits;
     case KB_I32: return (int32_t)bits;
     case KB_I64: return (double)(int64_t)bits;
-    case KB_U8:
-    case KB_U16:
-    case KB_U32:
-    case KB_U64: return (double)bits;
-    default: return 0;
+    default: return (double)bits;
     }
 }
 
 // Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)); the key advances by
-// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is left as it was.
+// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is not changed.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
@@ -2903,32 +2658,30 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
-// 0 .. n - 1 in random order (Fisher and Yates), the same for a seed, a purpose and a number.
-static void kbi_shuffle(int* of, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
-    for (int i = 0; i < n; i++) of[i] = i;
+// Writes a random permutation of 0 .. n - 1 (Fisher and Yates) that depends on seed, purpose and number only.
+static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint32_t number) {
+    for (int i = 0; i < n; i++) order[i] = i;
     for (int i = n - 1; i > 0; i--) {
         uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
         uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
         kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = of[i];
-        of[i] = of[j];
-        of[j] = swap;
+        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
     }
 }
 
-// 24 bits, so that float and double hold the same value
-static double kbi_random_uniform(uint32_t word) {
-    return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
-}
+// word / 2^32 in 24 bits, which float and double both hold exactly.
+static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
 
-static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1]
+static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1] (Horner)
     double sum = 0;
     for (int i = 0; i < n; i++) sum = sum * x + c[i];
     return sum;
 }
 
 // -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
-// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172, the first term left out is below 2^-44 of it.
+// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172. The truncated series has a relative error below 2^-44.
 static double kbi_minus_log(uint32_t m) {
     static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
     double f = (double)(int32_t)m, s;
@@ -2942,9 +2695,9 @@ static double kbi_minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * kbi_polynomial(series, KBI_COUNT(series), s * s);
 }
 
-// Two N(0,1) deviates from two words, Box-Muller 1958: r = sqrt(-2 ln u1), (r cos 2 pi u2, r sin 2 pi u2), u1
-// in (0,1] so that the logarithm exists. u2 = k / 2^24 is split exactly into quarter turns and a rest within
-// 1/8 turn, where the Taylor series of sine and cosine leave less than 2^-40. Rounded to float once.
+// Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi u2).
+// u1 is in (0,1], so the logarithm is finite. u2 = k / 2^24 is split exactly into quarter turns and a remainder within
+// 1/8 turn. There, the Taylor series of sine and cosine have an error below 2^-40. z is rounded to float once.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
                                    -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
@@ -2965,27 +2718,27 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     z[1] = (float)(r * s);
 }
 
-// the bits of one element, in the low end of the result, from its value (floats) or its deviate (integers)
-static uint64_t kbi_value_bits(double v, int dtype) {
+// The bits of an element, in the low end of the result. value: the element, or for integers its normal deviate.
+static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
     switch (dtype) {
     case KB_F32:
-    case KB_TF32: return kbi_float_bits((float)v);
-    case KB_F64: memcpy(&u, &v, sizeof u); return u;
-    case KB_E4M3: return kbi_f32_to_small((float)v, 3);
-    case KB_E5M2: return kbi_f32_to_small((float)v, 2);
-    case KB_F16: return kbi_f32_to_small((float)v, 10);
-    case KB_BF16: return kbi_f32_to_bf16((float)v);
+    case KB_TF32: return kbi_float_bits((float)value);
+    case KB_F64: memcpy(&u, &value, sizeof u); return u;
+    case KB_E4M3: return kbi_f32_to_small((float)value, 3);
+    case KB_E5M2: return kbi_f32_to_small((float)value, 2);
+    case KB_F16: return kbi_f32_to_small((float)value, 10);
+    case KB_BF16: return kbi_f32_to_bf16((float)value);
     default: break;
     }
-    t = v * 8.0; // at most 47, since u1 >= 2^-24: only the sign of an unsigned type needs the clamp
+    t = value * 8.0; // |t| < 48 because u1 >= 2^-24, so only unsigned types need a clamp, at 0
     t = t < 0.0 ? t - 0.5 : t + 0.5;
     if (t < 0.0 && (dtype == KB_U8 || dtype == KB_U16 || dtype == KB_U32 || dtype == KB_U64)) t = 0.0;
     return (uint64_t)(int64_t)t;
 }
 
-// the bits of elements 4 block .. 4 block + 3
+// The bits of elements 4 block .. 4 block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -3006,22 +2759,15 @@ static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind
     }
 }
 
-// Elements first .. first + n - 1 of a tensor; p is where element `first` goes and may be unaligned.
+// Writes elements first .. first + n - 1 of a tensor. p receives element `first` and may be unaligned.
 static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind, uint64_t seed, uint32_t tensor) {
-    unsigned char* at = (unsigned char*)p;
+    unsigned char* out = (unsigned char*)p;
     size_t size = kbi_dtype_size(dtype);
-    int64_t i = first, end = first + n;
     uint64_t bits[4];
-    if (n <= 0 || size == 0) return;
-    if (kind == KB_ZERO) {
-        memset(p, 0, (size_t)n * size);
-        return;
-    }
-    while (i < end) {
-        int j = (int)(i & 3), stop = end - (i - j) < 4 ? (int)(end - (i - j)) : 4;
-        kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
-        i += stop - j;
-        for (; j < stop; j++, at += size) memcpy(at, &bits[j], size);
+    if (kind == KB_ZERO && n > 0) memset(p, 0, (size_t)n * size), n = 0;
+    for (int64_t i = first; i < first + n; i++, out += size) {
+        if (i == first || i % 4 == 0) kbi_fill_block(bits, (uint64_t)i / 4, dtype, kind, seed, tensor);
+        memcpy(out, &bits[i % 4], size);
     }
 }
 
@@ -3029,15 +2775,14 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
   >>stats     foundation: summaries of a sample and its interval. Pure functions; no globals.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Largest magnitude of a measurement: squares and their sums stay finite. The test reads the bits, because -ffast-math
-// assumes that there are no NaN and infinity.
-#define KBI_STATS_LIMIT 1e150
-#define KBI_STATS_BLOCKS 10    // blocks of consecutive values, whose medians are nearly independent
-#define KBI_STATS_MIN 30       // fewest values cut into blocks: 3 in each
-#define KBI_STATS_P99_MIN 300  // fewest values with a p99
-#define KBI_STATS_ENOUGH 6     // fewest values, or what they are worth, that the sign test makes an interval of
-#define KBI_STATS_NOTABLE 0.01 // drift and distance of modes, relative to the median, that are worth a word
+#define KBI_STATS_LIMIT 1e150  // largest magnitude of a measurement: its square and sums of squares stay finite
+#define KBI_STATS_BLOCKS 10    // consecutive blocks of a sample; their medians are nearly independent
+#define KBI_STATS_MIN 30       // smallest sample that is cut into blocks, 3 values in each
+#define KBI_STATS_P99_MIN 300  // smallest sample that has a p99
+#define KBI_STATS_ENOUGH 6     // smallest (effective) sample size with a 95 % interval by the sign test
+#define KBI_STATS_NOTABLE 0.01 // smallest drift and distance of modes that is reported, relative to the median
 
+// True if v is finite and at most KBI_STATS_LIMIT. Compares bits because -ffast-math assumes that NaN does not exist.
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
     uint64_t bits, bound;
@@ -3046,34 +2791,31 @@ static int kbi_usable(double v) {
     return (bits & (UINT64_MAX >> 1)) <= bound;
 }
 
-// Memory for m values if there are n > 0 values and all are usable; else NULL.
+// Allocates memory for m values, which the caller frees. NULL if n is 0 or one of the n values is not usable.
 static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
     for (int64_t i = 0; x && i < n; i++)
         if (!kbi_usable(x[i])) return NULL;
     return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
-// a / b; 0 for 0 / 0, NAN where the quotient is none.
+// a / b; 0 for 0 / 0; NAN for other divisions by 0 and if the quotient would exceed 1e150.
 static double kbi_ratio(double a, double b) {
     if (a == 0.0 && b == 0.0) return 0.0;
-    if (b == 0.0 || fabs(a) > fabs(b) * 1e150) return (double)NAN;
-    return a / b;
+    return b == 0.0 || fabs(a) > fabs(b) * 1e150 ? (double)NAN : a / b;
 }
 
-// -- order ------------------------------------------------------------------------------------------------
-
-static int kbi_order_of(const void* a, const void* b) {
+static int kbi_compare_doubles(const void* a, const void* b) {
     double x, y;
     memcpy(&x, a, sizeof x);
     memcpy(&y, b, sizeof y);
     return (x > y) - (x < y);
 }
 static void kbi_sort(double* a, int64_t n) {
-    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_order_of);
+    if (n > 1) qsort(a, (size_t)n, sizeof *a, kbi_compare_doubles);
 }
 
-// Moves the value of rank k (from 0) to a[k], smaller ones before it and larger ones after: quickselect (Hoare 1961).
-// Stopping at equal values keeps both parts large in quantised samples.
+// Moves the value of rank k (from 0) to a[k], smaller values before it and larger ones after it: quickselect (Hoare
+// 1961). Both scans stop at values equal to the pivot, which balances the parts when many values are equal.
 static double kbi_select(double* a, int64_t n, int64_t k) {
     for (int64_t low = 0, high = n - 1; low < high;) {
         const double pivot = a[low + (high - low) / 2];
@@ -3092,20 +2834,18 @@ static double kbi_select(double* a, int64_t n, int64_t k) {
     return a[k];
 }
 
-// Type 7: x(h) + (h - floor h) (x(h+1) - x(h)), h = (n - 1) q from 0 (Hyndman and Fan 1996). NAN when n < 1.
+// Quantile q in [0, 1], type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q, counted from 0. n >= 1.
 static double kbi_quantile(const double* sorted, int64_t n, double q) {
-    if (n < 1 || !kbi_usable(q)) return (double)NAN;
-    const double h = (double)(n - 1) * (q < 0.0 ? 0.0 : q > 1.0 ? 1.0 : q);
+    const double h = (double)(n - 1) * q;
     const int64_t i = (int64_t)h;
-    if (i >= n - 1) return sorted[n - 1];
-    return sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
+    return i >= n - 1 ? sorted[n - 1] : sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
 }
 
 static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Median in O(n); scratch holds n values. Values must be finite; NAN when n < 1.
+// Median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return (double)NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -3122,41 +2862,35 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// -- interval of the median -------------------------------------------------------------------------------
+// --- interval of the median ---
 
-// Ranks lo = k and hi = n + 1 - k (from 1) of an interval of the median with coverage 1 - 2 P(B <= k - 1) >= 1 -
-// alpha, k as large as that allows, B ~ Binomial(n, 1/2) (Thompson 1936; Le Boudec 2010). Probabilities are relative
-// to that of the mode, so that none overflows: the ranks are exact for every n and for alpha down to 1e-250. 0: no
-// such interval.
-static int kbi_sign_ranks(int64_t n, double alpha, int64_t* lo, int64_t* hi) {
-    *lo = *hi = 0;
+// Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the upper
+// rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2). 0: no rank
+// reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
+static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
-    int64_t j = n / 2, k = 0;
+    int64_t j = n / 2;
     double weight = 1.0, lower = 0.0;
-    while (j > 0 && weight > 1e-290) {
+    for (; j > 0 && weight > 1e-290; j--) {
         weight *= (double)j / (double)(n - j + 1);
         lower += weight;
-        j--;
     }
     const double total = n % 2 == 1 ? 2.0 * (1.0 + lower) : 1.0 + 2.0 * lower;
-    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // a tail that equals alpha/2 but for rounding is in
+    const double limit = 0.5 * alpha * total * (1.0 + 1e-12); // accepts a tail that exceeds alpha/2 by rounding only
+    int64_t rank = 0;
     for (double tail = weight; tail <= limit; tail += weight) {
-        k = j + 1;
         weight *= (double)(n - j) / (double)(j + 1);
-        j++;
+        rank = ++j;
     }
-    if (k < 1) return 0;
-    *lo = k;
-    *hi = n + 1 - k;
-    return 1;
+    return rank;
 }
 
-// Behind the last value of block b of 10 consecutive ones, as equal as possible.
+// End (exclusive) of block b when n values are cut into 10 consecutive blocks of nearly equal size.
 static int64_t kbi_block_end(int b, int64_t n) {
     return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
 }
 
-// Their medians; n >= 10.
+// Writes the medians of the 10 blocks; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
     for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
         end = kbi_block_end((int)b, n);
@@ -3164,21 +2898,21 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
     }
 }
 
-// By how much autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1). Taking
-// off the sample's own mean pulled r down by about (1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954). At least 1.
+// Factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1); at
+// least 1. r is first corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// The effective sample size of n values for their median: n over the larger of two inflations of the variance,
-//   - that of lag 1: right if the correlation dies away from value to value;
-//   - the variance of the sums of 10 consecutive blocks over that of independent values, times the inflation of the
-//     sums' own lag 1: right if slow wandering hides under noise that does not last.
-// Values are clipped at 3 MAD from the median (Huber 1964), so that no straggler hides the rest; signs replace them if
-// the MAD is 0. Below 30 values there are no blocks, and only a significant correlation (one-sided 5 %) counts.
-// spread: standard deviation of the clipped values. scratch holds n values.
+// Effective sample size of n values for their median: n divided by the larger of two variance inflations:
+//   - the inflation of lag 1, correct if the correlation decays from value to value;
+//   - variance of the sums of 10 consecutive blocks relative to that of independent values, times the inflation of the
+//     sums' own lag 1. It detects a slow wander under uncorrelated noise.
+// Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide the correlation. If the MAD is 0,
+// signs replace the values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided
+// 5 %). *spread receives the standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -3201,52 +2935,49 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     if (!(squares > 0.0)) return (double)n;
     const double lag1 = products / squares;
     if (n < KBI_STATS_MIN && lag1 + 1.0 / (double)n < 1.645 / sqrt((double)n)) return (double)n;
-    double inflation = kbi_inflation(lag1, n), wander = 0.0, turns = 0.0;
+    double inflation = kbi_inflation(lag1, n), block_squares = 0.0, block_products = 0.0;
     for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
-        wander += block[b] * block[b];
-        turns += b > 0 ? block[b] * block[b - 1] : 0.0;
+        block_squares += block[b] * block[b];
+        block_products += b > 0 ? block[b] * block[b - 1] : 0.0;
     }
-    if (n >= KBI_STATS_MIN && wander > 0.0) {
-        const double slow = wander / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
-                            kbi_inflation(turns / wander, KBI_STATS_BLOCKS);
+    if (n >= KBI_STATS_MIN && block_squares > 0.0) {
+        const double slow = block_squares / squares * KBI_STATS_BLOCKS / (KBI_STATS_BLOCKS - 1) *
+                            kbi_inflation(block_products / block_squares, KBI_STATS_BLOCKS);
         inflation = slow > inflation ? slow : inflation;
     }
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be correlated: the ranks of the sign test for the effective sample
-// size, spread over the n: (k - 1/2) n / size + 1/2. Returns that size. Below KBI_STATS_ENOUGH the interval is that
-// of 6, and at least t(0.975; 5 df) standard errors long on each side, with the standard deviation that n values show
-// of a process that wanders farther, s^2 / (1 - 1/size). That is a guess from too few. NAN, and no interval, below 6
-// values.
+// 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the effective
+// sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m. If m < 6, the interval is the one for
+// m = 6 and reaches at least t(0.975; 5 df) standard errors to each side. Its standard deviation is corrected for a
+// wander that exceeds the sample, s^2 / (1 - 1/m); such an interval is unreliable. NAN, without interval, if n < 6.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
-    double spread, reach = 0.0; // at least to the median, which may be rounded out of the ranks
-    int64_t low, high;
+    double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
     *lo = *hi = (double)NAN;
     if (n < KBI_STATS_ENOUGH) return (double)NAN;
-    const double worth = kbi_effective(x, n, median, scratch, &spread);
-    const int64_t count = worth > KBI_STATS_ENOUGH ? (int64_t)worth : KBI_STATS_ENOUGH;
-    kbi_sign_ranks(count, 0.05, &low, &high);
-    const int64_t rank = (int64_t)(((double)low - 0.5) * (double)n / (double)count + 0.5);
+    const double effective = kbi_effective(x, n, median, scratch, &spread);
+    const int64_t m = effective > KBI_STATS_ENOUGH ? (int64_t)effective : KBI_STATS_ENOUGH;
+    const int64_t rank = (int64_t)(((double)kbi_sign_rank(m, 0.05) - 0.5) * (double)n / (double)m + 0.5);
     memmove(scratch, x, (size_t)n * sizeof(double));
     *lo = kbi_select(scratch, n, rank - 1);
     *hi = kbi_select(scratch, n, n - rank);
-    if (worth < KBI_STATS_ENOUGH) {
-        const double left = 1.0 - 1.0 / worth;
-        reach = 2.571 * spread * sqrt(1.0 / worth / (left > 0.2 ? left : 0.2));
+    if (effective < KBI_STATS_ENOUGH) {
+        const double remaining = 1.0 - 1.0 / effective;
+        reach = 2.571 * spread * sqrt(1.0 / effective / (remaining > 0.2 ? remaining : 0.2));
     }
     *lo = median - reach < *lo ? median - reach : *lo;
     *hi = median + reach > *hi ? median + reach : *hi;
-    return worth;
+    return effective;
 }
 
+// Half-width of an interval relative to |median|; NAN if an end is not usable.
 static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// kb_stats.precision alone, in O(n): the stopping rule asks between samples, and a GPU that waits for the host lowers
-// its clock.
+// Only kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
     if (!scratch) return (double)NAN;
@@ -3256,10 +2987,10 @@ static double kbi_precision_of(const double* x, int64_t n) {
     return kbi_half_width(lo, hi, median);
 }
 
-// -- summary ----------------------------------------------------------------------------------------------
+// --- summary ---
 
-// mean = c + sum(x - c)/n about the median c, which is exact for equal values; the variance with the correction of
-// Chan, Golub and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). r1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
+// LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -3269,7 +3000,7 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
         const double d = x[i] - s->mean;
         rest += d;
         squares += d * d;
-        if (i > 0) products += d * previous;
+        products += d * previous;
         previous = d;
     }
     if (n < 2) return;
@@ -3279,8 +3010,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer: the smallest distance of different values, which are counted. Above a tenth of the median it is
-// taken for a real distance; in a continuous sample it is next to nothing and changes nothing.
+// Step of the timer: the smallest difference between distinct values, or 0 if it exceeds a tenth of the median. In a
+// continuous sample it is negligible. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -3293,8 +3024,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
 
-// Tukey 1977: inner fences at 1.5, outer at 3 interquartile ranges. The range is at least the step: if most values
-// share one tick of the timer, the range is 0, and every neighbouring tick would be an outlier.
+// Fences of Tukey 1977: mild outliers beyond 1.5, severe beyond 3 interquartile ranges. The range is at least the
+// timer's step; otherwise values one tick away would be outliers whenever most values are equal.
 static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     const double range = s->p75 - s->p25 > step ? s->p75 - s->p25 : step;
     int64_t mild = 0, severe = 0;
@@ -3307,25 +3038,20 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     s->outliers_severe = (double)severe / (double)s->n;
 }
 
-// Two modes: the widest stretch between values is over 5 MAD wide. Four amends to "largest gap > 5 MAD with
-// 10 % on each side":
-//   - only stretches with 10 % on each side compete: one far outlier would own the largest gap of all;
-//   - a stretch may hold 2 % of the values: a single straggler between the modes would halve the gap;
-//   - the MAD is that of each side, the larger counts: with even modes the MAD of all is half their distance;
-//   - it is at least the timer's step: on a coarse timer the MAD is 0 and neighbouring ticks are no modes.
-// Modes closer than 1 % of the median are nobody's concern.
+// True if there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and 1 % of
+// the median. The gap may contain 2 % of the values, so that a single value between the modes does not halve it. The
+// MAD is the larger of both sides' because two equal modes inflate the MAD of the whole sample. It is at least the
+// timer's step, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
     int64_t split = -1;
-    double widest = 0.0;
+    double widest = KBI_STATS_NOTABLE * fabs(median);
     for (int64_t i = side - 1; i + stretch <= n - side; i++) {
         const double width = sorted[i + stretch] - sorted[i];
-        if (!(width > widest)) continue;
-        widest = width;
-        split = i;
+        if (width > widest) widest = width, split = i;
     }
-    if (split < 0 || !(widest > KBI_STATS_NOTABLE * fabs(median))) return 0;
+    if (split < 0) return 0;
     const double* upper = sorted + split + stretch;
     const int64_t left = split + 1, right = n - split - stretch;
     const double below = kbi_mad_of(sorted, left, kbi_median_sorted(sorted, left), scratch);
@@ -3334,10 +3060,9 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
     return widest > 5.0 * (mad > step ? mad : step);
 }
 
-// Exact test that 10 block medians came in no particular order. It rejects if one half lies wholly above the other (a
-// step: Pettitt 1976 at his extreme, 25) or if Mann's (1945) S, rising less falling pairs, reaches +-33 (a trend):
-// 33,508 of the 10! orders, p = 0.0092; ties make it rarer. A test on the values would take them as independent, and
-// find drift wherever they are autocorrelated.
+// Exact test of 10 block medians against random order, p = 0.0092 (33,508 of the 10! orders); ties lower p. It rejects
+// a step (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33, S = rising
+// minus falling pairs). A test of the values would report drift whenever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
     for (int i = 0; i < KBI_STATS_BLOCKS; i++) {
@@ -3350,17 +3075,6 @@ static int kbi_order_significant(const double* blocks) {
         }
     }
     return rising || falling || score >= 33 || score <= -33;
-}
-
-static void kbi_drift(const double* x, double* scratch, kb_stats* s) {
-    double blocks[KBI_STATS_BLOCKS], third[3];
-    if (s->n < KBI_STATS_MIN) return;
-    kbi_block_medians(x, s->n, scratch, blocks);
-    const double first = kbi_median_of(blocks, 3, third);
-    const double last = kbi_median_of(blocks + KBI_STATS_BLOCKS - 3, 3, third);
-    s->drift = kbi_ratio(last - first, fabs(s->median));
-    s->drift_significant =
-        kbi_usable(s->drift) && fabs(s->drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
 }
 
 static kb_stats kbi_stats_none(int64_t n) {
@@ -3376,8 +3090,9 @@ static kb_stats kbi_stats_none(int64_t n) {
     return s;
 }
 
-// kb_summarize for a timer whose step is known, in the unit of x; 0: to be seen in the values.
+// kb_summarize with the timer's step in the unit of x; 0: the step is estimated from the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
+    double blocks[KBI_STATS_BLOCKS], third[3];
     kb_stats s = kbi_stats_none(n);
     double* sorted = kbi_stats_alloc(x, n, 2 * n);
     if (!sorted) return s;
@@ -3385,8 +3100,13 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     s.median = kbi_median_of(x, n, scratch);
     s.effective = kbi_median_interval(x, n, s.median, scratch, &s.ci_low, &s.ci_high);
     s.precision = kbi_half_width(s.ci_low, s.ci_high, s.median);
-    kbi_drift(x, scratch, &s);
-
+    if (n >= KBI_STATS_MIN) {
+        kbi_block_medians(x, n, scratch, blocks);
+        const double first = kbi_median_of(blocks, 3, third), last = kbi_median_of(blocks + 7, 3, third);
+        s.drift = kbi_ratio(last - first, fabs(s.median));
+        s.drift_significant =
+            kbi_usable(s.drift) && fabs(s.drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
+    }
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
     s.min = sorted[0];
@@ -3398,8 +3118,8 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
     s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
-    const double seen = kbi_step_of(sorted, n, s.median, &s.distinct);
-    const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : seen;
+    const double estimate = kbi_step_of(sorted, n, s.median, &s.distinct);
+    const double step = kbi_usable(known_step) && known_step > 0.0 ? known_step : estimate;
     kbi_outliers(sorted, step, &s);
     s.bimodal = kbi_bimodal(sorted, n, s.median, step, scratch);
     KBENCH_FREE(sorted);
@@ -3408,79 +3128,68 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
-// Mean without so many at each end, of values that it leaves sorted: finer than the timer's step, deaf to stragglers.
-static double kbi_trimmed(double* x, int n, int away) {
+// Mean without the `cut` smallest and `cut` largest values. Sorts x. It resolves less than the timer's step.
+static double kbi_trimmed(double* x, int n, int cut) {
     double sum = 0;
     kbi_sort(x, n);
-    for (int i = away; i < n - away; i++) sum += x[i];
-    return sum / (n - 2 * away);
+    for (int i = cut; i < n - cut; i++) sum += x[i];
+    return sum / (n - 2 * cut);
 }
 
 KBI_SLOW_BEGIN
-// -- arms measured in the same rounds ------------------------------------------------------------------------
+// --- implementations measured in the same rounds ---
 
-// Median of the rounds' log ratios with the interval of the sign test (Thompson 1936): each round holds both
-// arms, so drift, clock steps and autocorrelation cancel. Share alpha among arms first (Bonferroni). lo, hi
-// NAN and 0 returned when no interval exists (below 6 rounds for alpha = 0.05); all NAN when a value is not
-// finite.
-static int kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo, double* hi) {
-    int64_t low, high;
+// Median of the rounds' log ratios with the interval of the sign test. Each round measures both implementations, so
+// drift, clock steps and autocorrelation cancel. For several implementations, alpha is divided by their number first
+// (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a value is not usable.
+static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
+                       double* hi) {
     *median = *lo = *hi = (double)NAN;
     double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
-    if (!sorted) return 0;
+    if (!sorted) return false;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
     kbi_sort(sorted, rounds);
     *median = kbi_median_sorted(sorted, rounds);
-    const int found = kbi_sign_ranks(rounds, alpha, &low, &high);
-    if (found) {
-        *lo = sorted[low - 1];
-        *hi = sorted[high - 1];
-    }
+    const int64_t rank = kbi_sign_rank(rounds, alpha);
+    if (rank) *lo = sorted[rank - 1], *hi = sorted[rounds - rank];
     KBENCH_FREE(sorted);
-    return found;
+    return rank > 0;
 }
 
-// Noise floor of an A/A arm: the farthest its interval of the ratio reaches from 1, max(hi, 1/lo) - 1; NaN when
-// there is none.
+// Noise floor from the A/A control: the largest distance of its interval of the ratio from 1, max(hi, 1/lo) - 1. NAN
+// without an interval.
 static double kbi_noise_floor(double lo, double hi) {
-    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
-    const double below = 1.0 / (lo > 1e-150 ? lo : 1e-150);
-    const double reach = (hi > below ? hi : below) - 1.0;
-    return reach > 0.0 ? reach : 0.0;
+    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return (double)NAN;
+    return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
-// Verdict on an interval of speedup = baseline / this, in this order:
-//   UNRESOLVED  an end is not finite (too few rounds);  NONE  no interval of a ratio: lo <= 0 or lo > hi
+// Verdict from an interval of the speedup, baseline time / time, in this order:
+//   UNRESOLVED  an end is not finite (too few rounds);  NONE  not an interval of a ratio: lo <= 0 or lo > hi
 //   EQUIVALENT  1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
 //   FASTER      lo > 1 + noise;  SLOWER  hi < 1/(1+noise);  UNRESOLVED  otherwise
-// noise is kbi_noise_floor of the A/A arm; negative or not finite counts as 0.
+// noise is the noise floor; negative and NAN count as 0.
 static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noise) {
     if (!kbi_usable(lo) || !kbi_usable(hi)) return KB_UNRESOLVED;
     if (!(lo > 0.0) || lo > hi) return KB_NO_VERDICT;
-    const double margin = kbi_usable(delta) && delta > 0.0 ? 1.0 + delta : 0.0;
-    const double floor_ratio = kbi_usable(noise) && noise > 0.0 ? 1.0 + noise : 1.0;
-    if (margin > 0.0 && lo >= 1.0 / margin && hi <= margin) return KB_EQUIVALENT;
-    if (lo > floor_ratio) return KB_FASTER;
-    if (hi < 1.0 / floor_ratio) return KB_SLOWER;
-    return KB_UNRESOLVED;
+    if (delta > 0.0 && lo >= 1.0 / (1.0 + delta) && hi <= 1.0 + delta) return KB_EQUIVALENT;
+    const double threshold = kbi_usable(noise) && noise > 0.0 ? 1.0 + noise : 1.0;
+    return lo > threshold ? KB_FASTER : hi < 1.0 / threshold ? KB_SLOWER : KB_UNRESOLVED;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent error of standard deviation sd, such as that of a bias that was taken off, to a 95 % interval
-// about `centre`, as normal errors add. NAN without a known error.
+// Adds an independent normal error of standard deviation sd to both sides of a 95 % interval about `centre`. Both ends
+// become NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
     *hi = centre + hypot(*hi - centre, error);
 }
 
-// -- distributions ----------------------------------------------------------------------------------------
-
-// Regularised incomplete beta I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22), evaluated from the
-// front (Lentz 1976; Thompson and Barnett 1986).
+// Regularised incomplete beta function I_x(a, b) for x below its mean: continued fraction (DLMF 8.17.22) by the
+// modified Lentz method (Lentz 1976; Thompson and Barnett 1986).
 static double kbi_beta_below(double a, double b, double x) {
     double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), value;
     d = 1.0 / (fabs(d) > 1e-300 ? d : 1e-300);
@@ -3507,8 +3216,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t with df degrees of freedom, any real number from 0.1 on (from 1e7 on as 1e7): bisection
-// of the tail, within 1e-9 of it for p from 1e-6 to 1 - 1e-6. NAN for p outside of (0, 1) and other df.
+// Quantile p of Student's t for any real df >= 0.1 (df above 1e7 count as 1e7), by bisection. The tail probability is
+// within 1e-9 for p from 1e-6 to 1 - 1e-6. NAN if p is not in (0, 1) or df is below 0.1.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -3517,16 +3226,13 @@ static double kbi_student_quantile(double p, double df) {
     while (high < 1e140 && kbi_student_tail(high, freedom) > tail) low = high, high *= 2.0;
     for (int i = 0; i < 60; i++) {
         const double middle = 0.5 * (low + high);
-        if (kbi_student_tail(middle, freedom) > tail)
-            low = middle;
-        else
-            high = middle;
+        *(kbi_student_tail(middle, freedom) > tail ? &low : &high) = middle;
     }
     return p < 0.5 ? -high : high;
 }
 
-// psi(x) and psi'(x), x > 0: up to x >= 8 by psi(x) = psi(x + 1) - 1/x, then their asymptotic series (DLMF 5.11.2,
-// 5.15.8), of which the first term left out is below 1e-10.
+// psi(x) and psi'(x), x > 0: recurrence up to x >= 8, then the asymptotic series (DLMF 5.11.2, 5.15.8). The first
+// omitted term is below 1e-10.
 static double kbi_digamma(double x) {
     double sum = 0.0;
     for (; x < 8.0; x += 1.0) sum -= 1.0 / x;
@@ -3541,78 +3247,71 @@ static double kbi_trigamma(double x) {
            (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
 }
 
-// -- fresh processes --------------------------------------------------------------------------------------
+// --- fresh processes ---
 
-typedef struct kbi_spread { // of a case's log medians over processes, or of an implementation's log ratios
-    int n;                  // processes that gave one
-    double mean, lo, hi;    // their mean with its 95 % interval; NAN below 2
-    double sd, df;          // of one process about the true mean, and how many degrees of freedom know it: pooled
+typedef struct kbi_spread {       // of the log medians of a case, or the log ratios of an implementation, over processes
+    int n;                        // processes that gave a value
+    double mean, lo, hi;          // mean and its 95 % interval; NAN if n < 2
+    double sd, df;                // pooled standard deviation of one process, and its degrees of freedom
+    double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
-// How far the interval that misses in a share alpha reaches to each side of the mean; beside: see kbi_spread_of.
-static double kbi_spread_reach(const kbi_spread* s, double alpha, double beside) {
+// Half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
+static double kbi_spread_reach(const kbi_spread* s, double alpha, double reference_variance) {
     const double quantile = s->n > 1 ? kbi_student_quantile(1.0 - 0.5 * alpha, s->df) : (double)NAN;
-    return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + beside);
+    return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// How alike the scatter of two cases is taken to be, by their times in octaves: 1, 0.61 one octave apart, 0.14 two.
+// Weight of a case in the prior of another case whose time differs by so many octaves: 1, 0.61 at one, 0.14 at two.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
-// Each case by itself. In lo: the logarithm of its variance, corrected so that its mean is that of the true one (Smyth,
-// Statistical Applications in Genetics and Molecular Biology 3, 2004), NAN for a variance of 0; in hi: its time in
-// octaves.
+// Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
+// Genetics and Molecular Biology 3, 2004); NAN for a variance of 0. octaves: log2 of its time.
 static void kbi_spread_own(const double* values, int processes, double time, kbi_spread* s) {
     double sum = 0.0, squares = 0.0;
     s->n = 0;
-    for (int p = 0; p < processes; p++) {
-        if (!kbi_usable(values[p])) continue;
-        sum += values[p];
-        s->n++;
-    }
+    for (int p = 0; p < processes; p++)
+        if (kbi_usable(values[p])) sum += values[p], s->n++;
     s->mean = s->n ? sum / s->n : (double)NAN;
     for (int p = 0; p < processes; p++)
         if (kbi_usable(values[p])) squares += (values[p] - s->mean) * (values[p] - s->mean);
     s->df = s->n > 1 ? s->n - 1 : 0;
     s->sd = s->n > 1 ? sqrt(squares / s->df) : (double)NAN;
-    s->lo = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
-    s->hi = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
+    s->log_variance = s->sd > 0.0 ? 2.0 * log(s->sd) - kbi_digamma(0.5 * s->df) + log(0.5 * s->df) : (double)NAN;
+    s->octaves = kbi_usable(time) && time > 0.0 ? log(time) / 0.6931471805599453 : 0.0;
 }
 
-// Degrees of freedom of the prior: by how much more than chance the logarithms of the variances of cases of like length
-// differ (Smyth 2004, section 6.2, with pairs in place of a common mean). Infinite, that is 2e6, where no more.
+// Degrees of freedom of the prior, from the differences of log variances beyond chance, of cases of similar time (Smyth
+// 2004, section 6.2, with pairs instead of a common mean). 2e6 stands for infinity: no difference beyond chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
-        for (int j = 0; j < i && kbi_usable(s[i].lo); j++) {
-            const double apart = s[i].lo - s[j].lo, weight = kbi_spread_weight(s[i].hi - s[j].hi);
-            if (!(weight > 0.0) || !kbi_usable(s[j].lo)) continue;
-            excess += 0.5 * weight * (apart * apart - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
+        for (int j = 0; j < i; j++) {
+            const double d = s[i].log_variance - s[j].log_variance;
+            const double weight = kbi_spread_weight(s[i].octaves - s[j].octaves);
+            if (!(weight > 0.0) || !kbi_usable(d)) continue;
+            excess += 0.5 * weight * (d * d - kbi_trigamma(0.5 * s[i].df) - kbi_trigamma(0.5 * s[j].df));
             weights += weight;
         }
     }
     excess = weights > 0.0 ? excess / weights : 0.0;
-    for (int i = 0; i < 60; i++) { // the inverse of psi'
+    for (int i = 0; i < 60; i++) { // inverts psi' by bisection
         const double middle = sqrt(low * high);
-        if (kbi_trigamma(middle) > excess)
-            low = middle;
-        else
-            high = middle;
+        *(kbi_trigamma(middle) > excess ? &low : &high) = middle;
     }
     return 2.0 * high;
 }
 
-// 95 % t intervals of the cases' mean log medians, each over `processes` fresh processes: case c owns
-// values[c * processes] and on, NAN where a process gave none. times: how long the cases typically take, in one unit;
-// cases of like length scatter alike.
+// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. Case c owns the values from
+// values[c * processes] on; NAN if a process gave no value. times: typical times of the cases in one unit.
 //
-// A case's variance is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004): s0^2 the prior from the
-// other cases, 1/p = 1/min(d0, d) + 1/D, d0 from how much they differ, D their degrees of freedom. d0 counts as d at
-// most, and the variance is never below the case's own s^2, so that a case that scatters more than its like shows it.
-// What is compared with the mean has a variance of its own, `beside` times that of a process: 0 for the true mean, 1
-// for one further process, pi / 2m for the median of m. Log ratios scatter less than times, so they get a call of
-// their own.
-static void kbi_spread_of(const double* values, int processes, int cases, const double* times, double beside,
-                          kbi_spread* s) {
+// The variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004). s0^2 is the prior
+// from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D the degrees of freedom of the other cases.
+// The variance is at least the case's own s^2. reference_variance is the variance of the value that the mean is compared
+// with, relative to one process: 0 for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios
+// vary less than log times and need a separate call.
+static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
+                          double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
         kbi_spread_own(values + (size_t)i * (size_t)processes, processes, times[i], &s[i]);
     const double d0 = kbi_spread_prior(s, cases), shift = kbi_digamma(0.5 * d0) - log(0.5 * d0);
@@ -3620,20 +3319,19 @@ static void kbi_spread_of(const double* values, int processes, int cases, const 
         double known = 0.0, weights = 0.0, logs = 0.0;
         const double d = s[i].n > 1 ? s[i].n - 1 : 0;
         for (int j = 0; j < cases && d > 0.0; j++) {
-            if (j == i || !kbi_usable(s[j].lo)) continue;
-            const double weight = kbi_spread_weight(s[i].hi - s[j].hi);
+            if (j == i || !kbi_usable(s[j].log_variance)) continue;
+            const double weight = kbi_spread_weight(s[i].octaves - s[j].octaves);
             known += weight * (s[j].n - 1);
             weights += weight;
-            logs += weight * s[j].lo;
+            logs += weight * s[j].log_variance;
         }
-        if (!(known > 1e-6)) continue;
-        const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
-        const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
-        s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
-        s[i].df = d + p;
-    }
-    for (int i = 0; i < cases; i++) {
-        const double reach = kbi_spread_reach(&s[i], 0.05, beside);
+        if (known > 1e-6) {
+            const double p = 1.0 / (1.0 / (d0 < d ? d0 : d) + 1.0 / known);
+            const double pooled = sqrt((d * s[i].sd * s[i].sd + p * exp(logs / weights + shift)) / (d + p));
+            s[i].sd = pooled > s[i].sd ? pooled : s[i].sd;
+            s[i].df = d + p;
+        }
+        const double reach = kbi_spread_reach(&s[i], 0.05, reference_variance);
         s[i].lo = s[i].mean - reach;
         s[i].hi = s[i].mean + reach;
     }
@@ -3648,9 +3346,9 @@ typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kb
 
 typedef struct kbi_matched {
     bool passed;
-    double error;       // in the unit of the tolerance; infinite when a NaN or infinity is out of place
-    int64_t worst, bad; // element; how many fail
-    double got, want;   // there
+    double error;       // largest error, in the unit of the tolerance; infinite if only one value of a pair is finite
+    int64_t worst, bad; // element with the largest error (-1: no element has one); number of failed elements
+    double got, want;   // values of that element
 } kbi_matched;
 
 // One unit in the last place of a type at x; integers: 1.
@@ -3662,60 +3360,47 @@ static double kbi_ulp(double x, kb_dtype dtype) {
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-static void kbi_match_note(kbi_matched* c, int64_t i, double got, double want, double error, bool good) {
-    if (!good) c->bad++;
-    if (error > c->error || (!good && c->worst < 0)) {
-        c->error = KBI_MAX(error, c->error);
-        c->worst = i;
-        c->got = got;
-        c->want = want;
-    }
-}
-
-// What is not finite must be the same on both sides; true when the pair is settled by that.
-static bool kbi_match_special(kbi_matched* c, int64_t i, double got, double want) {
-    if (kbi_finite(got) && kbi_finite(want)) return false;
-    bool same = (kbi_nan(got) && kbi_nan(want)) || (!kbi_nan(got) && !kbi_nan(want) && got == want);
-    kbi_match_note(c, i, got, want, same ? 0 : (double)INFINITY, same);
-    return true;
-}
-
-// Got minus want of 64-bit integers, which doubles may not tell apart.
-static double kbi_whole_difference(const void* got, const void* want, int64_t i, kb_dtype dtype) {
-    uint64_t g, w;
-    memcpy(&g, (const char*)got + 8 * i, 8);
-    memcpy(&w, (const char*)want + 8 * i, 8);
-    bool above = dtype == KB_I64 ? (int64_t)g > (int64_t)w : g > w;
-    return above ? (double)(g - w) : -(double)(w - g);
-}
-
+// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: the 2-norm of the difference over
+// that of want; KBI_CHECK_ULP: the difference in units in the last place of got_type. Values that are not finite must
+// be equal; NaN equals NaN.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
-                             kbi_match_how what, double tolerance) {
+                             kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
-    if (!kbi_finite(tolerance)) tolerance = -1; // a NaN must not let anything pass, whatever the compiler assumes
-    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that keeps squares from 0 and infinity
-    bool whole = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
-    for (int64_t i = 0; i < n && what == KBI_CHECK_NORM; i++) {
+    if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
+    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that prevents overflow and underflow of squares
+    bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
+    for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
         if (kbi_finite(g) && kbi_finite(w)) norm = KBI_MAX(norm, KBI_MAX(g, w));
     }
     if (norm > 1e150 || norm < 1e-150) unit = ldexp(1, norm > 1 ? -600 : 600);
     norm = 0;
     for (int64_t i = 0; i < n; i++) {
-        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type);
-        if (kbi_match_special(&c, i, g, w)) continue;
-        double d = fabs(whole ? kbi_whole_difference(got, want, i, got_type) : g - w);
-        if (what == KBI_CHECK_NORM) {
-            double a = g * unit - w * unit, b = w * unit;
-            difference += a * a;
-            norm += b * b;
-            kbi_match_note(&c, i, g, w, 0, true);
-            continue;
+        double g = kbi_load_double(got, i, (int)got_type), w = kbi_load_double(want, i, (int)want_type), error = 0;
+        bool good = true;
+        if (!kbi_finite(g) || !kbi_finite(w)) {
+            good = kbi_nan(g) ? kbi_nan(w) : !kbi_nan(w) && g == w;
+            error = good ? 0 : (double)INFINITY;
+        } else if (how == KBI_CHECK_NORM) {
+            double d = g * unit - w * unit;
+            difference += d * d;
+            norm += w * unit * (w * unit);
+        } else {
+            double d = fabs(g - w);
+            if (wide) { // doubles may round both to the same value
+                uint64_t a, b;
+                memcpy(&a, (const char*)got + 8 * i, 8);
+                memcpy(&b, (const char*)want + 8 * i, 8);
+                bool above = got_type == KB_I64 ? (int64_t)a > (int64_t)b : a > b;
+                d = (double)(above ? a - b : b - a);
+            }
+            error = how == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
+            good = error <= tolerance;
         }
-        double error = what == KBI_CHECK_MIXED ? d / (1 + fabs(w)) : d / kbi_ulp(w, got_type);
-        kbi_match_note(&c, i, g, w, error, error <= tolerance);
+        c.bad += !good;
+        if (error > c.error || (!good && c.worst < 0)) c.error = error, c.worst = i, c.got = g, c.want = w;
     }
-    if (what == KBI_CHECK_NORM && !c.bad) {
+    if (how == KBI_CHECK_NORM && !c.bad) {
         c.error = norm > 0 ? sqrt(difference / norm) : difference > 0 ? (double)INFINITY : 0;
         c.bad = !(c.error <= tolerance);
     }
@@ -3724,18 +3409,16 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 }
 
 KBI_SLOW_BEGIN
+
 /*---------------------------------------------------------------------------------------------------------------
   >>fiber     foundation: a function suspended in its middle, on a stack of its own.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A fiber: a body suspended in its timed loop, on a stack of its own but in the same thread, so that whoever is
-// measured is measured on the same core, with the same CUDA context, and nobody else runs meanwhile.
-#if KBI_FIBERS
+// A benchmark function that is suspended in its timed loop, on its own stack in the same thread. All implementations of
+// a comparison therefore run on the same core, with the same CUDA context, and one at a time.
 typedef struct kbi_fiber {
-#if KBI_UCONTEXT
+#if KBI_FIBERS
     ucontext_t body, conductor;
-#else
-    void *body, *conductor;           // where the stack of each ends while the other one runs
 #endif
     void (*main)(void* user);
     void* user;
@@ -3743,15 +3426,28 @@ typedef struct kbi_fiber {
     size_t size;
 } kbi_fiber;
 
-#if KBI_UCONTEXT
-#define KBI_SWITCH(from, to) swapcontext(&(from), &(to))
+#if KBI_FIBERS
+static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
+static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
+
 static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
-    KBI_SWITCH(f->body, f->conductor);
+    kbi_fiber_rest(f);
 }
 
-static bool kbi_fiber_start(kbi_fiber* f) {
+// False without memory for the stack. It is as large as the limit of the main stack, from 8 to 64 MiB.
+static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
+    struct rlimit limit;
+    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
+    f->main = body;
+    f->user = user;
+    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
+    void* stack =
+        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) return false;
+    mprotect(stack, 4096, PROT_NONE); // a stack overflow crashes instead of corrupting memory
+    f->stack = (char*)stack;
     if (getcontext(&f->body) != 0) return false;
     f->body.uc_stack.ss_sp = f->stack;
     f->body.uc_stack.ss_size = f->size;
@@ -3760,75 +3456,11 @@ static bool kbi_fiber_start(kbi_fiber* f) {
     makecontext(&f->body, (void (*)(void))kbi_fiber_enter, 2, (unsigned)(self >> 32), (unsigned)self);
     return true;
 }
-#else
-#define KBI_SWITCH(from, to) kbi_switch(&(from), (to))
-static kbi_fiber* kbi_fiber_starting; // until it has entered its function
 
-// Leaves at *from where this stack goes on, and goes on with the one at to. The compiler saves what is clobbered; what
-// it may use to address that, and the red zone, are kept here.
-__attribute__((noinline)) static void kbi_switch(void** from, void* to) {
-    __asm__ volatile("subq $128, %%rsp\n\t"
-                     "pushq %%rbp\n\t"
-                     "pushq %%rbx\n\t"
-                     "leaq 1f(%%rip), %%rax\n\t"
-                     "pushq %%rax\n\t"
-                     "movq %%rsp, (%0)\n\t"
-                     "movq %1, %%rsp\n\t"
-                     "popq %%rax\n\t"
-                     "jmpq *%%rax\n"
-                     "1:\tpopq %%rbx\n\t"
-                     "popq %%rbp\n\t"
-                     "addq $128, %%rsp"
-                     : "+D"(from), "+S"(to)
-                     :
-                     : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc");
-}
-
-static void kbi_fiber_enter(void) {
-    kbi_fiber* f = kbi_fiber_starting;
-    f->main(f->user);
-    KBI_SWITCH(f->body, f->conductor);
-}
-
-static bool kbi_fiber_start(kbi_fiber* f) {
-    void (*enter)(void) = kbi_fiber_enter;
-    void** top = (void**)(void*)(f->stack + f->size) - 3; // aligned as behind a call
-    memset(top, 0, 3 * sizeof *top);                      // a return address of 0 ends the stack for who unwinds it
-    memcpy(--top, &enter, sizeof enter);
-    f->body = top;
-    return true;
-}
-#endif
-
-static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
-    f->main = body;
-    f->user = user;
-    struct rlimit limit; // as large as the stack that the first call of the body had, from 8 to 64 MiB
-    rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
-    f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
-    void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS | KBI_MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED) return false;
-    mprotect(stack, 4096, PROT_NONE); // an overflow is a crash, not a riddle
-    f->stack = (char*)stack;
-    return kbi_fiber_start(f);
-}
-
-static void kbi_fiber_resume(kbi_fiber* f) {
-#if !KBI_UCONTEXT
-    kbi_fiber_starting = f;
-#endif
-    KBI_SWITCH(f->conductor, f->body);
-}
-
-static void kbi_fiber_rest(kbi_fiber* f) { KBI_SWITCH(f->body, f->conductor); }
 static void kbi_fiber_free(kbi_fiber* f) {
     if (f->stack) munmap(f->stack, f->size);
 }
 #else
-typedef struct kbi_fiber {
-    int unused;
-} kbi_fiber;
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     return (void)f, (void)body, (void)user, false;
 }
@@ -3962,7 +3594,6 @@ typedef struct kbi_counter { // by kb_count, or the hardware's
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-enum { KBI_REACHED_LEAST = 20, KBI_REACHED = 16 }; // powers of two: 1 MiB to 32 GiB
 // What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
 // clang-format off
 typedef enum kbi_kept {
@@ -5609,68 +5240,28 @@ static bool kbi_patterns_match(const kbi_patterns* p, const char* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_plan {
-    kbi_case* cases; // a group's cases stand together, the baseline first
-    int n, groups;   // of this shard; behind its cases stand those of the others
-    int n_all;
+    kbi_case* cases; // grouped, the baseline of each group first; cases of other shards follow
+    int n, groups;   // cases and groups of this shard
+    int n_all;       // cases of all shards
     kbi_arena arena;
 } kbi_plan;
 
-// What n cases in one group take a process at most, in seconds, as far as the options say it: warm-ups, and samples, of
-// which the baseline of a comparison has twice as many.
+// Longest time, in seconds, that the options allow one process for a group of n cases. The baseline of a comparison is
+// sampled twice, because it also runs as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
-    double warm = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0);
-    double inside = 0; // of runs in a process of their own
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) inside += i->on ? i->seconds : 0;
-    return KBI_MIN(n * warm + (n + (n > 1)) * max_time, n * o->timeout) + n * inside;
+    double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
+    return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
-// Where a group begins, and where the next does.
+// Index of the first case behind the group that begins at `first`.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
     return end;
 }
 
-// Cases of a group that this build can run, as far as is known before there is a device.
-static int kbi_group_here(const kbi_plan* plan, const kbi_options* o, int first) {
-    int n = 0;
-    bool gpu = KBI_CUDA && !kbi_is(o->device, "cpu");
-    for (int i = first, end = kbi_group_end(plan, first); i < end; i++)
-        n += plan->cases[i].entry->needs != (gpu ? KB_NEEDS_CPU : KB_NEEDS_GPU);
-    return n;
-}
-
-static int kbi_order_dealt(const void* a, const void* b) {
-    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-    return (x > y) - (x < y);
-}
-
-// Puts the cases of this shard before those of the others, in their order. The groups are dealt, the largest first, to
-// the shards in turn, there and back: sizes and types repeat in the plan, and no shard is to get all that are large.
-static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
-    int groups = plan->groups, all = plan->n, n = 0, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -size << 32 | group
-    int* to = (int*)kbi_grow(NULL, sizeof(int) * (size_t)groups);
-    kbi_case* sorted = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * (size_t)all);
-    for (int first = 0, end, g = 0; first < all; first = end, g++) {
-        end = kbi_group_end(plan, first);
-        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + g;
-    }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
-    for (int k = 0; k < groups; k++)
-        to[dealt[k] & 0xffffffff] = k / shards % 2 ? shards - 1 - k % shards : k % shards;
-    plan->groups = 0;
-    for (int g = 0; g < groups; g++) plan->groups += to[g] == o->shard - 1;
-    for (int others = 0; others < 2; others++) {
-        for (int i = 0; i < all; i++)
-            if ((to[plan->cases[i].group] != o->shard - 1) == others) sorted[n++] = plan->cases[i];
-        if (!others) plan->n = n;
-    }
-    KBENCH_FREE(plan->cases);
-    plan->cases = sorted;
-    KBENCH_FREE(to);
-    KBENCH_FREE(dealt);
-}
+// --- filters ---
 
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
@@ -5678,63 +5269,63 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Whether a list names an operation, or has another word for it.
-static bool kbi_means(const char* list, const char* operation) {
-    static const struct {
-        const char *said, *meant;
-    } synonyms[] = { { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" } };
-    bool means = kbi_lists(list, operation);
-    for (int i = 0; i < KBI_COUNT(synonyms); i++)
-        means |= kbi_lists(synonyms[i].meant, operation) && kbi_lists(list, synonyms[i].said);
-    return means;
+// Whether a list contains an operation or an alias of it.
+static bool kbi_names_operation(const char* list, const char* operation) {
+    static const char* const aliases[][2] = {
+        { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
+    };
+    bool named = kbi_lists(list, operation);
+    for (int i = 0; i < KBI_COUNT(aliases); i++)
+        named |= kbi_lists(aliases[i][1], operation) && kbi_lists(list, aliases[i][0]);
+    return named;
 }
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     bool selected = !o->op.n;
-    for (int i = 0; i < o->op.n; i++) selected |= kbi_means(o->op.of[i], operation);
+    for (int i = 0; i < o->op.n; i++) selected |= kbi_names_operation(o->op.of[i], operation);
     return selected;
 }
 
-// --size; --fast without it leaves the large ones out. A case without a category is in none.
+// --size; without it, --fast omits the category large. size: NULL for a case without a category.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-static void kbi_put_param(kbi_text* t, char before, const kb_param* p) { // as it is, for names and keys
-    kbi_putf(t, "%c%s=", before, p->name);
+// --- cases of an entry ---
+
+static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
+    kbi_putf(t, "%c%s=", separator, p->name);
     if (p->type == KB_AXIS_STRINGS)
         kbi_puts(t, p->s);
     else
         kbi_param_text(t, p);
 }
 
-// The case of these values: its name, its key, and what has a meaning of its own (dtype; dir where it is strings,
-// while numbers of that name are an axis like any).
+// Makes the case with these values of the axes, in memory of the arena. The axis dtype, and an axis dir of strings,
+// also set the fields of that name.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
+    const uint64_t start = 14695981039346656037u;
     kbi_case c;
-    kbi_text name = KBI_BLANK, key = KBI_BLANK;
+    kbi_text name = KBI_BLANK;
     memset(&c, 0, sizeof c);
     kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
-    const kb_param* dtype = NULL;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
         else
             params[c.n_params++] = *values[i];
-        if (kbi_is(values[i]->name, "dtype")) dtype = values[i];
-    }
-    c.dtype = dtype ? kb_dtype_of(dtype->s) : KB_NODTYPE;
     kbi_puts(&name, e->operation);
     if (c.direction) kbi_putf(&name, "/dir=%s", c.direction);
-    c.key = kbi_hash(14695981039346656037u, name.s);
+    c.key = kbi_hash(start, name.s);
     kbi_putf(&name, "/impl=%s", e->implementation);
-    if (dtype) kbi_put_param(&name, '/', dtype);
-    for (int i = 0; i < c.n_params; i++) {
-        if (!kbi_is(params[i].name, "dtype")) kbi_put_param(&name, '/', &params[i]);
-        key.n = 0;
-        kbi_put_param(&key, '/', &params[i]);
-        uint64_t h = kbi_hash(14695981039346656037u, key.s); // mixed (MurmurHash3's end), because they are added
+    for (int k = 0; k < 2 * c.n_params; k++) { // dtype first
+        const kb_param* p = &params[k % c.n_params];
+        const size_t begin = name.n;
+        if (kbi_is(p->name, "dtype") != (k < c.n_params)) continue;
+        if (k < c.n_params) c.dtype = kb_dtype_of(p->s);
+        kbi_put_param(&name, '/', p);
+        uint64_t h = kbi_hash(start, name.s + begin); // finalizer of MurmurHash3, because a sum needs well mixed terms
         h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
         c.key += (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
     }
@@ -5742,43 +5333,45 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     c.params = params;
     c.name = kbi_arena_text(a, name.s);
     kbi_text_free(&name);
-    kbi_text_free(&key);
     return c;
 }
 
-// The cartesian product, first axis slowest.
+// Adds the Cartesian product of the axes to the plan; the first axis varies slowest. false: an error was printed.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
-    const kb_param* values[KBI_DIMENSIONS];
-    int at[KBI_DIMENSIONS] = { 0 };
-    double all = 1;
-    for (int i = 0; i < n; i++) all *= d[i].n;
-    if (all < 1) return true; // --dtype left none
-    if (all > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
-    for (;;) {
-        for (int i = 0; i < n; i++) values[i] = &d[i].values[at[i]];
-        if ((plan->n & (plan->n - 1)) == 0) // grows at powers of two
+    double count = 1;
+    for (int i = 0; i < n; i++) count *= d[i].n;
+    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+    for (int k = 0; k < (int)count; k++) {
+        const kb_param* values[KBI_DIMENSIONS];
+        for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
+        if ((plan->n & (plan->n - 1)) == 0) // the capacity doubles
             plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
         plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
         plan->cases[plan->n++].size = size;
-        int i = n - 1;
-        while (i >= 0 && ++at[i] == d[i].n) at[i--] = 0;
-        if (i < 0) return true;
     }
+    return true;
 }
 
-// An axis of an entry: replaced by -a, checked, and restricted by --dtype. false after an error message: no name, no
-// value, an axis or a value twice, an unknown element type.
-static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int at) {
-    kbi_dimension* axis = &d[at];
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong, const char* detail) { // false
+    return kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, axis, wrong, detail), false;
+}
+
+// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects. false: an
+// error was printed.
+static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
+    kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    for (int i = 0; i < o->axis.n && *name; i++) {
+    if (!*name) return kbi_axis_error(e, name, "is without a name", "");
+    for (int i = 0; i < index; i++)
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice", "");
+    for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // A function that was written for sizes above 0 returns at once for a 0, which would be timed.
-        int64_t lowest = axis->n ? INT64_MAX : 0;
+        // a function that was written for sizes above 0 returns at once if the size is 0, and the return would be timed
+        int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
-        lowest = axis->type != KB_AXIS_INTS || lowest < 0 ? INT64_MIN : KBI_MIN(lowest, (int64_t)1);
+        if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
@@ -5790,33 +5383,22 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                                  e->implementation, name, (int)lowest),
                        false;
     }
-    const char* wrong = !*name ? "is without a name" : axis->wrong ? axis->wrong : axis->n ? NULL : "has no values";
-    for (int i = 0; i < at && !wrong; i++)
-        if (kbi_is(d[i].name, name)) wrong = "is there twice";
-    kbi_set seen = KBI_BLANK;
-    kbi_text value = KBI_BLANK;
-    int kept = 0;
-    for (int i = 0; i < axis->n && !wrong; i++) {
+    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values", "");
+    int n = 0;
+    for (int i = 0; i < axis->n; i++) {
         kb_param p = axis->values[i];
         kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
-        if (type) p.s = kb_dtype_name(type);
-        value.n = 0;
-        kbi_put_param(&value, ' ', &p);
-        if (!kbi_set_add(&seen, kbi_hash(0, value.s)))
-            wrong = "holds a value twice, and two cases of one name could not be told apart; leave one out:";
         if (types && !type)
-            wrong = "holds what is no dtype; there are f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8, u8 to i64, u64:";
-        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[kept++] = p;
+            return kbi_axis_error(e, name, "holds what is no dtype (f32, f64, f16, bf16, tf32, e4m3, e5m2, i8 to u64): ",
+                                  p.type == KB_AXIS_STRINGS ? p.s : "a number");
+        if (type) p.s = kb_dtype_name(type);
+        if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[n++] = p;
     }
-    if (wrong)
-        kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, name, wrong, value.n ? value.s : "");
-    axis->n = kept;
-    kbi_set_free(&seen);
-    kbi_text_free(&value);
-    return !wrong;
+    axis->n = n;
+    return true;
 }
 
-// The cases of one entry in one size (NULL: the entry has none).
+// Adds the cases of an entry in one size (NULL: the entry has no sizes). false: an error was printed.
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5824,19 +5406,12 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
         if (a->type == KB_AXIS_SIZE && a != size) continue;
         int first = n;
-        if (a->type == KB_AXIS_SIZE) {
-            const char* wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
-            if (wrong)
-                return kbi_error("%s/%s: KB_SIZE(\"%s\", \"%s\"): %s", e->operation, e->implementation, a->name,
-                                 a->s[0], wrong),
-                       false;
-        } else {
-            if (n == KBI_DIMENSIONS)
-                return kbi_error("%s/%s has more than %d axes; make two of them one", e->operation, e->implementation,
-                                 (int)KBI_DIMENSIONS),
-                       false;
+        const char* wrong = n == KBI_DIMENSIONS ? "is one too many: an entry has at most 16 axes" : NULL;
+        if (a->type == KB_AXIS_SIZE)
+            wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
+        else if (!wrong)
             d[n++] = kbi_axis_dimension(&plan->arena, a);
-        }
+        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong, "");
         for (int i = first; i < n; i++) {
             if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
@@ -5846,6 +5421,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
+// Adds the selected cases of an entry. false: an error was printed.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5856,46 +5432,38 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         sized = true;
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
-    if (a && a->name) // KBENCH(op, impl) in C: what is no axis became the name of the list's end
-        return kbi_error(
-                   "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-                   "names an implementation",
-                   e->operation, e->implementation, e->operation),
+    if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
+        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+                         "names an implementation",
+                         e->operation, e->implementation, e->operation),
                false;
-    return sized || !kbi_selects_size(o, NULL) ? true : kbi_plan_size(plan, o, e, NULL);
+    return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
-// Of one shape in two sizes of an entry, or made the same by -a, the first counts. false after an error message: two
-// entries have one case.
+// --- order of the plan ---
+
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
+// case, and an error was printed.
 static bool kbi_plan_unique(kbi_plan* plan) {
-    kbi_map seen = KBI_BLANK;
-    const kbi_case* twice[2] = { NULL, NULL };
-    int n = 0;
-    for (int i = 0; i < plan->n && !twice[0]; i++) {
-        kbi_case* c = &plan->cases[i];
-        const kbi_case* before = NULL;
-        kbi_mapped* slot = kbi_map_find(&seen, kbi_hash(0, c->name));
-        if (!slot->key)
-            kbi_map_take(&seen, slot, kbi_hash(0, c->name), n);
-        else if (kbi_is(plan->cases[slot->at].name, c->name))
-            before = &plan->cases[slot->at];
-        if (before && before->entry != c->entry) twice[0] = before, twice[1] = c;
-        if (!before) plan->cases[n++] = *c;
+    kbi_map names = KBI_BLANK;
+    int n = 0, count = plan->n;
+    for (plan->n = 0; n < count; n++) {
+        const kbi_case c = plan->cases[n];
+        kbi_mapped* slot = kbi_map_find(&names, kbi_hash(0, c.name));
+        bool repeated = slot->key && kbi_is(plan->cases[slot->at].name, c.name);
+        const kb_entry *e = c.entry, *other = repeated ? plan->cases[slot->at].entry : e;
+        if (other != e) {
+            kbi_error("%s is registered twice, at %.150s:%d and at %.150s:%d. Records of one name could not be told "
+                      "apart. Rename one, as with KBENCH_IMPL(%s, OTHER). A header in two files registers in both",
+                      c.name, *other->file ? other->file : "kb_add", *other->file ? other->line : other->order + 1,
+                      *e->file ? e->file : "kb_add", *e->file ? e->line : e->order + 1, e->operation);
+            break;
+        }
+        if (!slot->key) kbi_map_take(&names, slot, kbi_hash(0, c.name), plan->n);
+        if (!repeated) plan->cases[plan->n++] = c;
     }
-    KBENCH_FREE(seen.slots);
-    plan->n = n;
-    if (!twice[0]) return true;
-    char places[2][200];
-    for (int i = 0; i < 2; i++) {
-        const kb_entry* e = twice[i]->entry;
-        snprintf(places[i], sizeof places[i], *e->file ? "%.150s:%d" : "%s(kb_add, entry %d)", e->file,
-                 *e->file ? e->line : e->order + 1);
-    }
-    kbi_error(
-        "%s is registered twice, at %s and at %s: results of one name could not be told apart. Rename one, as with "
-        "KBENCH_IMPL(%s, OTHER); a header in two files registers in both",
-        twice[0]->name, places[0], places[1], twice[1]->entry->operation);
-    return false;
+    KBENCH_FREE(names.slots);
+    return n == count;
 }
 
 static int kbi_order_cases(const void* a, const void* b) {
@@ -5903,7 +5471,7 @@ static int kbi_order_cases(const void* a, const void* b) {
     return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
 }
 
-// Cases with the same key form a group, at the place of its first; --shuffle then permutes the groups.
+// Cases with the same key form a group. Groups keep the order of their first cases, unless --shuffle permutes them.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
     plan->groups = 0;
@@ -5923,49 +5491,79 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-typedef enum kbi_naming { KBI_NAMES_OP, KBI_NAMES_IMPL, KBI_NAMES_DTYPE, KBI_NAMES_SIZE, KBI_NAMES_AXIS } kbi_naming;
+static int kbi_order_dealt(const void* a, const void* b) {
+    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
+    return (x > y) - (x < y);
+}
 
-// Whether the wanted word names something of that kind; best: the nearest name.
-static bool kbi_names(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, kbi_naming what) {
+// Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
+// alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
+static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
+    int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
+    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -(cases) * 2^32 + first case
+    for (int g = 0, first = 0, end; g < groups; g++, first = end) {
+        end = kbi_group_end(plan, first);
+        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + first;
+    }
+    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    plan->n = plan->groups = 0;
+    for (int k = 0; k < groups; k++) {
+        int first = (int)(dealt[k] & 0xffffffff), count = (int)((first - dealt[k]) >> 32), turn = k % shards;
+        bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
+        plan->groups += own;
+        plan->n += own ? count : 0;
+        for (int i = first; i < first + count && !own; i++) plan->cases[i].group += groups;
+    }
+    KBENCH_FREE(dealt);
+    qsort(plan->cases, (size_t)plan->n_all, sizeof *plan->cases, kbi_order_cases);
+}
+
+// --- names on the command line ---
+
+enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
+
+// Whether best->wanted is a registered name of this kind. Sets the nearest name.
+static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, int kind) {
     bool found = false;
 #define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
     for (int k = 0; k < all->n && !found; k++) {
         const kb_entry* e = all->of[k];
-        if (what == KBI_NAMES_OP)
-            KBI_OFFER(e->operation), found |= !strchr(best->wanted, ',') && kbi_means(best->wanted, e->operation);
-        if (what == KBI_NAMES_IMPL) KBI_OFFER(e->implementation);
+        if (kind == KBI_NAME_OP)
+            KBI_OFFER(e->operation),
+                found |= !strchr(best->wanted, ',') && kbi_names_operation(best->wanted, e->operation);
+        if (kind == KBI_NAME_IMPL) KBI_OFFER(e->implementation);
         for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
             bool sized = a->type == KB_AXIS_SIZE;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
-            if (a->name && what == (sized ? KBI_NAMES_SIZE : KBI_NAMES_AXIS)) KBI_OFFER(a->name);
-            if (what == KBI_NAMES_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            if (a->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(a->name);
+            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
             for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
-            for (int i = 0; what == KBI_NAMES_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
         }
     }
 #undef KBI_OFFER
     return found;
 }
 
-// Whether every word of the lists is a name of something registered, of NAME=LIST the name; else an error message.
-static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, kbi_naming what) {
+// Whether each word of the lists is a registered name; of NAME=LIST, only NAME. false: an error was printed.
+static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
     for (int i = 0; i < lists->n && good; i++) {
         kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_names(&arena, all, &best, what)) continue; // a name with a comma
+        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, kind)) continue; // a name with a comma
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
-            next = what == KBI_NAMES_AXIS ? p + strlen(p) : kbi_word(p, &n);
+            next = kind == KBI_NAME_AXIS ? p + strlen(p) : kbi_word(p, &n);
             best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
-            good = kbi_names(&arena, all, &best, what);
+            good = kbi_find_name(&arena, all, &best, kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
-                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[what], best.wanted,
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
-                          what >= KBI_NAMES_SIZE ? "-sizes" : "-ops");
+                          kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
     }
     kbi_arena_free(&arena);
@@ -5978,36 +5576,34 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// false after an error message, also when nothing matched.
+// Makes the plan, which kbi_plan_free frees. false: an error was printed, also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
+    if (!all->n) kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages");
+#else
     if (!all->n)
-        return kbi_error("no benchmark is registered: @kbench.bench does that in Python, kb_add in other languages"),
-               false;
+        kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
+                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call "
+                  "kb_add once with one of its entries",
+                  kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
 #endif
-    if (!all->n)
-        kbi_error(
-            "no benchmark is registered in this program%s; a linker takes from a static library only what is called: "
-            "put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call kb_add once with "
-            "an entry of its own",
-            kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
     const kbi_strings* lists[] = { &o->op, &o->impl, &o->dtype, &o->size, &o->axis };
-    kbi_patterns with, without;
-    with.n = without.n = 0;
+    kbi_patterns filter, exclude;
+    filter.n = exclude.n = 0;
     bool good = all->n > 0;
-    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], (kbi_naming)i);
+    for (int i = 0; good && i < KBI_COUNT(lists); i++) good = kbi_check_names(all, lists[i], i);
     for (int i = 0; good && i < all->n; i++) good = kbi_plan_entry(plan, o, all->of[i]);
-    good = good && kbi_patterns_compile(&with, &o->filter) && kbi_patterns_compile(&without, &o->exclude);
+    good = good && kbi_patterns_compile(&filter, &o->filter) && kbi_patterns_compile(&exclude, &o->exclude);
     int n = 0;
     for (int i = 0; good && i < plan->n; i++) {
         const char* name = plan->cases[i].name;
-        if ((!with.n || kbi_patterns_match(&with, name)) && !kbi_patterns_match(&without, name))
+        if ((!filter.n || kbi_patterns_match(&filter, name)) && !kbi_patterns_match(&exclude, name))
             plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
-    kbi_patterns_free(&with);
-    kbi_patterns_free(&without);
+    kbi_patterns_free(&filter);
+    kbi_patterns_free(&exclude);
     if (good && !plan->n) kbi_error("nothing matched; --list shows the cases, --list-ops the operations");
     if (!good || !plan->n || !kbi_plan_unique(plan)) return kbi_plan_free(plan), false;
     kbi_plan_group(plan, o);
@@ -6015,7 +5611,6 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
     return true;
 }
 
-// What the options ask of the measuring.
 static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     kbi_recipe_default(r);
     r->target = kbi_is(o->device, "cpu")                    ? KBI_ON_CPU
@@ -6031,29 +5626,24 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     r->audit = !o->on[KBI_OPTION_no_audit];
     r->seed = o->seed;
     r->precision = o->precision;
-    r->min_time = o->min_time;
-    r->max_time = o->max_time;
-    r->warmup_time = o->warmup_time;
-    r->warmup_samples = o->warmup_count;
-    r->samples = o->iters;
-    r->rounds = o->rounds;
-    r->launches = o->launches;
-    r->min_samples = o->min_samples;
-    r->max_samples = o->max_samples;
+    r->min_time = o->min_time, r->max_time = o->max_time;
+    r->warmup_time = o->warmup_time, r->warmup_samples = o->warmup_count;
+    r->samples = o->iters, r->rounds = o->rounds, r->launches = o->launches;
+    r->min_samples = o->min_samples, r->max_samples = o->max_samples;
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// What is to be looked into when the cases have been measured, as bits; host: of host work alone.
-static unsigned kbi_wishes(bool host) {
+// Bits of the instruments that profile cases after they were timed. host: only those that profile host work.
+static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
 }
 
-// --- cases that a record stands for ---
+// --- records of earlier runs that replace a measurement (--resume) ---
 
-static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // the caller frees the array
     kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
@@ -6062,8 +5652,8 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // to be freed
     return cases;
 }
 
-// Whether a record stands for each case of the group that begins here, as far as it runs here.
-static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int first) {
+// Whether each case that runs here, of the group that begins at `first`, has a record.
+static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
         any |= cases[i].record != NULL;
@@ -6072,24 +5662,25 @@ static bool kbi_recalled(const kb_planned* cases, const kbi_plan* plan, int firs
     return any;
 }
 
-static bool kbi_recalls(void) { // whether an output has records that may stand for cases
+static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
     bool any = false;
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
     return any;
 }
 
+// Sets the records of cases whose whole group has been measured on this machine. false: an error was printed.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
     for (int first = 0, end; first < plan->n; first = end) {
-        bool whole = kbi_recalled(cases, plan, first);
+        bool whole = kbi_group_recorded(cases, plan, first);
         end = kbi_group_end(plan, first);
         for (int i = first; i < end && !whole; i++) cases[i].record = NULL;
     }
     return true;
 }
 
-// Takes the cases that a record stands for out of a plan that is only looked at; false after an error message.
+// Removes recorded cases from a plan that is only listed. false: an error was printed.
 static bool kbi_plan_recall(kbi_plan* plan) {
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -6097,8 +5688,7 @@ static bool kbi_plan_recall(kbi_plan* plan) {
     plan->groups = 0;
     for (int i = 0; i < plan->n; i++) {
         if (cases[i].record) continue;
-        plan->groups += !n || cases[i].group != cases[n - 1].group;
-        cases[n] = cases[i];
+        plan->groups += !n || plan->cases[i].group != plan->cases[n - 1].group;
         plan->cases[n++] = plan->cases[i];
     }
     plan->n = n;
@@ -6180,8 +5770,8 @@ typedef struct kbi_timer {
     const char* name; // in the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*alone)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
-    bool by_clock;                      // the host's: a sample is as many calls of the block as the clock needs
+    void (*replay)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
+    bool host_clock;                     // the host's: a sample is as many calls of the block as the clock needs
     bool steady;                        // settled from the start
 } kbi_timer;
 
@@ -6235,10 +5825,10 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
     char* base;
     size_t bytes, shift; // shift: of base in what was allocated
     kb_place place;
-    bool staged;  // lies on the stage, and is not given back by itself
+    bool shared;  // lies on the stage, and is not given back by itself
     bool changed; // by the timed block, since it was held
     int ordinal;  // of the call's blocks
-    char* held;   // what was in it when the timed loop was entered (a call ended); NULL: not kept
+    char* saved;  // what was in it when the timed loop was entered (a call ended); NULL: not kept
     struct kbi_block* next;
 } kbi_block;
 
@@ -6246,29 +5836,31 @@ typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
 // small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
 // saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
 // distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
-typedef struct kbi_stage {
+typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
     size_t size, stride;   // stride: from one copy of the data to the next
-    struct kbi_memory* on; // whose contents lie there
-} kbi_stage;
+    struct kbi_memory* owner; // whose contents lie there
+} kbi_shared_buffers;
 
 typedef struct kbi_memory {
     kbi_block* blocks;
     kbi_block* kept;          // the call's before, with their contents, in their order: the next ones to be taken
-    kbi_stage* stage;         // NULL: every block is an allocation of its own
-    size_t laid, most;        // bytes that the blocks of this call take on a stage; the most that any call took
-    struct kbi_memory* first; // the data that this is a copy of, for --rotate; NULL: of none
+    kbi_shared_buffers* shared; // NULL: every block is an allocation of its own
+    size_t layout_bytes,
+        layout_peak;             // bytes that the blocks of this call take on a stage; the most that any call took
+    struct kbi_memory* original; // the data that this is a copy of, for --rotate; NULL: of none
     int copies;               // for which the stage has places, the first included; 0: as 1
-    size_t at, reached;       // where a copy begins; the first: bytes from the stage's begin that all of them took
+    size_t copy_offset,
+        used_bytes;           // where a copy begins; the first: bytes from the stage's begin that all of them took
     char* saved;              // what all of them hold, while others run; NULL: no others do
     uint64_t placement;       // kbi_placement of the recipe
-    bool strayed;             // a block did not fit where the first call's had
+    bool separate;            // a block did not fit where the first call's had
     int taken;                // blocks of this call so far
-    bool keeps;               // the last call left its blocks to the next one
+    bool keep;                // the last call left its blocks to the next one
     uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
-    int64_t read_bytes, held;      // their size; what was kept of them
-    bool unheld;                   // what an output held was not kept, for want of room
+    int64_t output_bytes, saved_bytes; // their size; what was kept of them
+    bool unsaved;                      // what an output held was not kept, for want of room
     int64_t device, device_peak, host, host_peak;
     int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
     int64_t pool_before;              // in use of the pool when the case began
@@ -6276,52 +5868,52 @@ typedef struct kbi_memory {
 
 // clang-format off
 typedef enum kbi_unit {
-    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_PROVED, KBI_INSIDE
+    KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
 typedef enum kbi_phase { // look inside: in a call of its own, after the audit
-    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_TURNS, KBI_PHASE_COMPARE,
-    KBI_PHASE_PROVE, KBI_PHASE_INSIDE, KBI_PHASE_DONE
+    KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
+    KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_order { // what the conductor of several runs wants of this one
-    KBI_BY_ITSELF,       // there is none: the engine says when it is enough
-    KBI_HOLD,            // rest between audit and warm-up
-    KBI_CAPTURE,         // run the block once into a capture that the conductor has begun, and hold again
-    KBI_SLOT,            // take samples up to slot_end, then rest
-    KBI_FINISH           // no more samples
-} kbi_order;
+typedef enum kbi_command { // what the conductor of several runs wants of this one
+    KBI_UNMANAGED,         // there is none: the engine says when it is enough
+    KBI_HOLD,              // rest between audit and warm-up
+    KBI_CAPTURE,           // run the block once into a capture that the conductor has begun, and hold again
+    KBI_SLOT,              // take samples up to slot_end, then rest
+    KBI_FINISH             // no more samples
+} kbi_command;
 
-typedef struct kbi_place { // among those that are measured in turn
-    kbi_order order;
-    bool in_turn;     // others are measured between its samples
+typedef struct kbi_schedule { // among those that are measured in turn
+    kbi_command command;
+    bool interleaved; // others are measured between its samples
     kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
-    bool resting;     // it returned so
+    bool suspended;   // it returned so
     int64_t slot_end; // samples to have before another one's turn
-    int settling;     // runs of the block to come that settle it in its slot, and are no samples
-    double* settled;  // where the times of these go; NULL: nowhere
-    bool stand_in;    // a copy for --rotate, or the baseline's control: it has no results of its own
-} kbi_place;
+    int discard;      // runs of the block to come that settle it in its slot, and are no samples
+    double* discarded_ns; // where the times of these go; NULL: nowhere
+    bool is_copy;         // a copy for --rotate, or the baseline's control: it has no results of its own
+} kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
 typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
     double ns[KBI_WINDOW];
     int n;
-    int64_t begin;
+    int64_t start_ns;
     double median, clock; // of the window before
 } kbi_window;
 
 typedef struct kbi_body_call { // of the benchmark function
     kbi_phase phase, last;     // the phase to come, and the one after which the call ends
-    kbi_unit unit, ready;      // in flight; and the one that KB_SAMPLE announced
+    kbi_unit unit, next_unit;  // in flight; and the one that KB_SAMPLE announced
     bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool over;                 // KB_SAMPLE ended
-    bool entered, proved;      // the loop, before the first reset; the last run began where the first one had
+    bool ended;                // KB_SAMPLE ended
+    bool loop_entered, restored; // the loop, before the first reset; the last run began where the first one had
     bool fresh;                // with other inputs in the memory of the call before
-    const char* called;        // the function of kbench that the timed block called, which no block may; or NULL
-    int looks, mark;           // runs of the block to come, the last one between marks, for a profiler; the case's
+    const char* forbidden_call; // the function of kbench that the timed block called, which no block may; or NULL
+    int profile_runs, marked;   // runs of the block to come, the last one between marks, for a profiler; the case's
     uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
-    int64_t warm_units, phase_began;
+    int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
@@ -6329,16 +5921,16 @@ typedef struct kbi_work { // what is known of the timed block
     bool host;            // it is host work
     unsigned expect;
     int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
-    bool within;                // it was captured, and all its copies stay within the device
+    bool on_device;             // it was captured, and all its copies stay within the device
     int64_t estimate_ns;        // the least that it was seen to take
     bool checked;               // in a call of its own
     int line;                   // of KB_TIME in its file
-    bool called;                // by pointer, in an entry that returns: no compiler can remove it
-    int empty;                  // which of the empty kernels has about as many bytes of arguments
+    bool by_pointer;            // by pointer, in an entry that returns: no compiler can remove it
+    int empty_kernel;           // which of the empty kernels has about as many bytes of arguments
     uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
     void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
-    int looks, beside;          // after which the device was asked whether it is at work; those that found it so
-    bool again, refused;        // the audit runs the block once more; capture refused it, and nobody said why
+    int busy_checks, busy;      // after which the device was asked whether it is at work; those that found it so
+    bool repeat_audit;          // the audit runs the block once more
     bool captured;              // the audit's run is being captured
     const kbi_verdict* verdict; // of the inspection; NULL: there was none
 } kbi_work;
@@ -6347,31 +5939,31 @@ enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
     int64_t capacity; // of m.samples
-    int64_t next_look;
+    int64_t next_check;
     bool open;     // a sample was begun, and not all of its launches are done
     bool gated;    // launches can wait behind a gate
     int alarms;    // of the gate's watchdog, in a row
-    int stops;     // of the process, when the sample was begun
+    int stop_count; // of the process, when the sample was begun
     int launches;  // whose mean is a sample
     int64_t batch; // calls of the block that the host's clock times together
     bool resolved; // they are long enough for the clock
     kbi_load load; // of the machine, when the first sample began
-    double sum;    // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
-    int64_t taken; // runs in it
+    double sum_ns; // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
+    int64_t sum_runs; // runs in it
     int missed;    // samples of CUPTI's in a row that it did not record in full
     bool traced;   // the open sample is CUPTI's
     int64_t n_traced;
     double traced_ns[KBI_TRACED]; // the latest of those samples
 } kbi_sampling;
 
-enum { KBI_EARLY = 4, KBI_TURNS = 24, KBI_COMPARISONS = 4 };
+enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
 typedef struct kbi_work_change {   // what tells whether later launches do what the first ones did
-    double early[KBI_EARLY]; // ns of the warm-up's first launches, each alone
-    int n;                   // how many
-    double clock;            // MHz when they began; NaN: not known
-    double turns[KBI_TURNS]; // ns of launches in a row behind the samples, each alone
+    double early_ns[KBI_EARLY];    // ns of the warm-up's first launches, each alone
+    int n_early;                   // how many
+    double early_mhz;              // MHz when they began; NaN: not known
+    double single_ns[KBI_SINGLES]; // ns of launches in a row behind the samples, each alone
     int compared;            // launches captured again
-    char differ[160];        // what their times say; "": nothing
+    char finding[160];       // what their times say; "": nothing
 } kbi_work_change;
 
 // What happens to cases, in the process that measures them. A worker sends it to the supervisor.
@@ -6379,7 +5971,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
     KBI_ENTER,     // the case goes on
     KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
-    KBI_TOLD,      // kbi_measured: the case has its flag, which stands if its function ends the process
+    KBI_STATUS,    // kbi_measured: the case has its flag, which stands if its function ends the process
     KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
     KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // of all that was asked for; index 0: the process can measure no more
@@ -6399,16 +5991,16 @@ typedef struct kbi_run {
     const kbi_recipe* recipe;
     const kbi_backend* backend;
     kbi_machine* machine; // its roofs are measured when first wanted
-    const kbi_case* of;
+    const kbi_case* bench_case;
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
-    int64_t began, shown; // shown: when it was, or would have been
+    int64_t start_ns, beat_ns; // shown: when it was, or would have been
     uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
-    kbi_place place;
+    kbi_schedule schedule;
     kbi_body_call call;
     kbi_work work;
     kbi_sampling sampling;
-    kbi_work_change alike;
+    kbi_work_change work_change;
     kbi_memory memory;
     kbi_measured m;
 } kbi_run;
@@ -6440,21 +6032,21 @@ static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
-    if (timed && !run->call.called) run->call.called = name;
+    if (timed && !run->call.forbidden_call) run->call.forbidden_call = name;
 }
 
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-static void kbi_give_word(kbi_run* run, kb_status status) {
+static void kbi_set_status(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
     run->m.status = (int32_t)status;
-    if (first && run->index >= 0) kbi_tell(run->sink, KBI_TOLD, run->index, &run->m);
+    if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
-    kbi_give_word(run, KB_FAILED);
+    kbi_set_status(run, KB_FAILED);
 }
 
 KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* format, ...) {
@@ -6474,19 +6066,19 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
 
 // Whether this launch is timed alone, to be held against others.
 static bool kbi_timed_alone(const kbi_run* run) {
-    bool early = run->call.unit == KBI_WARM && run->alike.n < KBI_EARLY;
-    return early || run->call.phase == KBI_PHASE_TURNS;
+    bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
+    return early || run->call.phase == KBI_PHASE_SINGLES;
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->call.unit == KBI_SAMPLE && run->place.settling > 0) {
-        if (run->place.settled) *run->place.settled++ = ns;
-        run->place.settling--;
+    if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
+        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
+        run->schedule.discard--;
         return;
     }
     if (run->call.unit == KBI_WARM) { // the first run may have loaded code
         if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
-        if (run->alike.n < KBI_EARLY) run->alike.early[run->alike.n++] = ns;
+        if (run->work_change.n_early < KBI_EARLY) run->work_change.early_ns[run->work_change.n_early++] = ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
         return;
     }
@@ -6506,12 +6098,11 @@ enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES =
 enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
 // clang-format off
 enum kbi_function {
-    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_GATE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_FMA64,
-    KBI_F_SPIN, KBI_F_COUNT
+    KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_SPIN, KBI_F_COUNT
 };
 // clang-format on
-static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write", "kbi_gate",
-                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_fma64", "kbi_spin" };
+static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
+                                                  "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
 // Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
 // what its events read grows by up to 0.6 us with them.
@@ -6567,7 +6158,7 @@ typedef struct kbi_gpu {
     unsigned empties;                                           // launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
-    kbi_cu_wait wait_value;           // NULL: the gate is a spinning kernel
+    kbi_cu_wait wait_value;           // NULL: there is no gate
     kbi_cu_number number_of;          // of the stream
     unsigned long long stream_number; // 0: not known
     char* clean;                      // what eviction reads; never written after start
@@ -6693,19 +6284,19 @@ typedef struct kbi_insight { // what instruments have found so far
 
 static struct kbi_meter {
     kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
-    double reached[3][KBI_REACHED]; // bytes a second of cold copies, reads and writes; 0: not measured, NaN: no room
-    bool told;                      // them
+    bool roofs_known;               // whether roofs and core are set
     int64_t wall_start, wall_end;   // of the runs that are timed, ns
     double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
     double pass_bias;               // and those around a single run
     volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stood;                  // ns of samples in which that happened
+    int64_t stopped_ns;             // ns of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t kept, lost;         // of the latest cases: samples that ran through, or that others had the processor in
-    bool coarse;                // the thread's clock is too coarse to tell
+    int64_t undisturbed,
+        disturbed;              // of the latest cases: samples that ran through, or that others had the processor in
+    bool thread_clock_coarse;   // the thread's clock is too coarse to tell
     char folder[4096];          // in which calls begin; "": not known
-    volatile uintptr_t* strays; // shared with what functions fork: the case whose function such a process left
-    uintptr_t running;          // the case whose function is at work
+    volatile uintptr_t* escaped; // shared with what functions fork: the case whose function such a process left
+    uintptr_t running_case;      // the case whose function is at work
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -6764,11 +6355,11 @@ typedef struct kbi_process_state {
 } kbi_process_state;
 
 // The process as it was before the first function ran.
-static struct kbi_before {
+static struct kbi_process_start {
     bool known;
     fenv_t floats;
     kbi_process_state state;
-} kbi_before;
+} kbi_process_start;
 
 // A number of /proc/self/status, such as "Threads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
@@ -6823,31 +6414,33 @@ static kbi_process_state kbi_process_state_now(void) {
 }
 
 // Puts back what would change the times or the end of other cases in this process: timers and rounding.
-static void kbi_before_restore(void) {
+static void kbi_process_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
-    if (kbi_before.known) fesetenv(&kbi_before.floats);
+    if (kbi_process_start.known) fesetenv(&kbi_process_start.floats);
 }
 
-static int64_t kbi_others_ran(void) { return kbi_clock_ns(KBI_CLOCK_PROCESS) - kbi_clock_ns(KBI_CLOCK_THREAD); }
+static int64_t kbi_other_threads_ns(void) {
+    return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
 
 // NULL: this process is as good as a fresh one for the next case; else why it is not.
-static const char* kbi_left_behind(bool gpu) {
-    kbi_before_restore();
-    if (!kbi_before.known) return NULL;
-    const kbi_process_state *was = &kbi_before.state, left = kbi_process_state_now();
+static const char* kbi_process_changed(bool gpu) {
+    kbi_process_restore();
+    if (!kbi_process_start.known) return NULL;
+    const kbi_process_state *was = &kbi_process_start.state, left = kbi_process_state_now();
     int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
     for (int i = 0; i < KBI_COUNT(left.same); i++)
         if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
     if (left.files > was->files + 64) return "it left files open";
     if (left.memory > was->memory + physical / 16) return "it left memory allocated";
     if (left.threads <= was->threads) return NULL;
-    int64_t ran = kbi_others_ran();
+    int64_t ran = kbi_other_threads_ns();
     if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
-    return gpu && kbi_others_ran() - ran < 2500000 ? NULL : "it left threads running";
+    return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6920,7 +6513,7 @@ static double kbi_measure_wall_bias(bool single) {
 
 // Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
 // the compiler knew: then the compiler may have removed the block, or done its work in advance.
-static int32_t kbi_keeps(const kb_build* build, int line) {
+static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
         if (*m % 2 && *m / 8 > line) end = KBI_MIN(end, *m / 8);
@@ -6933,11 +6526,11 @@ static int32_t kbi_keeps(const kb_build* build, int line) {
 }
 
 // What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
-static void kbi_went_on(int number) {
-    signal(number, kbi_went_on);
+static void kbi_count_stop(int number) {
+    signal(number, kbi_count_stop);
     kbi_meter.stops = kbi_meter.stops + 1;
 }
-static void kbi_watch_stops(void) { signal(SIGCONT, kbi_went_on); }
+static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
 
 // Runs of the block between two readings of the clock.
 static int64_t kbi_wall_runs(const kbi_run* run) {
@@ -6953,7 +6546,7 @@ static int64_t kbi_wall_begin(kbi_run* run) {
                  "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
     if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
     if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
-    run->sampling.stops = kbi_meter.stops;
+    run->sampling.stop_count = kbi_meter.stops;
     if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
@@ -6964,14 +6557,15 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 // shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
 // comparison together decide that.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
-    if (run->call.unit != KBI_SAMPLE || kbi_meter.coarse || (run->backend->gpu && !run->work.host)) return false;
+    if (run->call.unit != KBI_SAMPLE || kbi_meter.thread_clock_coarse || (run->backend->gpu && !run->work.host))
+        return false;
     const kbi_turn now = kbi_turn_now();
     const double ran = (double)(now.ran - kbi_meter.turn.ran);
-    kbi_meter.coarse = ran <= 0;
+    kbi_meter.thread_clock_coarse = ran <= 0;
     const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_meter.turn.waits;
-    if (kbi_meter.coarse || ran >= 1e7 || now.waits < 0) return false;
-    if (!stood) return kbi_meter.kept++, false;
-    return 2 * ++kbi_meter.lost <= kbi_meter.kept + 8;
+    if (kbi_meter.thread_clock_coarse || ran >= 1e7 || now.waits < 0) return false;
+    if (!stood) return kbi_meter.undisturbed++, false;
+    return 2 * ++kbi_meter.disturbed <= kbi_meter.undisturbed + 8;
 }
 
 enum { KBI_BATCH_MAX = 1 << 30 };
@@ -6985,9 +6579,9 @@ static void kbi_wall_end(kbi_run* run) {
     }
     double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
-    if (run->sampling.stops != kbi_meter.stops) {
-        kbi_meter.stood += now - kbi_meter.wall_start;
-        run->call.phase_began += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
+    if (run->sampling.stop_count != kbi_meter.stops) {
+        kbi_meter.stopped_ns += now - kbi_meter.wall_start;
+        run->call.phase_start_ns += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
         run->m.retaken++;
         return;
     }
@@ -6996,19 +6590,19 @@ static void kbi_wall_end(kbi_run* run) {
         double ran = (double)(kbi_turn_now().ran - kbi_meter.turn.ran), busy = KBI_MIN(ns, ran);
         bool warm = run->call.unit == KBI_WARM;
         kbi_add_sample(run, warm ? ns : busy);
-        if (warm) run->alike.early[run->alike.n - 1] = busy;
+        if (warm) run->work_change.early_ns[run->work_change.n_early - 1] = busy;
         return;
     }
     if (kbi_wall_lost(run, ns)) {
         run->m.retaken++;
         return;
     }
-    run->sampling.sum += ns;
-    run->sampling.taken += runs;
-    run->sampling.open = run->sampling.taken < launches;
+    run->sampling.sum_ns += ns;
+    run->sampling.sum_runs += runs;
+    run->sampling.open = run->sampling.sum_runs < launches;
     if (run->sampling.open) return;
-    kbi_add_sample(run, run->sampling.sum / (double)launches);
-    run->sampling.sum = 0, run->sampling.taken = 0;
+    kbi_add_sample(run, run->sampling.sum_ns / (double)launches);
+    run->sampling.sum_ns = 0, run->sampling.sum_runs = 0;
     bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
     if (run->call.unit == KBI_WARM && grows) {
         double factor = ns > 0 ? target / ns : 10;
@@ -7029,7 +6623,8 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
     if (run->call.unit == KBI_SAMPLE && !run->call.sampled)
-        run->m.kept = run->work.called ? KBI_KEPT_BY_CALL : kbi_keeps(kbi_build_of(run->of->entry), run->work.line);
+        run->m.kept = run->work.by_pointer ? KBI_KEPT_BY_CALL
+                                           : kbi_kept_values(kbi_build_of(run->bench_case->entry), run->work.line);
 }
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
@@ -7074,7 +6669,7 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
     kbi_roofs_clear(&m->roofs);
     kbi_roofs_clear(&m->core);
-    if (kbi_meter.told) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
+    if (kbi_meter.roofs_known) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
     for (int i = 0; i < 3; i++) m->floor[i] = NAN;
     for (int i = 0; i < 2; i++) m->bias[i] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
@@ -7124,13 +6719,15 @@ static const kbi_backend kbi_cpu = {
   >>memory    measure: tracked allocations with guard bands; peaks, leaks and overwritten guards.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_STAGE_LARGE = 1 << 20, KBI_STAGE_PAGE = 2 << 20 };
-enum { KBI_STAGES = !(KBI_INSTRUMENTS & 1u) }; // AddressSanitizer looks at what lies between allocations
+enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
+
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
 // Plain host memory needs no GPU.
-static const kbi_backend* kbi_home(const kbi_backend* b, kb_place place) { return place == KB_HOST ? &kbi_cpu : b; }
+static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
+    return place == KB_HOST ? &kbi_cpu : b;
+}
 
 // --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
 
@@ -7145,23 +6742,23 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
 // By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
 // other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
 // host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
-static size_t kbi_shift(const kbi_backend* b, uint64_t placement, bool stage) {
-    if (b->gpu) return stage ? placement % (KBI_STAGE_PAGE / 512) * 512 : 0;
+static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool stage) {
+    if (b->gpu) return stage ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
 }
 
 // --- outputs: restored for the last run, so that only that run can have written them
 
 // Whether a block equals its saved copy, as far as 16 looks can tell.
-static bool kbi_block_as_held(const kbi_run* run, const kbi_block* block) {
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     enum { KBI_LOOKS = 16 };
     char now[64], then[64];
-    const kbi_backend* b = kbi_home(run->backend, block->place);
+    const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
     for (size_t i = 0; i < KBI_LOOKS; i++) {
         size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
         b->memory.copy(now, block->base + KBI_GUARD + at, n);
-        b->memory.copy(then, block->held + at, n);
+        b->memory.copy(then, block->saved + at, n);
         if (memcmp(now, then, n) != 0) return false;
     }
     return true;
@@ -7172,122 +6769,124 @@ static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
     return i < 64 * KBI_READ_WORDS && (m->read[i / 64] >> i % 64 & 1) != 0;
 }
 
-static void kbi_hold_block(kbi_run* run, kbi_block* block) {
-    const kbi_backend* b = kbi_home(run->backend, block->place);
-    if (!block->held) {
-        block->held = (char*)b->memory.alloc(block->place, block->bytes);
-        if (!block->held) {
-            run->memory.unheld = true;
+static void kbi_save_block(kbi_run* run, kbi_block* block) {
+    const kbi_backend* b = kbi_block_backend(run->backend, block->place);
+    if (!block->saved) {
+        block->saved = (char*)b->memory.alloc(block->place, block->bytes);
+        if (!block->saved) {
+            run->memory.unsaved = true;
             return;
         }
-        if (block->place == KB_DEVICE) run->memory.held += (int64_t)block->bytes;
+        if (block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    b->memory.copy(block->held, block->base + KBI_GUARD, block->bytes);
+    b->memory.copy(block->saved, block->base + KBI_GUARD, block->bytes);
 }
 
 // Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
 // all blocks if they are small. A block that is still as the call before left it is an output.
-static void kbi_hold(kbi_run* run) {
+static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
     int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
     if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) {
-        m->unheld = true;
+        m->unsaved = true;
         return;
     }
     for (kbi_block* block = m->blocks; block; block = block->next) {
         if (!block->bytes || (!embedded && !kbi_read_later(m, block))) continue;
-        block->changed = block->held && kbi_block_as_held(run, block);
-        if (!block->changed) kbi_hold_block(run, block);
+        block->changed = block->saved && kbi_block_unchanged(run, block);
+        if (!block->changed) kbi_save_block(run, block);
     }
 }
 
 // Restores the outputs; false: none was saved.
-static bool kbi_put_back(kbi_run* run) {
+static bool kbi_restore_outputs(kbi_run* run) {
     bool any = false;
     for (kbi_block* block = run->memory.blocks; block; block = block->next) {
-        if (!block->held) continue;
+        if (!block->saved) continue;
         any = true;
-        block->changed = !kbi_block_as_held(run, block);
-        kbi_home(run->backend, block->place)->memory.copy(block->base + KBI_GUARD, block->held, block->bytes);
+        block->changed = !kbi_block_unchanged(run, block);
+        kbi_block_backend(run->backend, block->place)
+            ->memory.copy(block->base + KBI_GUARD, block->saved, block->bytes);
     }
     return any;
 }
 
 // Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
-static bool kbi_last_run(const kbi_run* run, bool stale) {
-    const kbi_block* block = run->call.proved ? run->memory.blocks : NULL;
+static bool kbi_output_seen(const kbi_run* run, bool stale) {
+    const kbi_block* block = run->call.restored ? run->memory.blocks : NULL;
     for (; block; block = block->next)
-        if (block->held && (!stale || block->changed) && kbi_block_as_held(run, block) == stale) return true;
+        if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
     return false;
 }
 
 // --- the stage: shared buffers, the same for all implementations of a group
 
 // Where the next block goes: on boundaries as cudaMalloc's own.
-static size_t kbi_stage_at(size_t laid, size_t total) {
-    size_t boundary = total >= KBI_STAGE_LARGE ? KBI_STAGE_PAGE : 512;
+static size_t kbi_shared_align(size_t laid, size_t total) {
+    size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
     return (laid + boundary - 1) & ~(boundary - 1);
 }
 
 // What an implementation takes of a stage, with the copies of its data so far from each other.
-static size_t kbi_stage_span(const kbi_memory* m, size_t stride) {
-    return m->most ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->most : 0;
+static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
+    return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
 // NULL: it has to be an allocation of its own.
-static char* kbi_stage_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
+static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
-    size_t at = kbi_stage_at(m->laid, total);
-    kbi_memory* first = m->first ? m->first : m;
-    if (m->stage && at + total > m->most) m->strayed = first->strayed = true;
-    if (m->stage && m->strayed) return NULL;
-    m->laid = at + total;
-    m->most = KBI_MAX(m->most, m->laid);
-    if (m->stage) first->reached = KBI_MAX(first->reached, m->at + m->laid);
-    return m->stage ? m->stage->base + m->at + at : NULL;
+    size_t at = kbi_shared_align(m->layout_bytes, total);
+    kbi_memory* first = m->original ? m->original : m;
+    if (m->shared && at + total > m->layout_peak) m->separate = first->separate = true;
+    if (m->shared && m->separate) return NULL;
+    m->layout_bytes = at + total;
+    m->layout_peak = KBI_MAX(m->layout_peak, m->layout_bytes);
+    if (m->shared) first->used_bytes = KBI_MAX(first->used_bytes, m->copy_offset + m->layout_bytes);
+    return m->shared ? m->shared->base + m->copy_offset + at : NULL;
 }
 
-static void kbi_stage_close(kbi_stage* s, kbi_memory** memories, int n) {
+static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n) {
     for (int i = 0; i < n; i++) {
         if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
         memories[i]->saved = NULL;
-        memories[i]->stage = NULL;
+        memories[i]->shared = NULL;
     }
     if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
 // A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
-static bool kbi_stage_open(kbi_stage* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0, shift = kbi_shift(b, memories[0]->placement, true);
+static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
+    size_t largest = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
-    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->most);
-    s->stride = kbi_stage_at(largest, largest);
-    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_stage_span(memories[i], s->stride));
+    for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->layout_peak);
+    s->stride = kbi_shared_align(largest, largest);
+    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_shared_span(memories[i], s->stride));
     if (!s->size) return false;
-    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_STAGE_PAGE + shift);
-    s->base = (char*)((((uintptr_t)s->allocated + KBI_STAGE_PAGE - 1) & ~(uintptr_t)(KBI_STAGE_PAGE - 1)) + shift);
+    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_PAGE + shift);
+    s->base = (char*)((((uintptr_t)s->allocated + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) + shift);
     bool good = s->allocated != NULL;
     for (int i = 0; i < n && good; i++) {
         kbi_memory* m = memories[i];
-        m->stage = s;
-        if (n < 2 || !m->most) continue;
-        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_stage_span(m, s->stride));
+        m->shared = s;
+        if (n < 2 || !m->layout_peak) continue;
+        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_shared_span(m, s->stride));
         good = m->saved != NULL;
     }
-    if (!good) kbi_stage_close(s, memories, n);
+    if (!good) kbi_shared_close(s, memories, n);
     return good;
 }
 
 // Untimed, before the gate: what the last one left is saved, and what this one left is restored.
-static void kbi_stage_enter(kbi_memory* m) {
-    kbi_stage* s = m->stage;
-    if (m->first) m = m->first;
-    if (!s || s->on == m) return;
-    if (s->on && s->on->saved && s->on->reached) s->backend->memory.copy(s->on->saved, s->base, s->on->reached);
-    if (m->saved && m->reached) s->backend->memory.copy(s->base, m->saved, m->reached);
-    s->on = m;
+static void kbi_shared_enter(kbi_memory* m) {
+    kbi_shared_buffers* s = m->shared;
+    if (m->original) m = m->original;
+    if (!s || s->owner == m) return;
+    if (s->owner && s->owner->saved && s->owner->used_bytes)
+        s->backend->memory.copy(s->owner->saved, s->base, s->owner->used_bytes);
+    if (m->saved && m->used_bytes) s->backend->memory.copy(s->base, m->saved, m->used_bytes);
+    s->owner = m;
 }
 
 // --- blocks
@@ -7298,10 +6897,10 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** lis
         kbi_block* block = *list;
         *list = block->next;
         *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
-        const kbi_backend* home = kbi_home(b, block->place);
+        const kbi_backend* home = kbi_block_backend(b, block->place);
         if (!lost || home == &kbi_cpu) {
-            if (block->held) home->memory.release(block->place, block->held);
-            if (!block->staged) home->memory.release(block->place, block->base - block->shift);
+            if (block->saved) home->memory.release(block->place, block->saved);
+            if (!block->shared) home->memory.release(block->place, block->base - block->shift);
         }
         KBENCH_FREE(block);
     }
@@ -7311,39 +6910,39 @@ static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** lis
 static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
     kbi_blocks_free(b, m, &m->blocks, lost);
     kbi_blocks_free(b, m, &m->kept, lost);
-    m->laid = 0;
+    m->layout_bytes = 0;
     m->taken = 0;
-    m->held = 0;
-    if (m->copies <= 1) m->reached = 0; // the copies end after the first
+    m->saved_bytes = 0;
+    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the first
 }
 
 // Leaves everything as it is for the next call of the function.
-static void kbi_memory_keep(kbi_run* run) {
+static void kbi_memory_reuse(kbi_run* run) {
     kbi_memory* m = &run->memory;
     while (m->blocks) { // the last one first
         kbi_block* block = m->blocks;
         m->blocks = block->next;
-        if (block->bytes && kbi_read_later(m, block)) kbi_hold_block(run, block);
+        if (block->bytes && kbi_read_later(m, block)) kbi_save_block(run, block);
         block->next = m->kept;
         m->kept = block;
     }
-    m->laid = 0;
+    m->layout_bytes = 0;
     m->taken = 0;
 }
 
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
-    const kbi_backend* home = kbi_home(b, place);
+    const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
-    char* staged = kbi_stage_place(b, m, place, total);
+    char* staged = kbi_shared_place(b, m, place, total);
     kbi_block* block = m->kept; // as the call before left it, unless this one wants another
-    if (block && (block->place != place || block->bytes != bytes || (block->staged ? block->base : NULL) != staged)) {
+    if (block && (block->place != place || block->bytes != bytes || (block->shared ? block->base : NULL) != staged)) {
         kbi_blocks_free(b, m, &m->kept, false);
         block = NULL;
     }
     if (block) {
         m->kept = block->next;
     } else {
-        size_t shift = staged ? 0 : kbi_shift(home, m->placement, false);
+        size_t shift = staged ? 0 : kbi_placement_shift(home, m->placement, false);
         char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
         if (!base) return NULL;
         block = (kbi_block*)kbi_grow(NULL, sizeof *block);
@@ -7351,7 +6950,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         block->base = base + shift;
         block->bytes = bytes, block->shift = shift;
         block->place = place;
-        block->staged = staged != NULL;
+        block->shared = staged != NULL;
         home->memory.set(block->base, KBI_GUARD_BYTE, total);
         home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
@@ -7370,7 +6969,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
 // rounding to 256 bytes adds behind the block is guard, too.
 static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
     static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* home = kbi_home(b, block->place);
+    const kbi_backend* home = kbi_block_backend(b, block->place);
     size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
     home->memory.copy(bytes, block->base, KBI_GUARD);
     for (int i = KBI_GUARD - 1; i >= 0; i--)
@@ -7406,7 +7005,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
     else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
-    else if (run->call.sampled && !run->call.over && run->call.unit == KBI_NO_UNIT)
+    else if (run->call.sampled && !run->call.ended && run->call.unit == KBI_NO_UNIT)
         kbi_stop(run, KB_FLAG_BAD_CASE, "KB_ALLOC in KB_SAMPLE would allocate before each sample; call it before");
     if (kbi_failed(run)) return NULL;
     void* p = kbi_memory_alloc(run->backend, &run->memory, place, size * (size_t)count);
@@ -7426,20 +7025,20 @@ static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
 }
 
 // What is read after the loop of the first call is an output.
-static void kbi_mark_read(kbi_run* run, const void* p) {
+static void kbi_mark_output(kbi_run* run, const void* p) {
     kbi_memory* m = &run->memory;
     const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
     if (!block || kbi_read_later(m, block)) return;
     int i = block->ordinal;
-    m->unheld |= i >= 64 * KBI_READ_WORDS;
+    m->unsaved |= i >= 64 * KBI_READ_WORDS;
     if (i >= 64 * KBI_READ_WORDS) return;
     m->read[i / 64] |= (uint64_t)1 << i % 64;
-    m->read_bytes += (int64_t)block->bytes;
+    m->output_bytes += (int64_t)block->bytes;
 }
 
 // Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
 // not give has the size that the function says.
-static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+static bool kbi_range_valid(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
@@ -7454,15 +7053,16 @@ static bool kbi_may(kbi_run* run, const char* what, const void* p, int64_t n, si
     return run->m.status == KB_OK;
 }
 
-static bool kbi_may_move(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
+static bool kbi_copy_valid(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
     kbi_note_call(kb, what, false);
-    return kbi_may(kb->run, what, memory, n, 1, "bytes") && kbi_may(kb->run, what, host, n, 1, "bytes");
+    return kbi_range_valid(kb->run, what, memory, n, 1, "bytes") &&
+           kbi_range_valid(kb->run, what, host, n, 1, "bytes");
 }
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
-    if (!kbi_may_move(kb, "kb_to_host", from, host, bytes)) return;
-    kbi_mark_read(kb->run, from);
+    if (!kbi_copy_valid(kb, "kb_to_host", from, host, bytes)) return;
+    kbi_mark_output(kb->run, from);
     if (bytes) kb->run->backend->memory.copy(host, from, bytes);
 }
 
@@ -7483,7 +7083,7 @@ void* kb_host_copy(kb_state* kb, const void* p) {
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (kbi_may_move(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -7491,7 +7091,7 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     uint32_t tensor = run->call.fills++;
     kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
-    if (!kbi_may(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
+    if (!kbi_range_valid(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
     if (kind < KB_ZERO || kind > KB_IOTA) {
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
         return;
@@ -7511,6 +7111,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_meter.gpu.error;
 }
 
+// Stores the address of a driver function in *function; NULL: this driver does not have it.
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
@@ -7524,10 +7125,24 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-static void kbi_ptx_put(kbi_text* to); // stands behind the code
+// Stores the addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of
+// them is missing, and its pointer is NULL.
+static bool kbi_find_all(void* library, const char* names, void* functions) {
+    char name[64], *to = (char*)functions;
+    void* p = NULL;
+    bool all = true;
+    for (; sscanf(names, "%63s", name) == 1; names += strspn(names, " ") + strlen(name), to += sizeof p) {
+        kbi_find(library, name, &p);
+        memcpy(to, &p, sizeof p);
+        all &= p != NULL;
+    }
+    return all;
+}
 
-// Unless the first argument is zero, the first thread of each block writes to a cache line of its own: at the end of
-// a kernel its writes are flushed, which takes time that events see and CUPTI does not.
+static void kbi_ptx_put(kbi_text* to); // the last section defines it
+
+// Appends the empty kernels. Unless the first argument is zero, the first thread of each block writes to a cache line
+// of its own. The GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -7539,7 +7154,7 @@ static void kbi_empty_put(kbi_text* to) {
                  i, kbi_empty_bytes[i], kbi_empty_bytes[i] - 8);
 }
 
-// Compiles a module and finds its functions: 0, or a CUresult.
+// Compiles a module and finds n functions in it; returns 0 or a CUresult.
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
     kbi_cu_load load;
     kbi_cu_function get;
@@ -7565,18 +7180,19 @@ static bool kbi_load_functions(char why[200]) {
     kbi_driver_find("cuStreamGetId", 12000, &g->number_of);
     kbi_ptx_put(&ptx);
     kbi_empty_put(&ptx);
-    for (int i = 0; i < KBI_ALL; i++) {
-        if (i >= KBI_F_COUNT) snprintf(empty[i - KBI_F_COUNT], sizeof *empty, "kbi_empty_%d", i - KBI_F_COUNT);
-        names[i] = i < KBI_F_COUNT ? kbi_function_names[i] : empty[i - KBI_F_COUNT];
+    memcpy(names, kbi_function_names, sizeof kbi_function_names);
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) {
+        snprintf(empty[i], sizeof *empty, "kbi_empty_%d", i);
+        names[KBI_F_COUNT + i] = empty[i];
     }
     int error = g->launch ? kbi_load_module(ptx.s, names, KBI_ALL, g->functions) : -1;
     kbi_text_free(&ptx);
-    if (error) snprintf(why, 200, "the driver did not load the harness's own kernels (CUresult %d)", error);
-    for (int i = KBI_F_COUNT; i < KBI_ALL && set && !error; i++) {
+    if (error) return snprintf(why, 200, "the driver did not load kbench's own kernels (CUresult %d)", error), false;
+    for (int i = KBI_F_COUNT; i < KBI_ALL && set; i++) {
         set(g->functions[i], KBI_CU_MAX_SHARED, g->max_shared);
         set(g->functions[i], KBI_CU_ANY_CLUSTER, 1);
     }
-    return !error;
+    return true;
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
@@ -7591,7 +7207,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
     unsigned blocks = (unsigned)shape->blocks, threads = (unsigned)shape->threads, shared = (unsigned)shape->shared;
     arguments[0] = NULL;
-    if (shape->writes) // each time to another line: some are nearer to a multiprocessor than others
+    if (shape->writes) // to another line each time: the distance of a line from a multiprocessor varies
         arguments[0] = g->touch + (g->empties++ * 2654435761u >> 12) % (KBI_TOUCHED / 2) / 128 * 128;
     if (shape->cluster <= 1) return g->launch(f, blocks, 1, 1, threads, 1, 1, shared, g->stream, all, NULL) == 0;
     kbi_cu_attribute cluster = { KBI_CU_LAUNCH_CLUSTER, 0, { (unsigned)shape->cluster, 1, 1 } };
@@ -7599,7 +7215,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-// A grid that fills the device; such kernels go over memory in a loop.
+// Launches a grid that fills the device, for kernels that loop over memory.
 static int kbi_launch_wide(enum kbi_function f, void** arguments) {
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
@@ -7610,62 +7226,50 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
-static void kbi_gpu_copy_kernel(void* to, const void* from, size_t bytes) {
-    uint64_t n = bytes / 16;
-    void* arguments[] = { &to, &from, &n };
-    kbi_launch_wide(KBI_F_COPY, arguments);
-}
-
-// Whether the program has set aside a part of L2: lines that persist there outlive an eviction.
+// Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
 static void kbi_look_persisting(void) {
-    size_t aside = 0;
-    kbi_meter.gpu.persisting = cudaDeviceGetLimit(&aside, cudaLimitPersistingL2CacheSize) == cudaSuccess && aside > 0;
+    size_t bytes = 0;
+    kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
 
 // The buffer is only read: dirty lines would be written back while the timed kernel runs.
 static void kbi_evict(void) { kbi_gpu_read(kbi_meter.gpu.clean, kbi_meter.gpu.clean_bytes); }
 
-// --- the gate: what is queued behind it starts when the host opens it ---
+// --- the gate: work that is queued behind it starts when the host opens it ---
 
+// The watchdog of the gate. A block that waits for the GPU behind a closed gate would never end.
 static void kbi_gate_alarm(int number) {
-    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 can bring, forgets the handler
+    signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 may select, forgets the handler
     if (kbi_meter.gpu.flag) *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.alarmed = 1;
 }
 
-static void kbi_gate_watch(int seconds) { // a block that waits for the GPU behind a closed gate would wait for ever
-    struct itimerval t = { { 0, 0 }, { seconds, 0 } };
-    setitimer(ITIMER_REAL, &t, NULL);
-}
-
 static void kbi_gate_close(void) {
+    const struct itimerval watchdog = { { 0, 0 }, { KBI_GATE_SECONDS, 0 } };
     kbi_gpu* g = &kbi_meter.gpu;
     *g->flag = 0;
-    g->closed = true;
-    if (g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) != 0)
-        g->wait_value = NULL;
-    if (!g->wait_value) { // ends by itself after the watchdog, which is noticed
-        uint64_t deadline = (uint64_t)KBI_GATE_SECONDS * 2000000000u;
-        void* arguments[] = { &g->device_flag, &deadline };
-        kbi_launch(KBI_F_GATE, 1, 1, arguments);
-    }
-    kbi_gate_watch(KBI_GATE_SECONDS);
+    g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
+    g->gated = g->closed;
+    g->ungated |= !g->closed; // this GPU has no stream memory operations
+    if (!g->closed) return;
+    setitimer(ITIMER_REAL, &watchdog, NULL);
 }
 
 static void kbi_gate_open(void) {
+    const struct itimerval off = { { 0, 0 }, { 0, 0 } };
     if (!kbi_meter.gpu.closed) return;
     __sync_synchronize();
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
-    kbi_gate_watch(0);
-    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the group would only wait as long
+    setitimer(ITIMER_REAL, &off, NULL);
+    if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
 
-// --- what the engine asks for ---
+// --- functions of the backend ---
 
-// An earlier case may have chosen another device, or left lines that persist in L2.
+// Prepares a case: an earlier case may have chosen another device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
-    signal(SIGALRM, kbi_gate_alarm); // the gate's, whatever a function made of it
+    signal(SIGALRM, kbi_gate_alarm); // a benchmark function may have changed the handler
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -7690,7 +7294,7 @@ static void kbi_gpu_release(kb_place place, void* p) {
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
     cudaMemsetAsync(p, byte, bytes, kbi_meter.gpu.stream);
-    cudaStreamSynchronize(kbi_meter.gpu.stream); // pinned memory is the host's as well
+    cudaStreamSynchronize(kbi_meter.gpu.stream); // the host may access pinned memory next
 }
 
 static void kbi_gpu_copy(void* to, const void* from, size_t bytes) {
@@ -7711,28 +7315,27 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// All cases use the same kb->stream and context. A function that resets the device, or destroys the stream, takes
-// them from the cases behind it. Numbers, not addresses, tell a new stream from the old one.
+// What a benchmark function broke that later cases need, or NULL: all cases use the same context and kb->stream. The
+// driver's number of a stream is compared, because a new stream may have the address of a destroyed one.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
-    unsigned long long now = 0;
+    unsigned long long number = g->stream_number;
     cudaError_t e = cudaPointerGetAttributes(&flag, (const void*)(uintptr_t)g->flag);
     if (e == cudaSuccess && flag.type != cudaMemoryTypeHost) return "the function reset the device (cudaDeviceReset)";
     if (e == cudaSuccess) e = cudaStreamQuery(g->stream);
-    if (e == cudaErrorNotReady) e = cudaSuccess;
-    bool same =
-        e != cudaSuccess || !g->stream_number || (g->number_of(g->stream, &now) == 0 && now == g->stream_number);
     if (e != cudaSuccess) cudaGetLastError();
-    if (!same || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
+    bool queried = e == cudaSuccess || e == cudaErrorNotReady;
+    if (queried && number && g->number_of(g->stream, &number) != 0) number = 0;
+    if (number != g->stream_number || e == cudaErrorInvalidResourceHandle) return "the function destroyed kb->stream";
     return e == cudaErrorContextIsDestroyed ? "the function destroyed the context of the device" : NULL;
 }
 
 static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
 
 static int64_t kbi_gpu_free_bytes(void) {
-    size_t free_now = 0, total = 0;
-    return cudaMemGetInfo(&free_now, &total) == cudaSuccess ? (int64_t)free_now : KB_NONE;
+    size_t free_bytes = 0, total = 0;
+    return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? (int64_t)free_bytes : KB_NONE;
 }
 
 static int64_t kbi_gpu_pool_peak(bool reset) {
@@ -7740,13 +7343,13 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     uint64_t high = 0;
     int device = 0;
     if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetDefaultMemPool(&pool, device) != cudaSuccess) return 0;
-    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // to what is in use
+    if (reset) cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high); // 0 sets it to the current use
     cudaMemPoolGetAttribute(pool, reset ? cudaMemPoolAttrUsedMemCurrent : cudaMemPoolAttrUsedMemHigh, &high);
     cudaGetLastError();
     return (int64_t)high;
 }
 
-// The SM clock now, from cycles against nanoseconds in one thread for about 50 us.
+// The current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -7755,18 +7358,18 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
 }
 
-// Marks the case for a profiler: the grids of two empty kernels, before and after its work, give its number. All
-// profilers keep the order of launches.
+// Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
     if (begin) cudaProfilerStart();
-    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.mark + (begin ? 1 : 2)), 1, NULL);
+    kbi_launch(KBI_F_NULL, (unsigned)(2 * run->call.marked + (begin ? 1 : 2)), 1, NULL);
     cudaDeviceSynchronize();
     if (!begin) cudaProfilerStop();
 }
 
-// Whether the stream was being captured: what the calls inside of the capture said, and what its end does.
+// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
+// captured calls and of the capture's end.
 static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -7787,7 +7390,6 @@ static void kbi_gpu_abandon(void) {
     cudaGetLastError();
     cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
-
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7795,36 +7397,35 @@ static void kbi_gpu_abandon(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-
 static void kbi_nvml_open(kbi_machine* m) {
+    kbi_nvml* n = &kbi_meter.nvml;
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char bus[64];
     int (*init)(void) = NULL;
     int (*handle)(const char*, void**) = NULL;
     int (*driver)(char*, unsigned) = NULL;
     int (*mig)(void*, unsigned*, unsigned*) = NULL;
-    unsigned now = 0, pending = 0;
+    unsigned enabled = 0, pending = 0;
+    unsigned long long mask = 0; // 0x2: an administrator has locked the clocks
     if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
     kbi_find(library, "nvmlInit_v2", &init);
     kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
     kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
     kbi_find(library, "nvmlDeviceGetMigMode", &mig);
-    kbi_find(library, "nvmlDeviceGetClockInfo", &kbi_meter.nvml.clock);
-    kbi_find(library, "nvmlDeviceGetPowerUsage", &kbi_meter.nvml.power);
-    kbi_find(library, "nvmlDeviceGetTotalEnergyConsumption", &kbi_meter.nvml.energy);
-    kbi_find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &kbi_meter.nvml.processes);
-    kbi_find(library, "nvmlDeviceGetTemperature", &kbi_meter.nvml.temperature);
-    kbi_find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &kbi_meter.nvml.reasons);
-    if (!init || !handle || init() != 0 || handle(bus, &kbi_meter.nvml.device) != 0) return;
+    kbi_find_all(library,
+                 "nvmlDeviceGetClockInfo nvmlDeviceGetPowerUsage nvmlDeviceGetTotalEnergyConsumption "
+                 "nvmlDeviceGetTemperature nvmlDeviceGetCurrentClocksThrottleReasons "
+                 "nvmlDeviceGetComputeRunningProcesses_v3",
+                 &n->clock);
+    if (!init || !handle || init() != 0 || handle(bus, &n->device) != 0) return;
     if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(kbi_meter.nvml.device, &now, &pending) == 0 ? (int)now : 0;
-    unsigned long long mask = 0; // 0x2: clocks are held at what an administrator set
-    if (kbi_meter.nvml.reasons && kbi_meter.nvml.reasons(kbi_meter.nvml.device, &mask) == 0)
-        m->clocks_locked = (mask & 0x2) != 0;
+    if (mig) m->mig = mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
+    if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// The bits of nvml.h's nvmlClocksEventReasons; idle and user-set clocks are no throttling.
-static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
+// Adds the current reasons for throttling to m.throttle: bits of nvml.h's nvmlClocksEventReasons. An idle GPU and
+// clocks that a user has set are no throttling.
+static void kbi_gpu_throttled(kbi_measured* m) {
     static const struct {
         unsigned long long bit;
         const char* name;
@@ -7833,16 +7434,13 @@ static void kbi_nvml_reasons(kbi_measured* m, unsigned long long mask) {
                     { 0x20, "thermal (software)" },
                     { 0x40, "thermal (hardware)" },
                     { 0x80, "power brake" } };
+    const kbi_nvml* n = &kbi_meter.nvml;
+    unsigned long long mask = 0;
+    if (!n->device || !n->reasons || n->reasons(n->device, &mask) != 0) return;
     for (int i = 0; i < KBI_COUNT(reasons); i++)
         if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
             kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
                     reasons[i].name);
-}
-
-static void kbi_gpu_throttled(kbi_measured* m) {
-    const kbi_nvml* n = &kbi_meter.nvml;
-    unsigned long long mask = 0;
-    if (n->device && n->reasons && n->reasons(n->device, &mask) == 0) kbi_nvml_reasons(m, mask);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
@@ -7859,25 +7457,25 @@ static void kbi_gpu_sense(kbi_measured* m) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside.
+  >>cupti     measure: CUPTI: durations of kernels as the driver records them, for timers and profiles.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *size = KBI_ACTIVITY_BYTES;
-    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16, CUPTI wants 8
+    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16 bytes, CUPTI needs 8
     *most = 0;
 }
 
+// Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
 static void kbi_cupti_keep(const kbi_activity* r) {
-    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_gate", "kbi_clock" };
+    static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
     kbi_span span = { kernel ? r->start : c->start, kernel ? r->end : c->end };
     for (int i = 0; i < KBI_COUNT(own) && kernel && r->name; i++) kernel = !kbi_is(r->name, own[i]);
-    if ((!kernel && !copy) || kbi_meter.cupti.n == KBI_SPANS) return;
-    if (!span.start || span.end < span.start) return; // 0: not known when it began and ended
-    kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
+    if ((kernel || copy) && kbi_meter.cupti.n < KBI_SPANS && span.start && span.end >= span.start)
+        kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
 static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
@@ -7894,58 +7492,39 @@ static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size
 
 // What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
-    static const struct {
-        int error, same;
-        const char* why;
-    } known[] = {
-        { 26, 0, "the GPU's counters are taken by another profiler, or by DCGM (dcgmi profile --pause frees them)" },
-        { 33, 40, "this virtual GPU may not be profiled; the host's administrator can allow it (vGPU profiling)" },
-        { 35, 0,
-          "no right to read the GPU's counters: run as root, give the container CAP_SYS_ADMIN, or load the driver "
-          "with NVreg_RestrictProfilingToAdminUsers=0 (RmProfilingAdminOnly in /proc/driver/nvidia/params)" },
-        { 39, 0, "another profiler is attached to this process: run it without nsys, ncu and the like" },
-        { 41, 0, "confidential computing is on, and hides the GPU's counters; take a GPU without it" },
-        { 43, 0, "a part of a GPU (MIG) has no such counters of its own; take a whole GPU" },
-        { 45, 0, "under WSL the GPU's counters cannot be read; take Linux itself" },
-    };
-    const char* text = NULL;
-    for (int i = 0; i < KBI_COUNT(known); i++)
-        if (known[i].error == error || known[i].same == error) return snprintf(out, 400, "%s", known[i].why), out;
+    const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
-    return snprintf(out, 400, "%s: %s (%d)", call, text, error), out;
+    if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
+    if (error == 35)
+        advice =
+            "; reading the GPU's counters is not allowed: run as root, give the container CAP_SYS_ADMIN, or load "
+            "the driver with NVreg_RestrictProfilingToAdminUsers=0";
+    if (error == 39) advice = "; another profiler is attached to this process: run it without nsys and ncu";
+    return snprintf(out, 400, "%s: %s (%d)%s", call, text, error, advice), out;
 }
 
 static bool kbi_cupti_load(void) {
-    static const char* const names[] = { "libcupti.so",
+    static const char* const paths[] = { "libcupti.so",
                                          "libcupti.so.13",
                                          "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
                                          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
                                          "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
     kbi_cupti* c = &kbi_meter.cupti;
-    void* library = NULL;
-    if (c->loaded) return true;
-    for (int i = 0; i < KBI_COUNT(names) && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library) return false;
-    c->library = library;
-    kbi_find(library, "cuptiActivityRegisterCallbacks", &c->callbacks);
-    kbi_find(library, "cuptiActivityEnable", &c->enable);
-    kbi_find(library, "cuptiActivityFlushAll", &c->flush);
-    kbi_find(library, "cuptiActivityGetNextRecord", &c->next);
-    kbi_find(library, "cuptiActivityDisable", &c->disable);
-    kbi_find(library, "cuptiActivityGetNumDroppedRecords", &c->dropped);
-    kbi_find(library, "cuptiGetTimestamp", &c->time);
-    kbi_find(library, "cuptiGetVersion", &c->version);
-    kbi_find(library, "cuptiGetResultString", &c->text);
-    kbi_find(library, "cuptiGetCallbackName", &c->call);
-    kbi_find(library, "cuptiSubscribe", &c->subscribe);
-    kbi_find(library, "cuptiEnableDomain", &c->follow);
-    bool good = c->callbacks && c->enable && c->flush && c->next;
-    return c->loaded = good && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+    for (int i = 0; i < KBI_COUNT(paths) && !c->library; i++) c->library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+    if (c->loaded || !c->library) return c->loaded;
+    kbi_find_all(c->library,
+                 "cuptiActivityRegisterCallbacks cuptiActivityEnable cuptiActivityFlushAll "
+                 "cuptiActivityGetNextRecord cuptiActivityDisable cuptiGetTimestamp cuptiGetVersion "
+                 "cuptiGetResultString cuptiGetCallbackName cuptiActivityGetNumDroppedRecords "
+                 "cuptiSubscribe cuptiEnableDomain",
+                 &c->callbacks);
+    bool found = c->callbacks && c->enable && c->flush && c->next && c->disable;
+    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
 }
 
-// After it is switched, CUPTI does work at the first launch: here, and not behind a closed gate. If the switch took
-// so long that the GPU's clock may have fallen, a kernel spins to raise it.
+// CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
+// took so long that the GPU's clock may have fallen, a kernel spins to raise it.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -7976,15 +7555,14 @@ static bool kbi_cupti_open(void) {
 // Why CUPTI could not be opened.
 static const char* kbi_cupti_shut(char out[400]) {
     if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
-    if (kbi_meter.cupti.library) return "libcupti.so takes no buffers, or lacks what is called of it";
+    if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
 
 static void kbi_cupti_close(void) {
     int64_t began = kbi_now();
     if (!kbi_meter.cupti.open) return;
-    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && kbi_meter.cupti.disable; i++)
-        kbi_meter.cupti.disable(kbi_cupti_kinds[i]);
+    for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds); i++) kbi_meter.cupti.disable(kbi_cupti_kinds[i]);
     kbi_meter.cupti.open = false;
     kbi_cupti_settle(began);
 }
@@ -7994,8 +7572,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Groups of `kernels` consecutive kernels, copies and memsets since the last call: from first start to last end, in
-// ns.
+// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
+// start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     int n = 0;
     kbi_meter.cupti.flush(1);
@@ -8009,7 +7587,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Work that still runs is waited for, since its records may come later.
+// Drops the records of all work so far, after this work has ended.
 static void kbi_cupti_forget(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
@@ -8021,10 +7599,10 @@ static void kbi_cupti_forget(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A group: launches whose mean is a sample, finer than the steps of their events. With more than 8 kernels queued
-// behind it a launch's events read up to 0.6 us more, so each launch waits behind a gate of its own. Pairs of events
-// differ by 0.2 to 1 us, in a pattern that depends on the kernel's arguments, so all launches use the same pair.
-// (H200, driver 580)
+// A sample is the mean of several launches, which is finer than the steps of event times. Each launch waits behind a
+// gate of its own: the events of a launch with more than 8 kernels queued behind it read up to 0.6 us more. All
+// launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
+// arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_meter.gpu.at = 0;
     kbi_meter.gpu.size = size;
@@ -8036,13 +7614,13 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction also evicts the page tables of the GPU's command buffers. To load them again takes 0.3 to 0.9 us,
-    // by how many kernels the block has; so empty kernels load them first.
+    // The eviction also evicts the page tables of the GPU's command buffers. Loading them takes 0.3 to 0.9 us,
+    // depending on the number of kernels in the block, so empty kernels load them first.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-// True: that was the last launch of the group.
+// True: this was the last launch of the sample.
 static bool kbi_launch_end(void) {
     float ms = NAN;
     cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
@@ -8053,14 +7631,7 @@ static bool kbi_launch_end(void) {
     return kbi_meter.gpu.at >= kbi_meter.gpu.size;
 }
 
-// If something waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING), each gate ends by the watchdog. One
-// alarm alone may be a machine that stood still.
-static void kbi_gate_learn(void) {
-    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
-    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
-}
-
-// Around a single launch of the harness; its time in ns.
+// Begins and ends a single launch of kbench's own; the end returns its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
@@ -8069,77 +7640,65 @@ static void kbi_single_begin(bool gated, bool cold) {
 static double kbi_single_end(void) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
-    kbi_gate_learn();
+    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
+    // A single alarm may come from a machine that was suspended.
+    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
+    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
     return kbi_meter.gpu.ns[0];
 }
 
-typedef struct kbi_graph { // the block captured once, and many times in a row
-    cudaGraph_t one;       // what the audit captured
-    cudaGraphExec_t many[2];
-    int64_t launches; // N
-    bool ungated;     // the gate did not hold back what was behind it
+typedef struct kbi_graph {   // the block, captured
+    cudaGraph_t one;         // once, by the audit
+    cudaGraphExec_t many[2]; // N and 2 N times in a row
+    int64_t launches;        // N
+    bool ungated;            // the gate did not hold back the work behind it
 } kbi_graph;
 
-static double kbi_sample_mean(int size) {
-    double sum = 0;
-    for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
-    return sum / size;
-}
-
-// A pageable copy waits for the stream, so nothing behind it can be queued behind a gate.
+// A copy of pageable memory waits for the stream, so nothing behind it can be queued behind a gate.
 static bool kbi_copies_wait(const kbi_run* run) {
-    return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.within;
-}
-
-static bool kbi_wants_graph(const kbi_run* run) {
-    return run->recipe->mode >= KBI_ROTATE && run->work.graph && ((kbi_graph*)run->work.graph)->many[1];
+    return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.on_device;
 }
 
 static int64_t kbi_events_begin(kbi_run* run) {
     kbi_sampling* s = &run->sampling;
     char why[400];
     if (!s->open) {
-        // Every other group of a case is recorded by CUPTI, on the same buffers, at the same clock.
+        // --timer both: CUPTI records every other sample of a case, on the same buffers, at the same clock.
         if (run->recipe->timing == KBI_BY_BOTH) {
-            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->place.settling;
+            s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
-                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI records no more: %s", kbi_cupti_shut(why));
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_shut(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_forget(); // what set-up launched
+        if (kbi_meter.cupti.open) kbi_cupti_forget(); // records of the benchmark's set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
-        if (run->place.settling > 0 || kbi_timed_alone(run)) size = 1;
+        if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
         kbi_sample_open(s->gated && run->work.nodes < KBI_GATE_NODES, size);
         s->open = true;
-        s->stops = kbi_meter.stops;
+        s->stop_count = kbi_meter.stops;
     }
     kbi_launch_begin(run->recipe->mode == KBI_COLD);
     return 1;
 }
 
-// Whether a sample that has ended counts. If the machine stood still during it, it is taken again.
+// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
 static bool kbi_sample_counts(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
-    bool spoilt = kbi_meter.gpu.alarmed || run->sampling.stops != kbi_meter.stops;
-    if (kbi_failed(run) || !spoilt) return !kbi_failed(run);
+    bool disturbed = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
+    if (kbi_failed(run) || !disturbed) return !kbi_failed(run);
     run->m.retaken++;
-    if (run->sampling.alarms < KBI_ALARMS) return false; // the machine stood still
-    // The block waits for work behind the gate: from here on there is no gate, and samples with one are dropped.
+    if (run->sampling.alarms < KBI_ALARMS) return false;
+    // The block waits for work behind the gate: the gate is not used again, and the samples with a gate are dropped.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-static bool kbi_sample_complete(kbi_run* run) {
-    if (!kbi_launch_end()) return false;
-    run->sampling.open = false;
-    kbi_meter.gpu.at = 0;
-    return kbi_sample_counts(run);
-}
+// --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
-// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch it.
+// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
 static int kbi_empty_of(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     for (int i = 0; i < c->n_empties; i++)
@@ -8151,8 +7710,9 @@ static int kbi_empty_of(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// What events read around an empty kernel changes by 0.1 us within a process and by 0.3 us from one to the next,
-// alike for every kernel of the shape. So an empty kernel of the block's own shape is timed in turn with the block.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. Event times around an empty kernel
+// change by 0.1 us within a process and by 0.3 us between processes, equally for every kernel of the shape. So an
+// empty kernel of the block's own shape is timed in turn with the block.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -8169,26 +7729,26 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
-// The time of an empty kernel, interpolated between the shapes that were measured.
+// ns of an empty kernel, interpolated between the shapes that CUPTI measured.
 static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
-    const kbi_reference* truth = &kbi_meter.calibration.truth;
-    const double *one_block = truth->ns[mode][shape->writes][0], *each = truth->ns[mode][shape->writes][1];
-    double threads = shape->threads;
-    double all = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0);
-    int k = threads > 256;
-    double from = kbi_reference_threads[k], part = KBI_MAX(threads - from, 0) / (kbi_reference_threads[k + 1] - from);
-    double one = one_block[k] + part * (one_block[k + 1] - one_block[k]),
-           every = each[k] + part * (each[k + 1] - each[k]);
-    return one + all * (every - one);
+    const kbi_reference* reference = &kbi_meter.calibration.truth;
+    double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
+    int k = shape->threads > 256;
+    double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
+    double share = KBI_MAX(shape->threads - first, 0) / (next - first);
+    for (int i = 0; i < 2; i++) { // of one block; of one on each multiprocessor
+        const double* ns = reference->ns[mode][shape->writes][i];
+        time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
+    }
+    return time[0] + spread * (time[1] - time[0]);
 }
 
-// Standard deviation of the bias, the same for all launches of a case, in ns: how far a kernel differs from the empty
-// one of its shape (tests/gpu/shapes.py).
+// Standard deviation in ns of the difference between a kernel and the empty kernel of its shape, the same for all
+// launches of a case (tests/gpu/shapes.py).
 static const double kbi_bias_error_ns = 60;
 
-// The longest time that an empty kernel can take, if CUPTI did not measure it: that of the plainest one in a row of
-// them, which includes the way from one to the next; and what events read more around this shape, or behind an
-// eviction, than around the plainest one. It is no longer than what events read.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
+// row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
 static double kbi_most_of_empty(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -8196,32 +7756,32 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// The time of an empty kernel: as measured, or the middle of what is possible. error: the standard deviation of the
-// bias, if all that is possible is equally likely; apart: without the time in a row, which all shapes have in common.
+// ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
+// bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
 static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
-    kbi_empty* of = &kbi_meter.calibration.empties[which];
+    kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row;
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &of->shape);
-    if (!(of->most[mode] > 0)) of->most[mode] = kbi_most_of_empty(mode, which);
-    *error = hypot(*error, of->most[mode] / sqrt(12));
-    *apart = hypot(*apart, KBI_MAX(of->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
-    return of->most[mode] / 2;
+    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &empty->shape);
+    if (!(empty->most[mode] > 0)) empty->most[mode] = kbi_most_of_empty(mode, which);
+    *error = hypot(*error, empty->most[mode] / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(empty->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
+    return empty->most[mode] / 2;
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
-    const kbi_empty* of = &kbi_meter.calibration.empties[run->work.empty];
-    double empty = NAN;
-    int more = of->read[mode][gated && !kbi_meter.gpu.ungated].n == 0 ? KBI_RECENT / 4 : KBI_EMPTIES;
-    for (int i = 0; i < more; i++) empty = kbi_time_empty(mode, gated, run->work.empty);
-    run->m.bias_ns = empty - kbi_own_of(mode, run->work.empty, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+    const kbi_empty* empty = &kbi_meter.calibration.empties[run->work.empty_kernel];
+    bool first = empty->read[mode][gated && !kbi_meter.gpu.ungated].n == 0;
+    for (int i = 0; i < (first ? KBI_RECENT / 4 : KBI_EMPTIES); i++)
+        run->m.floor_ns = kbi_time_empty(mode, gated, run->work.empty_kernel);
+    run->m.bias_ns =
+        run->m.floor_ns - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
-    run->m.empty = run->work.empty;
-    run->m.floor_ns = empty;
+    run->m.empty = run->work.empty_kernel;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
 
-// --- graphs: the block captured N and 2N times in a row; the difference over N is one launch ---
+// --- graphs: the block captured N and 2 N times in a row; the difference over N is the time of one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     kbi_sample_open(gated, 1);
@@ -8231,21 +7791,21 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// N: a graph takes some 200 us, and holds every copy of a rotation equally often. 0: the block makes no graph.
+// N: a graph takes about 200 us, and has each copy of a rotation equally often. 0: the block cannot be a graph.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
     if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
     kbi_graph_ns(probe, true);
-    double each = kbi_graph_ns(probe, true) - 2000; // about; 2 us of it are the events'
+    double each = kbi_graph_ns(probe, true) - 2000; // about 2 us are the events'
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     g->launches = (n + copies - 1) / copies * copies;
-    if (kbi_meter.cupti.open) return g->launches; // each is a sample of its own
+    if (kbi_meter.cupti.open) return g->launches; // each launch is a sample
     run->m.launches = (int32_t)g->launches;
-    // one of over 2 ms is a slot by itself: a comparison needs many rounds
+    // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -8256,23 +7816,22 @@ static void kbi_graph_capture_begin(void) {
 
 static cudaGraphExec_t kbi_graph_capture_end(void) {
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t made = NULL;
-    if (cudaStreamEndCapture(kbi_meter.gpu.stream, &graph) != cudaSuccess)
-        return cudaGetLastError(), (cudaGraphExec_t)NULL;
-    if (cudaGraphInstantiateWithFlags(&made, graph, 0) != cudaSuccess) made = NULL;
-    cudaGraphDestroy(graph);
+    cudaGraphExec_t exec = NULL;
+    if (cudaStreamEndCapture(kbi_meter.gpu.stream, &graph) == cudaSuccess) {
+        if (cudaGraphInstantiateWithFlags(&exec, graph, 0) != cudaSuccess) exec = NULL;
+        cudaGraphDestroy(graph);
+    }
     cudaGetLastError();
-    return made;
+    return exec;
 }
 
 static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
-    kbi_graph* g = (kbi_graph*)run->work.graph;
-    if (begin)
+    if (begin) {
         kbi_graph_capture_begin();
-    else
-        g->many[which] = kbi_graph_capture_end();
-    if (!begin && !g->many[which])
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
+        return;
+    }
+    cudaGraphExec_t exec = ((kbi_graph*)run->work.graph)->many[which] = kbi_graph_capture_end();
+    if (!exec) kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
 }
 
 static double kbi_graph_slope(const kbi_graph* g) {
@@ -8285,6 +7844,7 @@ static double kbi_graph_slope(const kbi_graph* g) {
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
+    run->m.bias_ns = run->m.floor_ns = 0; // a launch in a row includes the gap to the next launch
     if (kbi_meter.cupti.open) {
         double ns[4096];
         kbi_cupti_forget();
@@ -8294,16 +7854,14 @@ static void kbi_graph_alone(kbi_run* run) {
         if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
             kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
         for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
-        run->m.bias_ns = run->m.floor_ns = 0;
         return;
     }
-    run->sampling.stops = kbi_meter.stops;
+    run->sampling.stop_count = kbi_meter.stops;
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
     bool gated = kbi_meter.gpu.gated;
     if (!kbi_sample_counts(run)) return;
     run->m.ungated = !gated;
-    run->m.bias_ns = 0; // what a launch takes in a row of launches, the gaps between them included
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -8318,10 +7876,10 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- a group that has ended, by events or by CUPTI's durations ---
+// --- a sample that has ended, by events or by CUPTI's durations ---
 
-// The mean of a group, as events give it. NaN: not all launches were recorded, and the group has to be taken again.
-// Stream capture tells how many kernels and copies a launch has; without it the first group that divides evenly does.
+// The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
+// capture gives the number of records of a launch. Without it the first sample that divides evenly does.
 static double kbi_cupti_group(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -8338,21 +7896,25 @@ static double kbi_cupti_group(kbi_run* run, int size) {
 }
 
 static void kbi_launches_end(kbi_run* run) {
-    double sorted[KBI_TRACED];
+    double sorted[KBI_TRACED], sum = 0;
     kbi_sampling* s = &run->sampling;
     const bool gated = kbi_meter.gpu.gated;
     const int size = kbi_meter.gpu.size;
-    if (!kbi_sample_complete(run)) return;
-    double ns = s->traced ? kbi_cupti_group(run, size) : kbi_sample_mean(size);
+    if (!kbi_launch_end()) return;
+    s->open = false;
+    kbi_meter.gpu.at = 0;
+    if (!kbi_sample_counts(run)) return;
+    for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
+    double ns = s->traced ? kbi_cupti_group(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (s->traced && run->recipe->timing == KBI_BY_BOTH) {
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
         int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
         memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
         kb_count(&run->kb, "cupti", kbi_trimmed(sorted, n, (n - 1) / 2) * 1e-3, "us");
         return;
     }
-    if (!(run->place.settling > 0 && run->call.unit == KBI_SAMPLE)) {
+    if (!(run->schedule.discard > 0 && run->call.unit == KBI_SAMPLE)) {
         s->launches = run->m.launches = size;
         run->m.ungated = !s->traced && !gated && !kbi_copies_wait(run);
         if (s->traced)
@@ -8373,16 +7935,17 @@ static const kbi_timer kbi_gpu_timers[2][2] = {
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
-    const bool graph = kbi_wants_graph(run), both = recipe->timing == KBI_BY_BOTH;
+    const kbi_graph* g = (const kbi_graph*)run->work.graph;
+    const bool graph = recipe->mode >= KBI_ROTATE && g && g->many[1], both = recipe->timing == KBI_BY_BOTH;
     bool open = false;
     char why[400];
     kbi_look_persisting();
-    if (both) kbi_cupti_close(); // which the case before may have left at a group of CUPTI's
-    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph of them waits as a whole
+    if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
+    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
         return &kbi_wall_timer;
     if (both || recipe->timing == KBI_BY_CUPTI) {
-        open = kbi_cupti_open(); // now: opening it takes a while
+        open = kbi_cupti_open(); // before the samples, because opening takes time
         if (both) kbi_cupti_close();
         if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
     }
@@ -8505,18 +8068,18 @@ static void kbi_reference_set(const kbi_reference* truth) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>audit     measure: the timed block seen once under stream capture, where nothing executes.
+  >>audit     measure: the timed block run once under stream capture, where nothing executes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_seen {                                            // what a captured block holds
+typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
     cudaGraphNode_t node;                                            // of the first kernel
     kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
-} kbi_seen;
+} kbi_captured;
 
-// The driver also knows kernels that the runtime here does not: those of Triton and of libraries with another
-// runtime.
+// Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
+// runtime; false: unknown.
 static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -8524,27 +8087,27 @@ static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     return get && get(node, kernel) == 0;
 }
 
-static void kbi_see_node(kbi_seen* seen, cudaGraphNode_t node) {
+static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     enum cudaGraphNodeType type;
     struct cudaMemcpy3DParms copy;
     memset(&copy, 0, sizeof copy);
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (seen->kernels++) break;
-        seen->node = node;
-        if (!kbi_kernel_node(node, &seen->first)) seen->first.function = NULL;
+        if (work->kernels++) break;
+        work->node = node;
+        if (!kbi_kernel_node(node, &work->first)) work->first.function = NULL;
         break;
     case cudaGraphNodeTypeMemcpy:
-        seen->copies++;
-        seen->within +=
+        work->copies++;
+        work->within +=
             cudaGraphMemcpyNodeGetParams(node, &copy) == cudaSuccess && copy.kind == cudaMemcpyDeviceToDevice;
         break;
-    case cudaGraphNodeTypeHost: seen->host++; break;
+    case cudaGraphNodeTypeHost: work->host++; break;
     case cudaGraphNodeTypeMemAlloc:
-    case cudaGraphNodeTypeMemFree: seen->allocations++; break;
-    case cudaGraphNodeTypeMemset: seen->sets++; break;
-    case cudaGraphNodeTypeGraph: seen->others++; break;
+    case cudaGraphNodeTypeMemFree: work->allocations++; break;
+    case cudaGraphNodeTypeMemset: work->sets++; break;
+    case cudaGraphNodeTypeGraph: work->others++; break;
     default: break; // events and empty nodes are no work
     }
 }
@@ -8560,10 +8123,10 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     if (strncmp(name, "_Z", 2) == 0) plain = __cxa_demangle(name, NULL, NULL, &status); // "f" alone is float
 #endif
     kbi_fit(out, 0, size, "%s", plain ? plain : name);
-    free(plain); // the demangler's own malloc
+    free(plain); // __cxa_demangle calls malloc
 }
 
-// Name, launch shape, registers and occupancy of a kernel.
+// Notes name, launch shape, registers and occupancy of a kernel.
 static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
@@ -8587,21 +8150,21 @@ static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
 
 // Whether one of an argument's words is an address of device memory.
 static bool kbi_points_to_memory(const void* argument, size_t bytes) {
-    for (size_t at = 0; at + sizeof(void*) <= bytes; at += sizeof(void*)) {
-        struct cudaPointerAttributes is;
+    for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
+        struct cudaPointerAttributes attributes;
         void* p;
-        memcpy(&p, (const char*)argument + at, sizeof p);
-        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&is, p) == cudaSuccess &&
-            (is.type == cudaMemoryTypeDevice || is.type == cudaMemoryTypeManaged))
+        memcpy(&p, (const char*)argument + i, sizeof p);
+        if ((uintptr_t)p >= 4096 && cudaPointerGetAttributes(&attributes, p) == cudaSuccess &&
+            (attributes.type == cudaMemoryTypeDevice || attributes.type == cudaMemoryTypeManaged))
             return true;
     }
     return false;
 }
 
-// The empty kernels whose launches are like the block's first: as many bytes of arguments and threads, as much shared
-// memory, in as many blocks, but one a multiprocessor at most, since many empty blocks take time of their own.
-static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi_machine* machine) {
-    const kbi_cu_kernel* k = &seen->first;
+// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
+// shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
+static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
+    const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
     kbi_cu_get get;
@@ -8615,73 +8178,81 @@ static int kbi_empty_like(const kbi_seen* seen, const kbi_measured* m, const kbi
         if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
     while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
-    for (int i = 0, across; get && i < 3; i++) // the cluster that the kernel was compiled for
-        if (get(&across, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(across, 1);
+    for (int i = 0, extent; get && i < 3; i++) // the cluster of the kernel's compilation
+        if (get(&extent, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(extent, 1);
 #if CUDART_VERSION >= 11080
-    cudaKernelNodeAttrValue launched; // and the one that it was launched with
-    memset(&launched, 0, sizeof launched);
-    if (cudaGraphKernelNodeGetAttribute(seen->node, cudaLaunchAttributeClusterDimension, &launched) == cudaSuccess)
+    cudaKernelNodeAttrValue launch; // the cluster of this launch
+    memset(&launch, 0, sizeof launch);
+    if (cudaGraphKernelNodeGetAttribute(work->node, cudaLaunchAttributeClusterDimension, &launch) == cudaSuccess)
         shape.cluster =
-            KBI_MAX(shape.cluster, (int)(launched.clusterDim.x * launched.clusterDim.y * launched.clusterDim.z));
+            KBI_MAX(shape.cluster, (int)(launch.clusterDim.x * launch.clusterDim.y * launch.clusterDim.z));
 #endif
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
-    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE if it is not known
+    shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
     return kbi_empty_of(&shape);
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
-    cudaDeviceSynchronize(); // what set-up launched is no work of the block's
-    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE) && !run->work.refused;
+    cudaDeviceSynchronize(); // ends the work of the benchmark's set-up
+    run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE);
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-static bool kbi_inspected(const kbi_run* run) { return run->work.verdict && run->work.verdict->known; }
-
 // Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
-// busy: after kb->stream has finished or, if the run was captured, at all. One check alone is no proof: the host may
-// have been preempted, or the work may have ended before. Two idle checks clear the block; four busy checks give
-// SIDE_STREAM.
-static void kbi_look_beside(kbi_run* run, int64_t stream) {
+// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
+// proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
+// busy checks give SIDE_STREAM.
+static void kbi_look_beside(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
-    int64_t longer = kbi_now() - begin;
-    w->looks++;
-    w->beside += good && longer > KBI_BUSY_NS && longer > stream / 20;
-    if (w->beside >= KBI_LOOKS_BUSY)
+    int64_t ns = kbi_now() - begin;
+    w->busy_checks++;
+    w->busy += good && ns > KBI_BUSY_NS && ns > stream_ns / 20;
+    if (w->busy >= KBI_LOOKS_BUSY)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    w->again = !kbi_failed(run) && w->looks - w->beside < KBI_LOOKS_CLEAR;
+    w->repeat_audit = !kbi_failed(run) && w->busy_checks - w->busy < KBI_LOOKS_CLEAR;
 }
 
-static void kbi_audit_seen(kbi_run* run, const kbi_seen* seen) {
-    run->work.recorded = (int64_t)(seen->kernels + seen->copies + seen->sets);
-    run->work.nodes = run->work.recorded + (int64_t)(seen->others + seen->allocations);
-    run->work.within = seen->within == seen->copies;
-    if (seen->first.function) kbi_kernel_facts(&run->m, &seen->first);
-    run->work.empty = kbi_empty_like(seen, &run->m, run->machine);
-    if (seen->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
-        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", seen->copies,
-                 seen->copies == 1 ? "y" : "ies");
-    else if (seen->allocations)
+static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
+    run->work.recorded = (int64_t)(work->kernels + work->copies + work->sets);
+    run->work.nodes = run->work.recorded + (int64_t)(work->others + work->allocations);
+    run->work.on_device = work->within == work->copies;
+    if (work->first.function) kbi_kernel_facts(&run->m, &work->first);
+    run->work.empty_kernel = kbi_empty_like(work, &run->m, run->machine);
+    if (work->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
+        kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", work->copies,
+                 work->copies == 1 ? "y" : "ies");
+    else if (work->allocations)
         kbi_stop(run, KB_FLAG_ALLOC_INSIDE, "cudaMallocAsync or cudaFreeAsync in the timed block");
-    else if (seen->host && !kbi_inspected(run))
+    else if (work->host && !(run->work.verdict && run->work.verdict->known))
         kb_note(&run->kb, "a host function in the timed block's stream: its time is in the result");
-    else if (!run->work.nodes && !seen->host)
+    else if (!run->work.nodes && !work->host)
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-static cudaGraphNode_t* kbi_nodes_of(cudaGraph_t graph, size_t* n) { // to be freed; NULL: they cannot be read
-    if (cudaGraphGetNodes(graph, NULL, n) != cudaSuccess) return NULL;
-    cudaGraphNode_t* nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (*n + 1));
-    cudaGraphGetNodes(graph, nodes, n);
-    return nodes;
+typedef struct kbi_capture { // a capture of kb->stream that has ended
+    cudaGraph_t graph;       // NULL: it failed
+    cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
+    size_t n;
+    cudaError_t inside, end; // of the captured calls, unless the block fetched it; of the capture's end
+} kbi_capture;
+
+static kbi_capture kbi_capture_end(kbi_run* run) {
+    kbi_capture c = { NULL, NULL, 0, cudaGetLastError(), cudaSuccess };
+    c.end = cudaStreamEndCapture(run->kb.stream, &c.graph);
+    if (c.inside == cudaSuccess && c.end == cudaSuccess && cudaGraphGetNodes(c.graph, NULL, &c.n) == cudaSuccess) {
+        c.nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (c.n + 1));
+        cudaGraphGetNodes(c.graph, c.nodes, &c.n);
+    }
+    return c;
 }
 
-// A hash of the work of a captured block, whatever its order: of each node its type; of kernels also function, grid,
-// block and shared memory, with which the driver's structure begins.
+// A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
+// grid, block and shared memory, with which the driver's structure begins.
 static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -8698,107 +8269,83 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Whether these errors, from inside of a capture and from its end, say no more than that it was refused.
-static bool kbi_refused_for_nothing(cudaError_t inside, cudaError_t end) {
-    const cudaError_t errors[2] = { inside, end };
-    for (int i = 0; i < 2; i++)
-        if (errors[i] != cudaSuccess && errors[i] != cudaErrorStreamCaptureUnsupported &&
-            errors[i] != cudaErrorStreamCaptureInvalidated)
-            return false;
-    return inside != cudaSuccess || end != cudaSuccess;
-}
-
-static void kbi_stop_refused(kbi_run* run) {
-    const kbi_verdict* v = run->work.verdict;
-    kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-             "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-             "cudaGraphLaunch or cudaMemPrefetchAsync. Which one is not known%s%s. If the call does not wait: "
-             "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
-             v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
-}
-
-// The error of the forbidden call, if the block did not fetch it, says more than that of the capture's end.
+// Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
+// capture's end.
 static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+    const kbi_verdict* v = run->work.verdict;
+    const cudaError_t error = inside != cudaSuccess ? inside : end;
     if (inside == cudaErrorStreamCaptureImplicit)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on the default stream, or a synchronous copy, in the timed block");
     else if (end == cudaErrorStreamCaptureUnjoined || end == cudaErrorStreamCaptureUnmatched ||
              inside == cudaErrorStreamCaptureIsolation)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
-    else if (kbi_refused_for_nothing(inside, end))
-        kbi_stop_refused(run);
+    else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
+        kbi_stop(run, KB_FLAG_SYNC_INSIDE,
+                 "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. If the call does not wait: "
+                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
     else
-        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture",
-                 kbi_cuda_text(end != cudaSuccess ? end : inside));
+        kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
 }
 
 static void kbi_gpu_audit_end(kbi_run* run) {
     kbi_work* w = &run->work;
-    cudaGraph_t graph = NULL;
-    cudaGraphNode_t* nodes = NULL;
-    size_t n = 0;
-    w->again = false;
+    const bool inspected = w->verdict && w->verdict->known;
+    w->repeat_audit = false;
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
-        if (!run->place.stand_in) kbi_look_beside(run, kbi_now() - begin);
-        if (w->refused && !w->again && !kbi_failed(run)) kbi_stop_refused(run);
+        if (!run->schedule.is_copy) kbi_look_beside(run, kbi_now() - begin);
         return;
     }
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    bool good = inside == cudaSuccess && end == cudaSuccess, inspected = kbi_inspected(run);
-    bool looks = !(w->expect & KB_EXPECT_NO_CAPTURE); // unless the block has said so meanwhile
-    // Nothing of a captured block runs. What does went to a stream that was not captured. Copies of an inspected case
-    // are not checked: of so many one may well wait for the host.
-    if (good && !run->place.stand_in && !inspected) kbi_look_beside(run, 0);
-    if (good) nodes = kbi_nodes_of(graph, &n);
-    if (!nodes && inspected) { // which has seen more than the errors of a capture say
+    kbi_capture c = kbi_capture_end(run);
+    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
+    // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
+    // are not checked: the host may be preempted during one check of many.
+    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
+    if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
         kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
-                cudaGetErrorName(inside != cudaSuccess ? inside : end));
-    } else if (!nodes && kbi_refused_for_nothing(inside, end) && !run->place.stand_in && !kbi_failed(run)) {
-        w->refused = w->again =
-            true; // the next runs are not captured, and show whether work goes on beside the stream
-    } else if (!nodes) {
-        kbi_audit_refused(run, inside, end);
-    } else if (looks && !w->again) {
-        kbi_seen seen;
-        memset(&seen, 0, sizeof seen);
-        for (size_t i = 0; i < n; i++) kbi_see_node(&seen, nodes[i]);
-        if (!run->machine->tool[0]) w->shape = kbi_shape_of(nodes, n);
-        kbi_audit_seen(run, &seen);
+                cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
+    } else if (!c.nodes) {
+        kbi_audit_refused(run, c.inside, c.end);
+    } else if (judged && !w->repeat_audit) {
+        kbi_captured work;
+        memset(&work, 0, sizeof work);
+        for (size_t i = 0; i < c.n; i++) kbi_count_node(&work, c.nodes[i]);
+        if (!run->machine->tool[0]) w->shape = kbi_shape_of(c.nodes, c.n);
+        kbi_judge_captured(run, &work);
     }
-    KBENCH_FREE(nodes);
+    KBENCH_FREE(c.nodes);
     cudaGetLastError();
-    if (graph && looks && !w->again && !kbi_failed(run)) { // kept for --rotate and mode graph
+    if (judged && !w->repeat_audit && !kbi_failed(run)) { // kept for rotation and graphs
         kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
         memset(kept, 0, sizeof *kept);
-        kept->one = graph;
+        kept->one = c.graph;
         w->graph = kept;
-    } else if (graph) {
-        cudaGraphDestroy(graph);
+    } else if (c.graph) {
+        cudaGraphDestroy(c.graph);
     }
 }
 
-// An exception may be what a library makes of a call that capture refused.
+// An exception left the block. A library may have thrown it because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
     if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
         kbi_audit_refused(run, inside, end);
 }
 
-// A launch after the samples, captured as the first one was, has to do the same work.
+// A launch after the samples, captured as the first one was, must do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
-    cudaGraph_t graph = NULL;
-    size_t n = 0;
-    cudaError_t inside = cudaGetLastError(), end = cudaStreamEndCapture(run->kb.stream, &graph);
-    cudaGraphNode_t* nodes = inside == cudaSuccess && end == cudaSuccess ? kbi_nodes_of(graph, &n) : NULL;
-    if (!nodes)
-        kbi_audit_refused(run, inside, end);
-    else if (kbi_shape_of(nodes, n) != run->work.shape)
+    kbi_capture c = kbi_capture_end(run);
+    if (!c.nodes)
+        kbi_audit_refused(run, c.inside, c.end);
+    else if (kbi_shape_of(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", n);
-    KBENCH_FREE(nodes);
-    if (graph) cudaGraphDestroy(graph);
+                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
+    KBENCH_FREE(c.nodes);
+    if (c.graph) cudaGraphDestroy(c.graph);
     cudaGetLastError();
 }
 #endif
@@ -8815,162 +8362,160 @@ enum {
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
     KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,    // object: as above
-    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or asks whether it is done
-    KBI_HOST_EVENT = 1 << 7,      // likewise for object
-    KBI_HOST_ALL = 1 << 8,        // likewise for all streams
+    KBI_STREAM_WAITS = 1 << 5,    // object: the event or address for which the stream waits
+    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or queries it
+    KBI_HOST_EVENT = 1 << 7,      // the host waits for object, or queries it
+    KBI_HOST_ALL = 1 << 8,        // the host waits for all streams
     KBI_HOST_WAITS = 7 << 6,      // one of these three
     KBI_CREATES = 1 << 9,         // a stream
     KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
     KBI_ENDS_CAPTURE = 1 << 11,
     KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
-    KBI_UNCAPTURED = 1 << 13,    // stream capture refuses the call, or changes what it does
+    KBI_UNCAPTURED = 1 << 13,    // stream capture rejects the call, or changes what it does
 };
-enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // handles to which the driver gives a meaning
-enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 18 };
+enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
+enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a call of the CUDA API; they are listed in the order in which they returned
+typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
     uint64_t stream, object;
     const char* name;
-    char kernel[80]; // "": it launches none
-    int32_t place;   // of its stream in kbi_stream_order, if it submitted work that runs
-    bool begun;      // whether that work waits for the begin of the timed span
-    int64_t work;    // its number among the works of its stream, from 1; 0: it submitted none
+    char kernel[80];              // "": it launches none
+    bool runs, follows, precedes; // its work runs; after the begin of the timed span; before its end
 } kbi_cuda_call;
 
-// --- whether kb->stream waits for the work of these calls ---
+// --- whether kb->stream waits for the work of the calls ---
 
-// How many works of each stream end before the next operation of a stream, or of the host, begins.
-enum { KBI_STREAMS = 64 };
-typedef struct kbi_front {
-    int64_t done[KBI_STREAMS];
-    bool begun;       // the begin of the timed span on kb->stream, too
-    uint32_t capture; // the stream is being captured, and what is submitted does not run; 0: it is not
-} kbi_front;
+// The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
+// A handle that is used again makes another node, so the latest one counts.
+typedef struct kbi_order_node {
+    uint64_t handle;
+    bool stream, reached, captured;
+    bool blocking; // a stream that waits for the legacy default stream, and for which that stream waits
+} kbi_order_node;
 
-typedef struct kbi_stream_mark { // an event, or an address that a stream writes
-    uint64_t object;
-    kbi_front front;
-} kbi_stream_mark;
+// The order of operations, in the order of the calls. What `second` does after the edge waits for what `first` did
+// before it. second < 0: the work of call -1 - second on the stream `first`.
+typedef struct kbi_order_edge {
+    int first, second;
+} kbi_order_edge;
 
-static struct kbi_stream_order { // a vector clock for each stream; the first is kb->stream
-    kbi_front host, of[KBI_STREAMS];
-    uint64_t stream[KBI_STREAMS];
-    bool blocking[KBI_STREAMS];
-    int64_t works[KBI_STREAMS];
-    int n;
-    uint32_t captures;
-    bool legacy, full; // the block uses the legacy default stream; there were more streams than that
-    kbi_stream_mark* marks;
-    int64_t n_marks;
-} kbi_stream_order;
+static struct kbi_ordering {
+    kbi_order_node* nodes; // 0: the host; 1: kb->stream
+    kbi_order_edge* edges;
+    int n, n_edges;
+    bool legacy; // the block uses the legacy default stream
+} kbi_ordering;
 
-static void kbi_front_join(kbi_front* to, const kbi_front* from) {
-    for (int i = 0; i < KBI_STREAMS; i++) to->done[i] = KBI_MAX(to->done[i], from->done[i]);
-    to->begun |= from->begun;
+static int kbi_order_add(uint64_t handle, bool stream, bool blocking) {
+    const kbi_order_node node = { handle, stream, false, false, blocking };
+    kbi_ordering.nodes = (kbi_order_node*)kbi_grow(kbi_ordering.nodes, sizeof node * (size_t)(kbi_ordering.n + 1));
+    kbi_ordering.nodes[kbi_ordering.n] = node;
+    return kbi_ordering.n++;
 }
 
-static int kbi_order_add(uint64_t stream, bool blocking) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    if (o->n == KBI_STREAMS) return o->full = true, KBI_STREAMS - 1;
-    o->stream[o->n] = stream;
-    o->blocking[o->n] = blocking;
-    return o->n++;
+// The latest node of a handle. The first use of a stream that is older than the block adds a node.
+static int kbi_order_find(uint64_t handle, bool stream) {
+    unsigned flags = cudaStreamNonBlocking;
+    for (int i = kbi_ordering.n - 1; i > 0; i--)
+        if (kbi_ordering.nodes[i].handle == handle && kbi_ordering.nodes[i].stream == stream) return i;
+    if (kbi_ordering.legacy && stream && handle != KBI_STREAM_LEGACY)
+        cudaStreamGetFlags((kb_stream)(uintptr_t)handle, &flags);
+    cudaGetLastError();
+    return kbi_order_add(handle, stream, !(flags & cudaStreamNonBlocking));
 }
 
-// The front of a stream for its next operation. The stream follows what the host has waited for; the legacy default
-// stream and blocking streams wait for each other.
-static kbi_front* kbi_order_front(uint64_t stream) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    const bool legacy = stream == KBI_STREAM_LEGACY;
-    int at = o->n - 1;
-    while (at >= 0 && o->stream[at] != stream) at--; // the latest one: a handle may be given out again
-    if (at < 0) {                                    // the stream is older than the block
-        unsigned flags = cudaStreamNonBlocking;
-        if (o->legacy && !legacy) cudaStreamGetFlags((kb_stream)(uintptr_t)stream, &flags);
-        cudaGetLastError();
-        at = kbi_order_add(stream, !(flags & cudaStreamNonBlocking));
-    }
-    kbi_front_join(&o->of[at], &o->host);
-    for (int i = 0; i < o->n; i++)
-        if (legacy ? o->blocking[i] : o->blocking[at] && o->stream[i] == KBI_STREAM_LEGACY)
-            kbi_front_join(&o->of[at], &o->of[i]);
-    return &o->of[at];
+static void kbi_order_put(int first, int second) {
+    struct kbi_ordering* o = &kbi_ordering;
+    const kbi_order_edge edge = { first, second };
+    if (!(o->n_edges & (o->n_edges - 1))) // the array is full at each power of two
+        o->edges = (kbi_order_edge*)kbi_grow(o->edges, sizeof edge * (size_t)KBI_MAX(2 * o->n_edges, 1));
+    o->edges[o->n_edges++] = edge;
 }
 
-static void kbi_order_call(kbi_cuda_call* c) {
-    const int has_object = KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_EVENT;
-    const int has_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
-    struct kbi_stream_order* o = &kbi_stream_order;
-    kbi_stream_mark* mark = NULL; // of the object; NULL: the block did not record it
-    for (int64_t i = 0; i < o->n_marks && c->kind & has_object; i++)
-        if (o->marks[i].object == c->object) mark = &o->marks[i];
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, c->blocking != 0);
-    for (int i = 0; i < o->n && c->kind & KBI_HOST_ALL; i++) kbi_front_join(&o->host, &o->of[i]);
-    if (c->kind & KBI_HOST_EVENT && mark) kbi_front_join(&o->host, &mark->front);
-    if (!(c->kind & (has_stream | KBI_ENDS_CAPTURE))) return;
-    kbi_front* f = kbi_order_front(c->stream);
-    const uint32_t capture = f->capture;
-    if (c->kind & KBI_SUBMITS && !capture) {
-        c->place = (int32_t)(f - o->of);
-        c->begun = f->begun;
-        c->work = f->done[c->place] = ++o->works[c->place];
+// An operation of a stream waits for all that the host has waited for. The legacy default stream and blocking streams
+// wait for each other.
+static void kbi_order_operation(int stream) {
+    const kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream];
+    kbi_order_put(0, stream);
+    for (int i = 1; i < kbi_ordering.n && kbi_ordering.legacy; i++)
+        if (nodes[i].stream && (s->handle == KBI_STREAM_LEGACY ? nodes[i].blocking
+                                                               : s->blocking && nodes[i].handle == KBI_STREAM_LEGACY))
+            kbi_order_put(i, stream);
+}
+
+static void kbi_order_call(kbi_cuda_call* c, int index) {
+    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
+    int stream = 0, event = 0;
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true, c->blocking != 0);
+    if (c->kind & (on_stream | KBI_ENDS_CAPTURE)) stream = kbi_order_find(c->stream, true);
+    if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
+    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false, false);
+    kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream], *e = &nodes[event];
+    // work that the block captures into a graph does not run; one capture at a time
+    s->captured |= c->kind & KBI_BEGINS_CAPTURE || (c->kind & KBI_STREAM_WAITS && e->captured);
+    const bool captured = s->captured;
+    if (c->kind & KBI_RECORDS) e->captured = captured;
+    for (int i = 0; i < kbi_ordering.n && c->kind & KBI_ENDS_CAPTURE; i++) nodes[i].captured = false;
+    if (captured) return;
+    if (stream) kbi_order_operation(stream);
+    c->runs = c->kind & KBI_SUBMITS;
+    if (c->runs) kbi_order_put(stream, -1 - index);
+    if (c->kind & KBI_RECORDS) kbi_order_put(stream, event);
+    if (c->kind & KBI_STREAM_WAITS) kbi_order_put(event, stream);
+    if (c->kind & KBI_HOST_STREAM) kbi_order_put(stream, 0);
+    if (c->kind & KBI_HOST_EVENT) kbi_order_put(event, 0);
+    for (int i = 1; i < kbi_ordering.n && c->kind & KBI_HOST_ALL; i++)
+        if (nodes[i].stream) kbi_order_put(i, 0);
+}
+
+// Sets runs, follows and precedes of all calls: what the begin of kb->stream reaches, what reaches its end.
+static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
+    struct kbi_ordering* o = &kbi_ordering;
+    memset(o, 0, sizeof *o);
+    for (int i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
+    kbi_order_add(0, false, false);
+    kbi_order_add(stream, true, true);
+    for (int i = 0; i < n; i++)
+        if (!calls[i].error) kbi_order_call(&calls[i], i);
+    kbi_order_operation(1);
+    for (int backward = 0; backward < 2; backward++) {
+        for (int i = 0; i < o->n; i++) o->nodes[i].reached = i == 1;
+        for (int i = 0; i < o->n_edges; i++) {
+            const kbi_order_edge* e = &o->edges[backward ? o->n_edges - 1 - i : i];
+            if (e->second < 0)
+                *(backward ? &calls[-1 - e->second].precedes : &calls[-1 - e->second].follows) =
+                    o->nodes[e->first].reached;
+            else if (backward)
+                o->nodes[e->first].reached |= o->nodes[e->second].reached;
+            else
+                o->nodes[e->second].reached |= o->nodes[e->first].reached;
+        }
     }
-    if (c->kind & KBI_RECORDS && !mark) {
-        o->marks = (kbi_stream_mark*)kbi_grow(o->marks, sizeof *mark * (size_t)(o->n_marks + 1));
-        mark = &o->marks[o->n_marks++];
-        mark->object = c->object;
-    }
-    if (c->kind & KBI_RECORDS) mark->front = *f;
-    if (c->kind & KBI_STREAM_WAITS && mark && mark->front.capture)
-        f->capture = mark->front.capture;
-    else if (c->kind & KBI_STREAM_WAITS && mark)
-        kbi_front_join(f, &mark->front);
-    if (c->kind & KBI_HOST_STREAM) kbi_front_join(&o->host, f);
-    if (c->kind & KBI_BEGINS_CAPTURE) f->capture = ++o->captures;
-    if (!(c->kind & KBI_ENDS_CAPTURE) || !capture) return;
-    for (int i = 0; i < o->n; i++)
-        if (o->of[i].capture == capture) o->of[i].capture = 0;
-    for (int64_t i = 0; i < o->n_marks; i++)
-        if (o->marks[i].front.capture == capture) memset(&o->marks[i].front, 0, sizeof(kbi_front));
+    KBENCH_FREE(o->nodes);
+    KBENCH_FREE(o->edges);
 }
 
 // --- what the calls mean for the time of the block ---
 
-// "cudaLaunchKernel of spin, 2nd call in the block".
-static const char* kbi_call_text(const kbi_cuda_call* c, char out[200]) {
-    static const char* const ends[] = { "th", "st", "nd", "rd" };
-    int last = c->number % 10, teens = c->number / 10 % 10 == 1;
-    snprintf(out, 200, "%.60s%s%s, %d%s call in the block", c->name, *c->kernel ? " of " : "", c->kernel, c->number,
-             ends[teens || last > 3 ? 0 : last]);
-    return out;
-}
-
+// Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
-    char call[200];
     va_list list;
-    size_t n = (size_t)snprintf(v->message, sizeof v->message, "%s", kbi_call_text(c, call));
+    snprintf(v->message, sizeof v->message, "%.60s%s%s, call %d of the block", c->name, *c->kernel ? " of " : "",
+             c->kernel, c->number);
     v->flag = (int32_t)flag;
     va_start(list, format);
-    kbi_vfit(v->message, n, sizeof v->message, format, list);
+    kbi_vfit(v->message, strlen(v->message), sizeof v->message, format, list);
     va_end(list);
     return true;
 }
 
-static const kbi_cuda_call* kbi_call_first(const kbi_cuda_call* calls, int64_t n, int kinds) { // NULL: there is none
-    for (int64_t i = 0; i < n; i++)
-        if (calls[i].kind & kinds) return &calls[i];
-    return NULL;
-}
-
-// An error that the block's function may have swallowed; one of a query says only that work is left.
-static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n, unsigned expect) {
-    for (int64_t i = 0; i < n; i++) {
-        const kbi_cuda_call* c = &calls[i];
+// Finds errors, which the benchmark function may have ignored. A query's error only says that work is left.
+static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, unsigned expect) {
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
@@ -8981,47 +8526,23 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int64_t
     return false;
 }
 
-// Work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, bool strict) {
-    struct kbi_stream_order* o = &kbi_stream_order;
-    bool wrong = false;
-    memset(o, 0, sizeof *o);
-    for (int64_t i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
-    o->of[kbi_order_add(stream, true)].begun = true;
-    for (int64_t i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(&calls[i]);
-    const kbi_front* end = kbi_order_front(stream);
-    for (int64_t i = 0; i < n && !o->full && !wrong; i++) {
-        const kbi_cuda_call* c = &calls[i];
+// Finds work that kb->stream does not wait for, or that can begin before the timed span does.
+static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (!c->work) continue;
+        if (!c->runs) continue;
         if (strict && c->stream == KBI_STREAM_LEGACY)
-            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
-        else if (end->done[c->place] < c->work || !c->begun)
-            wrong = kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                     end->done[c->place] < c->work ? "kb->stream does not wait for"
-                                                                   : "does not wait for kb->stream");
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        if (!c->precedes || !c->follows)
+            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
-    KBENCH_FREE(o->marks);
-    return wrong;
+    return false;
 }
 
-// What the record says of a block that capture would refuse, or change.
-static void kbi_verdict_note(kbi_verdict* v, const kbi_cuda_call* calls, int64_t n) {
-    for (int64_t i = 0, named = 0; i < n && named < 4; i++) {
-        const size_t at = strlen(v->note);
-        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
-        kbi_fit(v->note, at, sizeof v->note, "%s%.60s", at ? ", " : "", calls[i].name);
-        named++;
-    }
-    if (*v->note)
-        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
-}
-
-// A block that may wait or allocate is timed by the host's clock up to the end of all work. With
-// KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
-static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, uint64_t stream, unsigned expect) {
+// Judges the calls of a block. A block that may wait or allocate is timed by the host's clock up to the end of all
+// work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
+static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
         unsigned expected;
@@ -9030,33 +8551,47 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int64_t n, u
     } bad[] = { { KBI_ALLOCATES, KB_EXPECT_ALLOC, KB_FLAG_ALLOC_INSIDE, ": allocation is timed" },
                 { KBI_COPIES, KB_EXPECT_TRANSFER, KB_FLAG_TRANSFER, ": a copy is timed" },
                 { KBI_HOST_WAITS, 0, KB_FLAG_SYNC_INSIDE, ": the host waits inside the timed block" } };
-    bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0, strict = !(expect & KB_EXPECT_NO_CAPTURE);
+    const bool by_host = (expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
+    const bool strict = !by_host && !(expect & KB_EXPECT_NO_CAPTURE);
     memset(v, 0, sizeof *v);
-    v->known = 1;
+    v->known = v->captures = 1;
     v->flag = -1;
-    v->captures = !kbi_call_first(calls, n, KBI_UNCAPTURED);
-    for (int64_t i = 0; i < n; i++) v->work += !calls[i].error && calls[i].kind & (KBI_SUBMITS | KBI_COPIES);
-    bool wrong = kbi_judge_errors(v, calls, n, expect) || (!by_host && kbi_judge_order(v, calls, n, stream, strict));
-    // If nothing submits work, the capture says so: libraries may have ways of their own.
-    for (int i = 0; i < KBI_COUNT(bad) && !wrong && !by_host && strict; i++) {
-        const kbi_cuda_call* c = expect & bad[i].expected ? NULL : kbi_call_first(calls, n, bad[i].kinds);
-        if (c) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
+        v->work += !c->error && c->kind & (KBI_SUBMITS | KBI_COPIES);
+        if (c->kind & KBI_UNCAPTURED) v->captures = 0;
     }
-    if (!wrong && strict && !by_host) kbi_verdict_note(v, calls, n);
+    bool wrong = kbi_judge_errors(v, calls, n, expect);
+    if (!wrong && !by_host) {
+        kbi_order_calls(calls, n, stream);
+        wrong = kbi_judge_order(v, calls, n, strict);
+    }
+    // A block without a call that submits work is left to the capture: libraries may submit by other functions.
+    for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
+        for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
+            if (c->kind & bad[i].kinds) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
+    // The record names up to four calls that capture would reject or change.
+    for (int i = 0, named = 0; i < n && named < 4 && strict && !wrong; i++) {
+        const size_t length = strlen(v->note);
+        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
+        kbi_fit(v->note, length, sizeof v->note, "%s%.60s", length ? ", " : "", calls[i].name);
+        named++;
+    }
+    if (*v->note)
+        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
+                v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// --- the calls, as CUPTI's callbacks tell of them ---
+// --- the calls, from CUPTI's callbacks ---
 
-// The driver's functions that submit, order, wait or allocate, and where in CUPTI's structures of their parameters
-// (generated_cuda_meta.h) the stream and the event or address lie, in bytes; KBI_NOWHERE: it has none. The runtime's
-// functions call these.
+// The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
+// where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
+// bytes; KBI_NOWHERE: the function has none.
 enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
     int8_t stream, object;
 } kbi_driver_call;
-
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
     { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
@@ -9101,13 +8636,11 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Functions of the runtime whose errors mean that something is missing from the block, also if the driver was not
-// reached. Other functions only ask, and may answer by an error.
-static const char* const kbi_runtime_calls[] = { "cudaLaunch",      "cudaMemcpy",           "cudaMemset",
-                                                 "cudaMemPrefetch", "cudaGraphLaunch",      "cudaGraphInstantiate",
-                                                 "cudaEventRecord", "cudaStreamWait",       "cudaMalloc",
-                                                 "cudaFree",        "cudaHostAlloc",        "cudaDeviceSynchronize",
-                                                 "cudaEventSync",   "cudaStreamSynchronize" };
+// Functions of the runtime, by the beginning of their names, whose errors mean that work is missing from the block
+// even if the driver was not called. An error of another function may be the answer to a query.
+static const char kbi_runtime_calls[] =
+    "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
+    "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
 
 typedef struct kbi_api_call { // CUpti_CallbackData
     int32_t exits, gap;
@@ -9117,34 +8650,40 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // of the block that is being inspected
-    kbi_cuda_call* of;
-    int64_t n, capacity;
-    int32_t number; // of the calls so far
-    bool on, lost;  // lost: there were too many
+static struct kbi_calls { // of the block that is inspected
+    kbi_cuda_call* list;
+    int n, capacity;
+    int number;    // of the calls so far
+    bool on, lost; // lost: there were too many
     volatile char busy;
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
 // The runtime's function that this thread is in.
 static __thread struct kbi_outer {
-    const char* name; // NULL: none
-    int32_t number;
-    int64_t first; // of its driver calls
+    const char* name;  // NULL: none
+    int number, first; // of the call; index of its first driver call
 } kbi_outer;
 
-// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; own: the default stream is the thread's own.
-static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* own) {
-    size_t n = strlen(name);
+// Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
+static bool kbi_names_hold(const char* list, const char* name, size_t n, bool prefix) {
+    for (; *list; list += strspn(list, " ")) {
+        const size_t length = strcspn(list, " ");
+        if ((length == n || (prefix && length < n)) && strncmp(list, name, length) == 0) return true;
+        list += length;
+    }
+    return false;
+}
+
+// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
+static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
-    *own = end != NULL;
-    if (end) n = (size_t)(end - name);
+    *per_thread = end != NULL;
     for (int cut = 0; cut < 2; cut++) {
+        const size_t n = end ? (size_t)(end - name) : strlen(name);
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            for (const char* p = kbi_driver_calls[i].names; *p; p += strcspn(p, " "), p += *p == ' ')
-                if (strcspn(p, " ") == n && strncmp(p, name, n) == 0) return &kbi_driver_calls[i];
-        end = strstr(name, "_v");
-        if (end) n = (size_t)(end - name);
+            if (kbi_names_hold(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
+        if (strstr(name, "_v")) end = strstr(name, "_v");
     }
     return NULL;
 }
@@ -9155,79 +8694,65 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-// Where a launch's configuration (CUlaunchConfig) has its stream; where a new stream's flags are.
+// Offset of the stream in a launch's configuration (CUlaunchConfig); offset of a new stream's flags.
 enum { KBI_CONFIG_STREAM = 32, KBI_CREATE_FLAGS = 8, KBI_CREATE_NON_BLOCKING = 1 };
 
-static void kbi_calls_lock(void) {
-    while (__atomic_test_and_set(&kbi_calls.busy, __ATOMIC_ACQUIRE)) {}
-}
-static void kbi_calls_unlock(void) { __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE); }
-
-static void kbi_call_keep(kbi_cuda_call* c, const char* symbol) {
+// Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
+static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
+    static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
-    if (symbol && *symbol) {
-        kbi_kernel_name(plain, sizeof plain, symbol);
-        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // as a template's begins
-        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
-    }
-    kbi_calls_lock();
     all->lost |= all->n >= KBI_CALLS_LIMIT;
     if (all->n == all->capacity && !all->lost) {
-        all->capacity = KBI_MAX((int64_t)256, 2 * all->capacity);
-        all->of = (kbi_cuda_call*)kbi_grow(all->of, sizeof(kbi_cuda_call) * (size_t)all->capacity);
+        all->capacity = KBI_MAX(256, 2 * all->capacity);
+        all->list = (kbi_cuda_call*)kbi_grow(all->list, sizeof(kbi_cuda_call) * (size_t)all->capacity);
     }
-    if (!all->lost) all->of[all->n++] = *c;
-    kbi_calls_unlock();
+    kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
+    memset(c, 0, sizeof *c);
+    c->kind = kind;
+    c->error = api->result ? *api->result : 0;
+    c->name = kbi_outer.name ? kbi_outer.name : api->name;
+    c->number = kbi_outer.name ? kbi_outer.number : ++all->number;
+    if (symbol && *symbol) {
+        kbi_kernel_name(plain, sizeof plain, symbol);
+        const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
+        snprintf(c->kernel, sizeof c->kernel, "%.*s", 1 + (int)strcspn(name + 1, "(<"), name);
+    }
+    return c;
 }
 
 static void kbi_driver_returned(const kbi_api_call* api) {
-    kbi_cuda_call c;
-    bool own = false;
-    const kbi_driver_call* known = kbi_driver_call_of(api->name, &own);
-    const void* config =
-        known && known->stream == KBI_IN_CONFIG ? (const void*)(uintptr_t)kbi_word_at(api->parameters, 0) : NULL;
-    if (!known) return;
-    memset(&c, 0, sizeof c);
-    c.kind = known->kind;
-    c.error = api->result ? *api->result : 0;
-    c.name = kbi_outer.name ? kbi_outer.name : api->name;
-    c.number = kbi_outer.name ? kbi_outer.number : __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
-    c.object = kbi_word_at(api->parameters, known->object);
-    c.stream = config ? kbi_word_at(config, KBI_CONFIG_STREAM) : kbi_word_at(api->parameters, known->stream);
-    if (c.kind == KBI_CREATES && !c.error) {
-        c.blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
-        c.stream = kbi_word_at((const void*)(uintptr_t)c.object, 0);
-    } else if (!c.stream) {
-        c.stream = own ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
+    bool per_thread = false;
+    const kbi_driver_call* row = kbi_driver_call_of(api->name, &per_thread);
+    if (!row) return;
+    kbi_cuda_call* c = kbi_call_add(api, row->kind, row->kind & KBI_KERNEL ? api->symbol : NULL);
+    c->object = kbi_word_at(api->parameters, row->object);
+    c->stream = kbi_word_at(api->parameters, row->stream);
+    if (row->stream == KBI_IN_CONFIG)
+        c->stream = kbi_word_at((const void*)(uintptr_t)kbi_word_at(api->parameters, 0), KBI_CONFIG_STREAM);
+    if (c->kind == KBI_CREATES && !c->error) {
+        c->blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
+        c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
+    } else if (!c->stream) {
+        c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
     }
-    kbi_call_keep(&c, c.kind & KBI_KERNEL ? api->symbol : NULL);
 }
 
-// An error of the driver's that the runtime made up for is none.
+// An error of the driver counts only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
-    bool reached = false, matters = false;
-    kbi_cuda_call c;
-    kbi_calls_lock();
-    for (int64_t i = kbi_outer.first; i < kbi_calls.n; i++) {
-        kbi_cuda_call* d = &kbi_calls.of[i];
-        if (d->number != kbi_outer.number || !d->error) continue;
+    bool known = false;
+    for (int i = kbi_outer.first; i < kbi_calls.n; i++) {
+        kbi_cuda_call* driver = &kbi_calls.list[i];
+        if (driver->number != kbi_outer.number || !driver->error) continue;
+        known = true;
         if (error)
-            d->error = error, reached = true;
+            driver->error = error;
         else
-            d->kind = 0;
+            driver->kind = 0;
     }
-    kbi_calls_unlock();
-    for (int i = 0; i < KBI_COUNT(kbi_runtime_calls); i++)
-        matters |= strncmp(api->name, kbi_runtime_calls[i], strlen(kbi_runtime_calls[i])) == 0;
-    if (!error || reached || !matters) return;
-    memset(&c, 0, sizeof c);
-    c.kind = KBI_UNCAPTURED;
-    c.error = error;
-    c.name = api->name;
-    c.number = kbi_outer.number;
-    kbi_call_keep(&c, api->symbol);
+    if (error && !known && kbi_names_hold(kbi_runtime_calls, api->name, strlen(api->name), true))
+        kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
 // CUPTI calls this at the begin and the end of each function of runtime and driver.
@@ -9235,38 +8760,39 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     const kbi_api_call* api = (const kbi_api_call*)data;
     (void)user, (void)id;
     if (!kbi_calls.on) return;
+    while (__atomic_test_and_set(&kbi_calls.busy, __ATOMIC_ACQUIRE)) {}
     if (domain == 1) {
         if (api->exits) kbi_driver_returned(api);
     } else if (!api->exits) {
         kbi_outer.name = api->name;
-        kbi_outer.number = __atomic_add_fetch(&kbi_calls.number, 1, __ATOMIC_RELAXED);
+        kbi_outer.number = ++kbi_calls.number;
         kbi_outer.first = kbi_calls.n;
     } else if (kbi_outer.name) {
         kbi_runtime_returned(api);
         kbi_outer.name = NULL;
     }
+    __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE);
 }
 
 static bool kbi_inspect_open(kb_state* kb) {
-    kbi_verdict* v = &kbi_meter.insight.verdict;
-    kbi_cupti* c = &kbi_meter.cupti;
     char why[400];
     int error = 0;
     (void)kb;
-    bool here = kbi_cupti_load() && c->subscribe && c->follow;
-    if (here && !kbi_calls.subscriber) error = c->subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
-    if (error) kbi_calls.subscriber = NULL;
-    if (!here || error)
-        snprintf(v->note, sizeof v->note, "%.300s",
-                 here ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
-    return here && !error;
+    const bool found = kbi_cupti_load() && kbi_meter.cupti.subscribe && kbi_meter.cupti.follow;
+    if (found && !kbi_calls.subscriber)
+        error = kbi_meter.cupti.subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
+    if (found && !error) return true;
+    kbi_calls.subscriber = NULL;
+    snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
+             found ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+    return false;
 }
 
-// The callbacks of driver and runtime.
+// Switches the callbacks of driver (domain 1) and runtime (domain 2).
 static void kbi_inspect_switch(bool on) {
-    if (!on) kbi_calls.on = false;
+    kbi_calls.on = false;
     for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
-    if (on) kbi_calls.on = true;
+    kbi_calls.on = on;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
@@ -9283,20 +8809,19 @@ static int64_t kbi_inspect_begin(kb_state* kb) {
 static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
     kbi_inspect_switch(false);
-    cudaGetLastError(); // one that a call left is in the list
+    cudaGetLastError(); // the list has the errors of the calls
     return false;
 }
 
 static void kbi_inspect_close(kb_state* kb) {
-    const struct kbi_calls* all = &kbi_calls;
     kbi_run* run = kb->run;
     kbi_verdict* v = &kbi_meter.insight.verdict;
     cudaDeviceSynchronize();
     if (!kbi_failed(run))
-        kbi_streams_judge(v, all->of, all->n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
-    else if (!kbi_lost(run)) // what followed an error says nothing
-        v->known = kbi_judge_errors(v, all->of, all->n, run->work.expect);
-    if (!all->lost) return;
+        kbi_streams_judge(v, kbi_calls.list, kbi_calls.n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
+    else if (!kbi_lost(run)) // calls after an error are not judged
+        v->known = kbi_judge_errors(v, kbi_calls.list, kbi_calls.n, run->work.expect);
+    if (!kbi_calls.lost) return;
     v->known = 0, v->flag = -1;
     snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
 }
@@ -9313,17 +8838,18 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Which roof. Bytes: the copy's, unless kb_bytes_as says that a launch reads or writes. Operations: of the type of
-// kb_flops_as; else of KB_DTYPE, without one f32; and if a launch is faster than that, of the next type that its
-// elements allow: tf32, f16, bf16, and if nothing is declared fp8, int8. Of two roofs the nearer one counts.
-// ABOVE_ROOF, on a GPU: more than 1.05 times the highest roof that may be meant (tensor cores: 1.1). Bytes only if
-// they cannot come from cache: cold, four times L2, and without an L2's worth, which may still be there when what
-// wrote it ends. Operations always, against products of zeros: random numbers cost power, and power costs clock.
-// Each roof is measured when it is first needed, and passed to later processes of the run. f32 and f64 are measured
-// by chains of FMA; f64's tensor cores and all other types by products through cuBLASLt. If it is not installed,
-// they are not known: no percentage of them, and nothing is above. On the CPU a roof is what one core reaches,
-// beyond its caches, with the vectors of this build; types smaller than f32 count as f32. Several threads pass 100
-// %, so nothing is ABOVE_ROOF there, or from 150 % on bound by memory.
+// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32. If a launch is faster than that peak,
+// the next type that its elements allow is used: tf32, f16, bf16 and, if no type is declared, fp8 and int8. The peak
+// of which a launch reaches the larger share counts.
+// ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
+// if the cache is cold and they exceed 4 times the L2 cache. One L2 capacity of them is not counted, because data
+// written last may still be in L2 when the launch ends. Operations are always checked, against products of zeros:
+// random numbers need more power, which lowers the clock.
+// A peak is measured when it is first needed, and passed to later processes of the run. f32 is measured by chains of
+// FMA, all other types by matrix products of cuBLASLt. Without cuBLASLt those peaks are unknown, and ABOVE_ROOF is
+// not checked. On the CPU a peak is what one core reaches, beyond its caches, with the vectors of this build; types
+// smaller than f32 count as f32. Several threads may exceed 100 %, so ABOVE_ROOF does not exist there.
 
 // --- one core of the host ---
 
@@ -9341,21 +8867,19 @@ typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
 // 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
 // compiler can neither know the input nor drop the output.
-#define KBI_CORE_CHAINS(name, scalar, vector)                                                                     \
-    KBI_OPTIMISE static void name(int64_t turns, volatile scalar* seed) {                                         \
-        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                                                           \
-        vector x[14];                                                                                             \
-        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed;                               \
-        memcpy(x, start, sizeof x);                                                                               \
-        vector a = x[12], b = x[13], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3], x4 = x[4], x5 = x[5], x6 = x[6], \
-               x7 = x[7], x8 = x[8], x9 = x[9], x10 = x[10], x11 = x[11];                                         \
-        for (; turns > 0; turns--) {                                                                              \
-            x0 = x0 * a + b, x1 = x1 * a + b, x2 = x2 * a + b, x3 = x3 * a + b, x4 = x4 * a + b, x5 = x5 * a + b; \
-            x6 = x6 * a + b, x7 = x7 * a + b, x8 = x8 * a + b, x9 = x9 * a + b, x10 = x10 * a + b,                \
-            x11 = x11 * a + b;                                                                                    \
-        }                                                                                                         \
-        x[0] = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7 + x8 + x9 + x10 + x11;                                       \
-        __asm__ __volatile__("" : : "r"(x) : "memory");                                                           \
+#define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
+#define KBI_CHAIN_BEGIN(i) , v##i = x[i]
+#define KBI_CHAIN_STEP(i) v##i = v##i * a + b;
+#define KBI_CHAIN_END(i) x[i] = v##i;
+#define KBI_CORE_CHAINS(name, scalar, vector)                                       \
+    KBI_OPTIMISE static void name(int64_t steps, volatile scalar* seed) {           \
+        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                             \
+        vector x[14];                                                               \
+        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed; \
+        memcpy(x, start, sizeof x);                                                 \
+        vector a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);                    \
+        for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }                   \
+        KBI_TWELVE(KBI_CHAIN_END) __asm__ __volatile__("" : : "r"(x) : "memory");   \
     }
 KBI_CORE_CHAINS(kbi_core_f32, float, kbi_floats)
 KBI_CORE_CHAINS(kbi_core_f64, double, kbi_doubles)
@@ -9386,83 +8910,83 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// The best of some runs: as many as take 50 ms, at least three, but none that would end later than after a quarter of
-// a second, for memory may be slow to come. What others had of the processor meanwhile does not count: a pass over
-// memory takes longer than the scheduler leaves anybody alone.
+// Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
+// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of the
+// scheduler, so the thread's own clock is used: time that other processes had does not count.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one32 = 1;
     volatile double one64 = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
-    int64_t began = kbi_now(), turns = 100000, last = 0;
-    // twice what the last cache holds, from 64 to 512 MiB, and no more than an eighth of the memory
+    int64_t began = kbi_now(), steps = 100000, last = 0;
+    // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
     int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
-    double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best = INFINITY;
-    double work = memory ? (double)size : 2 * 12 * lanes * (double)turns;
+    double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
+    double work = memory ? (double)size : 2 * 12 * lanes * (double)steps;
     char* a = NULL;
     kbi_roof_put(r, which, memory ? KBI_UNTOLD : 0, memory ? KBI_UNTOLD : 0, 0);
     if (which > KBI_ROOF_F32) return;
     if (memory) {
-        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | KBI_MAP_ANONYMOUS, -1, 0);
+        a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (a == MAP_FAILED) return;
 #ifdef MADV_HUGEPAGE
-        madvise(a, size, MADV_HUGEPAGE); // thousands of small pages take longer to come than to be measured
+        madvise(a, size, MADV_HUGEPAGE); // small pages take longer to allocate than to measure
 #endif
-        memset(a, 1, size); // pages come when they are written
+        memset(a, 1, size); // allocates the pages
     }
     const int64_t measured = kbi_now();
     for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
         if (i >= 3 && kbi_now() - measured >= 50000000) break;
-        int64_t at = kbi_now(), ran = kbi_clock_ns(KBI_CLOCK_THREAD);
+        int64_t start = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         switch (which) {
         case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
         case KBI_ROOF_READ: kbi_core_read(a, size); break;
         case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
-        case KBI_ROOF_F32: kbi_core_f32(turns, &one32); break;
-        default: kbi_core_f64(turns, &one64); break;
+        case KBI_ROOF_F32: kbi_core_f32(steps, &one32); break;
+        default: kbi_core_f64(steps, &one64); break;
         }
         __asm__ __volatile__("" : : "r"(a) : "memory");
-        last = at = kbi_now() - at, ran = kbi_clock_ns(KBI_CLOCK_THREAD) - ran;
-        best = KBI_MIN(best, (double)(memory && ran > at / 100 ? KBI_MIN(at, ran) : at));
+        last = kbi_now() - start, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
+        best_ns = KBI_MIN(best_ns, (double)(memory && ran > last / 100 ? KBI_MIN(last, ran) : last));
     }
     if (a) munmap(a, size);
-    kbi_roof_put(r, which, work / best * 1e9, work / best * 1e9, kbi_seconds_since(began));
+    kbi_roof_put(r, which, work / best_ns * 1e9, work / best_ns * 1e9, kbi_seconds_since(began));
 }
 
 // --- a GPU's memory ---
 
 #if KBI_CUDA
-// ns that one copy, read or write of so many bytes takes, by the faster of the harness's kernel and the runtime's
-// function. Cold: timed as a block is, the median of five launches; else the best of five. A first launch warms up.
+// ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function.
+// Cold: timed as a block is, the median of five launches; else the fastest of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
-    double best = NAN;
+    double best = INFINITY;
     uint64_t n = size / 16;
     uint32_t value = 0x3f000000;
-    void* write[] = { &b, &n, &value };
+    void *write[] = { &b, &n, &value }, *copy[] = { &b, &a, &n };
     for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
         double ns[6];
         for (int i = 0; i < KBI_COUNT(ns); i++) {
             kbi_single_begin(cold, cold);
             if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
-            else if (which == KBI_ROOF_COPY && runtime)
-                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
+            else if (!runtime)
+                kbi_launch_wide(which == KBI_ROOF_COPY ? KBI_F_COPY : KBI_F_WRITE,
+                                which == KBI_ROOF_COPY ? copy : write);
             else if (which == KBI_ROOF_COPY)
-                kbi_gpu_copy_kernel(b, a, size);
-            else if (runtime)
-                cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
+                cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
             else
-                kbi_launch_wide(KBI_F_WRITE, write);
+                cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
             ns[i] = kbi_single_end();
         }
         kbi_sort(ns + 1, KBI_COUNT(ns) - 1);
-        best = runtime ? KBI_MIN(best, ns[cold ? 3 : 1]) : ns[cold ? 3 : 1];
+        best = KBI_MIN(best, ns[cold ? 3 : 1]);
     }
     return best;
 }
 
-// Two buffers of random words; false: there is no room. Both are to be freed in either case.
+// Allocates two buffers and fills the first with random words; false: out of memory. The caller frees both by
+// kbi_free_buffers in either case.
 static bool kbi_two_buffers(char* two[2], size_t size) {
     two[0] = two[1] = NULL;
     bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
@@ -9475,39 +8999,37 @@ static void kbi_free_buffers(char* two[2]) {
     cudaGetLastError();
 }
 
-// Bytes a second that a cold copy, read or write of 2^power bytes reaches. Measured once in a process; NaN: no room.
-static double kbi_reached_cold(int which, int power, double bias) {
-    double* known = &kbi_meter.reached[which][power - KBI_REACHED_LEAST];
-    size_t size = ((size_t)1 << power) / (which == KBI_ROOF_COPY ? 2 : 1);
-    char* two[2];
-    if (*known > 0 || kbi_nan(*known)) return *known;
-    *known = NAN;
-    if ((double)kbi_gpu_free_bytes() <= 2.5 * (double)size) return NAN;
-    double ns = kbi_two_buffers(two, size) ? kbi_time_memory(which, true, two[0], two[1], size) - bias : (double)NAN;
-    if (ns > 0) *known = ldexp(1, power) / ns * 1e9;
-    kbi_free_buffers(two);
-    return *known;
-}
-
-// The rate that a cold copy, read or write of as many bytes as the case reaches. Up to an L2 of what a launch wrote
-// reaches memory only after its last event, so a copy of little more than L2 is faster than a large one. Between
-// powers of two the rate is interpolated. From 64 times L2 on the roof is used.
+// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
+// L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
+// peak is used.
 static void kbi_want_reached(kbi_run* run, int which) {
-    double power = log2(run->m.bytes), bias = run->m.bias_ns, rate[2];
+    static struct {
+        int which;
+        double bytes, rate;
+    } last; // implementations of a comparison are compared with one rate
+    double bytes = run->m.bytes, bias = run->m.bias_ns;
+    size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
+    char* two[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
-    if (!cold || !(power >= (double)KBI_REACHED_LEAST) || !(run->m.bytes < 64.0 * (double)run->machine->l2)) return;
-    if (power >= KBI_REACHED_LEAST + KBI_REACHED - 1 || !kbi_finite(bias)) return;
-    kbi_beat(run, true);
-    for (int i = 0; i < 2; i++) rate[i] = kbi_reached_cold(which, (int)power + i, bias);
-    kbi_beat(run, false);
-    run->m.reached = exp2(log2(rate[0]) + (power - floor(power)) * (log2(rate[1]) - log2(rate[0])));
+    if (!cold || bytes < 1 << 20 || !(bytes < 64.0 * (double)run->machine->l2) || !kbi_finite(bias)) return;
+    if (last.which != which || last.bytes < bytes || last.bytes > bytes) {
+        last.which = which, last.bytes = bytes, last.rate = NAN;
+        kbi_beat(run, true);
+        if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size) {
+            if (kbi_two_buffers(two, size))
+                last.rate = bytes / (kbi_time_memory(which, true, two[0], two[1], size) - bias) * 1e9;
+            kbi_free_buffers(two);
+        }
+        kbi_beat(run, false);
+    }
+    run->m.reached = last.rate;
 }
 
 enum { KBI_PROBE = 65536 };
 
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // under a tool everything runs, and as little of it as will do
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
 
-// One warp reads 64 KiB, one load after the other: from L2 or from memory makes a factor of 2.
+// ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -9516,38 +9038,37 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which part of an L2's worth of data the eviction removes. 0: it reads as fast as what was just read; 1: as slow as
-// what a buffer of many times its size has evicted. The least of some places; NaN if these two times do not differ.
+// Which share of an L2's worth of data the eviction removes, the least of 8 places. 0: data read as fast as cached
+// ones; 1: as slow as data that a buffer of many times their size has evicted. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
     size_t span = (size_t)m->l2 / KBI_PLACES & ~(size_t)4095;
     if (span < KBI_PROBE || size < 8 * (size_t)m->l2) return NAN;
     for (int place = 0; place < KBI_PLACES; place++) {
-        const char* at = probe + (size_t)place * span;
-        double ns[3][5], scratch[5];
+        const char* p = probe + (size_t)place * span;
+        double cached[5], uncached[5], evicted[5], scratch[5];
         for (int i = 0; i < 5; i++) {
-            kbi_gpu_read(at, KBI_PROBE);
-            ns[0][i] = kbi_probe_ns(at, false);
+            kbi_gpu_read(p, KBI_PROBE);
+            cached[i] = kbi_probe_ns(p, false);
             kbi_gpu_read(large, size);
-            ns[1][i] = kbi_probe_ns(at, false);
+            uncached[i] = kbi_probe_ns(p, false);
             kbi_gpu_read(probe, (size_t)m->l2);
             kbi_evict();
-            ns[2][i] = kbi_probe_ns(at, false);
+            evicted[i] = kbi_probe_ns(p, false);
         }
-        for (int k = 0; k < 3; k++) ns[k][0] = kbi_median_of(ns[k], 5, scratch);
-        if (!(ns[1][0] > 1.2 * ns[0][0])) return NAN;
-        least = KBI_MIN(least, (ns[2][0] - ns[0][0]) / (ns[1][0] - ns[0][0]));
+        double low = kbi_median_of(cached, 5, scratch), high = kbi_median_of(uncached, 5, scratch);
+        if (!(high > 1.2 * low)) return NAN;
+        least = KBI_MIN(least, (kbi_median_of(evicted, 5, scratch) - low) / (high - low));
     }
     return least;
 }
 
-// Copy, read and write bandwidth over 1 GiB, or what an eighth of the free memory allows.
+// Measures copy, read and write bandwidth over 1 GiB, or an eighth of the free memory, and what eviction removes.
 static void kbi_measure_memory(kbi_machine* m) {
-    size_t size = m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30,
-           eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
+    size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
     char* two[2];
-    size = KBI_MIN(size, eighth);
     bool good = kbi_two_buffers(two, size);
     for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
         if (!kbi_nan(m->roofs.of[which])) continue;
@@ -9560,60 +9081,42 @@ static void kbi_measure_memory(kbi_machine* m) {
     kbi_free_buffers(two);
 }
 
-// --- its arithmetic ---
+// --- a GPU's arithmetic ---
 
-// FMA rate, two operations each, from a full grid of independent chains; each: FMA of a thread and iteration.
+// f32 operations a second, two for each FMA, of a grid that fills the device, 256 FMA per thread and iteration.
 // KBI_UNTOLD: a launch failed.
-static double kbi_fma_roof(enum kbi_function kernel, double each, uint64_t iterations) {
-    double best = INFINITY;
+static double kbi_fma_roof(void) {
+    double best_ns = INFINITY;
+    uint64_t iterations = 200;
     void *sink = kbi_meter.gpu.touch, *arguments[] = { &sink, &iterations };
     for (int i = 0; i < 5; i++) {
         kbi_single_begin(false, false);
-        int failed = kbi_launch_wide(kernel, arguments);
+        int failed = kbi_launch_wide(KBI_F_FMA, arguments);
         double ns = kbi_single_end();
         if (failed || !(ns > 0)) return cudaGetLastError(), KBI_UNTOLD;
-        if (i) best = KBI_MIN(best, ns);
+        if (i) best_ns = KBI_MIN(best_ns, ns);
     }
-    return 2 * each * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best * 1e9;
+    return 2 * 256 * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best_ns * 1e9;
 }
 
-// Tensor cores: products of square matrices by cuBLASLt, the only way that is the same on every GPU. Prototypes,
-// codes and the layout of an algorithm are those of cublasLt.h, which need not be installed.
-typedef struct kbi_algorithm {
-    uint64_t data[8];
-    size_t workspace;
-    int status;
-    float waves;
-    int reserved[4];
-} kbi_algorithm;
-
-#define KBI_CUBLAS_CALLS(x)                                                                                          \
-    x(create, "Create", (void** handle)) x(destroy, "Destroy", (void* handle))                                       \
-        x(describe, "MatmulDescCreate", (void** what, int compute, int scale))                                       \
-            x(describe_more, "MatmulDescSetAttribute", (void* what, int attribute, const void* value, size_t bytes)) \
-                x(describe_end, "MatmulDescDestroy", (void* what))                                                   \
-                    x(layout, "MatrixLayoutCreate",                                                                  \
-                      (void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride))                    \
-                        x(layout_end, "MatrixLayoutDestroy", (void* matrix)) x(prefer, "MatmulPreferenceCreate",     \
-                                                                               (void** preference))                  \
-                            x(prefer_more, "MatmulPreferenceSetAttribute",                                           \
-                              (void* preference, int attribute, const void* value, size_t n))                        \
-                                x(prefer_end, "MatmulPreferenceDestroy", (void* preference))                         \
-                                    x(search, "MatmulAlgoGetHeuristic",                                              \
-                                      (void* handle, void* what, void* a, void* b, void* c, void* d,                 \
-                                       void* preference, int wanted, kbi_algorithm* found, int* n))                  \
-                                        x(multiply, "Matmul",                                                        \
-                                          (void* handle, void* what, const void* alpha, const void* a, void* of_a,   \
-                                           const void* b, void* of_b, const void* beta, const void* c, void* of_c,   \
-                                           void* d, void* of_d, const kbi_algorithm* algorithm, void* workspace,     \
-                                           size_t bytes, kb_stream stream))
-
+// The functions of cuBLASLt, for products of square matrices on tensor cores. Prototypes and codes are those of
+// cublasLt.h, which need not be installed.
 typedef struct kbi_cublas {
+    int (*create)(void** handle);
+    int (*destroy)(void* handle);
+    int (*describe)(void** product, int compute, int scale);
+    int (*set)(void* product, int attribute, const void* value, size_t bytes);
+    int (*forget)(void* product);
+    int (*layout)(void** matrix, int type, uint64_t rows, uint64_t columns, int64_t stride);
+    int (*layout_end)(void* matrix);
+    int (*multiply)(void* handle, void* product, const void* alpha, const void* a, void* layout_a, const void* b,
+                    void* layout_b, const void* beta, const void* c, void* layout_c, void* d, void* layout_d,
+                    const void* algorithm, void* workspace, size_t bytes, kb_stream stream);
     void* handle;
-#define KBI_X(name, symbol, parameters) int(*name) parameters;
-    KBI_CUBLAS_CALLS(KBI_X)
-#undef KBI_X
 } kbi_cublas;
+static const char kbi_cublas_names[] =
+    "cublasLtCreate cublasLtDestroy cublasLtMatmulDescCreate cublasLtMatmulDescSetAttribute cublasLtMatmulDescDestroy "
+    "cublasLtMatrixLayoutCreate cublasLtMatrixLayoutDestroy cublasLtMatmul";
 
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
@@ -9621,16 +9124,9 @@ typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     uint64_t one; // in the type of scale
 } kbi_product;
 
-enum {
-    KBI_LT_TRANSPOSE_A = 3,
-    KBI_LT_FAST_SUM = 25,
-    KBI_LT_WORKSPACE = 1,
-    KBI_LT_UNSUPPORTED = 15,
-    KBI_LT_FOUND = 2,
-    KBI_LT_BYTES = 32 << 20
-};
+enum { KBI_LT_TRANSPOSE_A = 3, KBI_LT_FAST_SUM = 25, KBI_LT_UNSUPPORTED = 15, KBI_LT_WORKSPACE = 32 << 20 };
 
-// f16 twice: some GPUs add faster in f16. f64 beside its FMA: some have tensor cores for it.
+// f16 twice, because some GPUs add faster in f16.
 static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
                                             { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
                                             { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
@@ -9639,130 +9135,111 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-// Newest first; one that this driver is too old for does not start.
+// Opens the newest installed cuBLASLt that this driver supports; false: there is none.
 static bool kbi_cublas_open(kbi_cublas* c) {
     for (int version = 16; version >= 10; version--) {
         char name[64];
-        bool all = true;
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
         void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        if (!library) continue;
-#define KBI_X(name, symbol, parameters) kbi_find(library, "cublasLt" symbol, &c->name), all &= c->name != NULL;
-        KBI_CUBLAS_CALLS(KBI_X)
-#undef KBI_X
-        if (all && c->create(&c->handle) == 0) return true;
-        dlclose(library);
+        if (library && kbi_find_all(library, kbi_cublas_names, c) && c->create(&c->handle) == 0) return true;
+        if (library) dlclose(library);
     }
     return false;
 }
 
-// A^T B by each of the library's best algorithms; workspace, A, B and result follow each other from data on. The
-// fastest launch in ns, behind a spin that lasts as long as submitting and costs hardly any power, so that the clock
-// is as high as it gets. 0: the library has no such product, or (failed) it is not known.
-static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side, bool* failed) {
-    void *what = NULL, *preference = NULL, *in = NULL, *out = NULL;
-    kbi_algorithm found[KBI_LT_FOUND];
-    int transposed = 1, n = 0;
+// ns of the fastest of three launches of A^T B, by the algorithm that cuBLASLt chooses. Workspace, A, B and result
+// follow each other from data on. A spin runs first, for as long as the host submits: it needs little power, so that
+// the clock is as high as possible. 0: the library has no such product; NaN: unknown, because a call failed.
+static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
+    void *product = NULL, *in = NULL, *out = NULL;
+    int transposed = 1;
     signed char fast = 1;
-    size_t workspace = KBI_LT_BYTES, bytes = (size_t)(side * side * p->in_bytes);
-    char *a = data + KBI_LT_BYTES, *b = a + bytes, *d = b + bytes;
-    const uint64_t zero = 0;
-    int e = c->describe(&what, p->compute, p->scale);
-    if (!e) e = c->describe_more(what, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
-    if (!e && p->roof == KBI_ROOF_FP8) e = c->describe_more(what, KBI_LT_FAST_SUM, &fast, sizeof fast);
+    size_t bytes = (size_t)(side * side * p->in_bytes);
+    char *a = data + KBI_LT_WORKSPACE, *b = a + bytes, *d = b + bytes;
+    uint64_t zero = 0, cycles = 400000;
+    void* arguments[] = { &cycles };
+    double best_ns = INFINITY;
+    int e = c->describe(&product, p->compute, p->scale);
+    if (!e) e = c->set(product, KBI_LT_TRANSPOSE_A, &transposed, sizeof transposed);
+    if (!e && p->roof == KBI_ROOF_FP8) e = c->set(product, KBI_LT_FAST_SUM, &fast, sizeof fast);
     if (!e) e = c->layout(&in, p->in, (uint64_t)side, (uint64_t)side, side);
     if (!e) e = c->layout(&out, p->out, (uint64_t)side, (uint64_t)side, side);
-    if (!e) e = c->prefer(&preference);
-    if (!e) e = c->prefer_more(preference, KBI_LT_WORKSPACE, &workspace, sizeof workspace);
-    if (!e) e = c->search(c->handle, what, in, in, out, out, preference, KBI_LT_FOUND, found, &n);
-    double best = INFINITY;
-    for (int i = 0; i < 4 * n && !e; i++) { // four launches of each, whose first loads its code
-        uint64_t cycles = 400000;
-        void* arguments[] = { &cycles };
+    for (int i = 0; i < 4 && !e; i++) { // the first launch loads the code
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
         kbi_single_begin(false, false);
-        int refused = c->multiply(c->handle, what, &p->one, a, in, b, in, &zero, d, out, d, out, &found[i / 4], data,
-                                  workspace, kbi_meter.gpu.stream);
+        e = c->multiply(c->handle, product, &p->one, a, in, b, in, &zero, d, out, d, out, NULL, data,
+                        KBI_LT_WORKSPACE, kbi_meter.gpu.stream);
         double ns = kbi_single_end();
         if (kbi_nan(ns)) break;
-        if (i % 4 && !refused) best = KBI_MIN(best, ns);
+        if (i && !e) best_ns = KBI_MIN(best_ns, ns);
     }
-    if (preference) c->prefer_end(preference);
     if (out) c->layout_end(out);
     if (in) c->layout_end(in);
-    if (what) c->describe_end(what);
+    if (product) c->forget(product);
     cudaGetLastError();
-    *failed = !kbi_finite(best) && e != KBI_LT_UNSUPPORTED;
-    return kbi_finite(best) ? best : 0;
+    return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// The best over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool, large ones fill
-// it.
+// Finds the highest rate over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool,
+// large ones use all of it.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
-    const double seconds = 0.2; // for a roof
-    int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_BYTES;
+    const double seconds = 0.2; // for a peak
+    int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
-    bool failed = false, told = false;
+    bool known = false;
     while (first->roof != which) first++;
     const int bytes = 2 * first->in_bytes + first->out_bytes;
     while (largest > 1024 && largest * largest * bytes > room) largest /= 2;
-    *of = *most = NAN; // perhaps there is room after another case
-    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_BYTES) != cudaSuccess) return;
+    *of = *most = NAN; // a later case may leave more memory free
+    if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_WORKSPACE) != cudaSuccess) return;
     *of = *most = 0;
-    uint64_t rest = 40000000; // cycles: what was measured before may have heated the device
-    void* arguments[] = { &rest };
+    uint64_t pause = 40000000; // cycles: earlier measurements may have heated the device
+    void* arguments[] = { &pause };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
         for (const kbi_product* p = first; p < end && p->roof == which; p++) {
             double operations = 2.0 * (double)side * (double)side * (double)side;
             for (int zeros = 0; zeros < 2; zeros++) {
                 double left = seconds - kbi_seconds_since(began);
-                if (*of > 0 && 4 * KBI_LT_FOUND * operations / *of > left) break;
+                char* a = data + KBI_LT_WORKSPACE;
+                if (*of > 0 && 4 * operations / *of > left) break;
                 if (zeros)
-                    cudaMemsetAsync(data + KBI_LT_BYTES, 0, (size_t)(2 * side * side * p->in_bytes),
-                                    kbi_meter.gpu.stream);
+                    cudaMemsetAsync(a, 0, (size_t)(2 * side * side * p->in_bytes), kbi_meter.gpu.stream);
                 else
-                    kbi_gpu_fill(data + KBI_LT_BYTES, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
-                double ns = kbi_time_product(c, p, data, side, &failed), rate = ns > 0 ? operations / ns * 1e9 : 0;
-                told |= !failed;
+                    kbi_gpu_fill(a, p->fill, 2 * side * side, KB_NORMAL, 42, 0);
+                double ns = kbi_time_product(c, p, data, side), rate = ns > 0 ? operations / ns * 1e9 : 0;
+                known |= !kbi_nan(ns);
                 if (!zeros) *of = KBI_MAX(*of, rate);
                 *most = KBI_MAX(*most, rate);
             }
         }
     cudaFree(data);
-    if (!told) *of = *most = KBI_UNTOLD;
+    if (!known || (which == KBI_ROOF_F64 && *of <= 0)) *of = *most = KBI_UNTOLD; // every GPU has f64
 }
 
 static void kbi_gpu_roof(kbi_machine* m, int which) {
-    double fma = KBI_UNTOLD, of = KBI_UNTOLD, most = KBI_UNTOLD;
+    double of = KBI_UNTOLD, most = KBI_UNTOLD;
     kbi_cublas c;
-    memset(&c, 0, sizeof c);
-    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // measured at the start, where there was room
-    int64_t began = kbi_now();
-    if (which == KBI_ROOF_F32) of = most = kbi_fma_roof(KBI_F_FMA, 256, 200);
-    if (which == KBI_ROOF_F64) fma = kbi_fma_roof(KBI_F_FMA64, 32, 1600);
-    double took = kbi_seconds_since(began);
-    bool opened = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    began = kbi_now(); // the library takes a quarter of a second to open when first, which is no roof's
-    if (opened) {
+    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measured these when memory was free
+    bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
+    int64_t began = kbi_now(); // without the time in which the library is opened: a quarter of a second
+    if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
+    if (open) {
         kbi_product_roof(&c, which, &of, &most);
         c.destroy(c.handle);
     }
-    if (which == KBI_ROOF_F64 && fma < 0 && of <= 0) of = most = KBI_UNTOLD; // every GPU has f64
-    if (fma > of) of = fma;
-    if (fma > most && most >= 0) most = fma; // without cuBLAS tensor cores may be faster
     cudaGetLastError();
-    kbi_roof_put(&m->roofs, which, of, most, took + kbi_seconds_since(began));
+    kbi_roof_put(&m->roofs, which, of, most, kbi_seconds_since(began));
 }
 #endif
 
-// --- when they are measured ---
+// --- when peaks are measured ---
 
 static void kbi_want_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
-    kbi_beat(run, true); // it may take longer than the case
+    kbi_beat(run, true); // may take longer than the case's --timeout
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
@@ -9770,16 +9247,16 @@ static void kbi_want_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the roofs that this case will be compared with, unless they are known. Host work: those of one core.
+// Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
 static void kbi_want_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // The bandwidth of memory says nothing of data that may be in the host's caches: less than twice the largest one.
-    // Data from KB_ALLOC may be small, and read many times in a run.
-    const double evicts = m->core ? 2 * (double)kbi_core_cache() : 0;
+    // Memory bandwidth is no bound for data in the host's caches: less than twice the largest cache. Data of KB_ALLOC
+    // may be small, and read many times in a run.
+    const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
-    const bool cached = m->bytes < evicts || (tracked > 0 && tracked < evicts);
+    const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
     const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
     if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
         if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
@@ -9787,7 +9264,7 @@ static void kbi_want_roofs(kbi_run* run) {
         if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_want_roof(run, i); // it may be any of them
+            kbi_want_roof(run, i); // undeclared traffic is compared with the highest of the three
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -9889,8 +9366,7 @@ static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     void* kept;
     if (!placement) return;
     cudaError_t e = cudaSetDevice(recipe->device);
-    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--)
-        e = cudaMalloc(&kept, KBI_STAGE_PAGE);
+    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&kept, KBI_PAGE);
     cudaGetLastError();
 }
 
@@ -9981,8 +9457,8 @@ static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
 // Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
 // long as it would be at the clock of the samples. What it finds is said when the function has returned: its
 // outputs may show for certain what times only suggest.
-static void kbi_look_for_shrinking(kbi_run* run) {
-    const kbi_work_change* a = &run->alike;
+static void kbi_find_speedup_over_time(kbi_run* run) {
+    const kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
     double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char was[40], is[40];
@@ -9994,39 +9470,39 @@ static void kbi_look_for_shrinking(kbi_run* run) {
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
     if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
     KBENCH_FREE(scratch);
-    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early[i] - bias);
-    if (kbi_finite(a->clock) && kbi_finite(run->m.sm_clock) && a->clock < run->m.sm_clock)
-        early *= a->clock / run->m.sm_clock;
-    bool warm = a->n == KBI_EARLY && !run->sampling.timer->alone;
-    double much = run->sampling.timer->by_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
+    for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
+    if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
+        early *= a->early_mhz / run->m.sm_clock;
+    bool warm = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
+    double much = run->sampling.timer->host_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
     if (first > kbi_shrunk_samples * last)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
+        snprintf(run->work_change.finding, sizeof run->work_change.finding,
                  "a launch took %s in the first samples, ever less in others, and %s in the last ones",
                  kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
     else if (warm && early > much * last + kbi_shrunk_least_ns)
-        snprintf(run->alike.differ, sizeof run->alike.differ,
+        snprintf(run->work_change.finding, sizeof run->work_change.finding,
                  "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
                  kbi_show_time(last * 1e-6, is));
 }
 
 // Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
-static void kbi_look_for_turns(kbi_run* run, const double* ns) {
-    bool host = run->sampling.timer->by_clock;
+static void kbi_find_alternation(kbi_run* run, const double* ns) {
+    bool host = run->sampling.timer->host_clock;
     double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
     double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
     double much = host ? kbi_turn_host : kbi_turn_gpu;
     if (!kbi_finite(bias)) bias = 0;
-    for (int p = 2; p <= 4 && !run->alike.differ[0]; p++)
+    for (int p = 2; p <= 4 && !run->work_change.finding[0]; p++)
         for (int which = 0; which < p; which++) {
             double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
-            for (int i = 0; i < KBI_TURNS; i++) {
+            for (int i = 0; i < KBI_SINGLES; i++) {
                 int in = i % p == which;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
                 if (low[in] > much * high[!in] && low[in] - high[!in] > least)
-                    snprintf(run->alike.differ, sizeof run->alike.differ,
+                    snprintf(run->work_change.finding, sizeof run->work_change.finding,
                              "one launch in %d takes a different time from the others", p);
         }
 }
@@ -10139,7 +9615,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     w->median = median;
     w->clock = isfinite(clock) ? clock : 0;
     w->n = 0;
-    w->begin = kbi_now();
+    w->start_ns = kbi_now();
     return same_time && same_clock;
 }
 
@@ -10152,16 +9628,16 @@ static bool kbi_only_checked(const kbi_run* run) {
 static bool kbi_warm_enough(kbi_run* run) {
     const kbi_recipe* r = run->recipe;
     const kbi_body_call* call = &run->call;
-    double time = kbi_seconds_since(call->phase_began), scale = KBI_MIN(r->max_time, 2.0);
+    double time = kbi_seconds_since(call->phase_start_ns), scale = KBI_MIN(r->max_time, 2.0);
     if (run->sampling.timer->steady) return true;
     // whatever --warmup says; what takes a millisecond needs no batch
-    bool unresolved =
-        run->sampling.timer->by_clock && !call->sampled && run->work.estimate_ns < 1000000 && !run->sampling.resolved;
+    bool unresolved = run->sampling.timer->host_clock && !call->sampled && run->work.estimate_ns < 1000000 &&
+                      !run->sampling.resolved;
     if (unresolved && !kbi_only_checked(run)) return false;
     if (r->warmup_samples >= 0) return call->warm_units >= r->warmup_samples;
     if (kbi_only_checked(run)) return call->warm_units > 0;
     if (r->warmup_time >= 0) return call->warm_units > 0 && time >= r->warmup_time;
-    bool full = kbi_seconds_since(call->window.begin) >= 0.025 * scale &&
+    bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale &&
                 call->window.n >= (run->work.estimate_ns > 500000 ? 2 : 4);
     if (call->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
@@ -10180,8 +9656,8 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (time >= 4 * r->max_time && n >= 3) return true;
     if (n < r->min_samples || time < r->min_time) return false;
     if (n >= r->max_samples) return true;
-    if (n < run->sampling.next_look) return false;
-    run->sampling.next_look = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
+    if (n < run->sampling.next_check) return false;
+    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
     // of the time that will be told: what was read, less the bias
     double sum = 0, bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0;
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
@@ -10195,15 +9671,15 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 static void kbi_phase_show(kbi_run* run) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
-    if (run->place.stand_in || !kbi_show_range) return;
-    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->of->name, run->of->entry->operation);
+    if (run->schedule.is_copy || !kbi_show_range) return;
+    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->bench_case->name, run->bench_case->entry->operation);
     kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
 }
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     run->call.phase = phase;
     kbi_phase_show(run);
-    run->call.phase_began = run->call.window.begin = kbi_now();
+    run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
     if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
     if (phase != KBI_PHASE_SAMPLE) return;
     run->sampling.load = kbi_load_now("/proc");
@@ -10227,31 +9703,31 @@ static const kbi_verdict* kbi_findings(const kbi_run* run) {
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_findings(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
-    if (v && run->recipe->audit && v->note[0] && !run->place.stand_in) kb_note(&run->kb, "%s", v->note);
+    if (v && run->recipe->audit && v->note[0] && !run->schedule.is_copy) kb_note(&run->kb, "%s", v->note);
     if (v && !v->captures && kbi_wants_audit(run)) {
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->place.stand_in;
+    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->schedule.is_copy;
     return kbi_wants_audit(run) || looks;
 }
 
 // The loop is about to be entered, and KB_SAMPLE's first reset has not run.
 static void kbi_enter_loop(kbi_run* run) {
-    if (run->call.entered) return;
-    run->call.entered = true;
+    if (run->call.loop_entered) return;
+    run->call.loop_entered = true;
     bool held = run->call.last != KBI_PHASE_CHECK || run->call.fresh;
-    if (held && run->recipe->verify && !run->place.stand_in) kbi_hold(run);
-    run->call.proved = run->call.fresh;
+    if (held && run->recipe->verify && !run->schedule.is_copy) kbi_save_outputs(run);
+    run->call.restored = run->call.fresh;
 }
 
 // Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
 static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
-    if (run->sampling.open || now - run->shown <= 100000000) return;
-    run->shown = now;
+    if (run->sampling.open || now - run->beat_ns <= 100000000) return;
+    run->beat_ns = now;
     kbi_beat(run, false);
     if (unit != KBI_SAMPLE || run->call.phase != KBI_PHASE_SAMPLE) return;
     if (run->backend->sensors.throttled) run->backend->sensors.throttled(&run->m);
@@ -10262,10 +9738,10 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
 
 // Runs a unit of a timer that needs no block, or says which unit the block runs for.
 static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
-    if (!run->sampling.timer->alone) return unit;
+    if (!run->sampling.timer->replay) return unit;
     run->call.unit = unit;
     run->call.warm_units += unit == KBI_WARM;
-    run->sampling.timer->alone(run);
+    run->sampling.timer->replay(run);
     run->call.unit = KBI_NO_UNIT;
     kbi_look_around(run, unit);
     return KBI_NO_UNIT;
@@ -10273,16 +9749,16 @@ static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
 
 // Rests until the conductor lets it go on. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
-    run->place.resting = !run->place.fiber;
-    if (run->place.fiber) kbi_fiber_rest(run->place.fiber);
-    return !run->place.resting;
+    run->schedule.suspended = !run->schedule.fiber;
+    if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
+    return !run->schedule.suspended;
 }
 
 // Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
-    if (run->place.order == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (run->place.order == KBI_CAPTURE) return run->place.order = KBI_HOLD, KBI_CAPTURED;
-    if (run->place.order == KBI_HOLD) return KBI_NO_UNIT;
+    if (run->schedule.command == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (run->schedule.command == KBI_CAPTURE) return run->schedule.command = KBI_HOLD, KBI_CAPTURED;
+    if (run->schedule.command == KBI_HOLD) return KBI_NO_UNIT;
     if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
@@ -10291,12 +9767,12 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
         if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
             snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
-        run->alike.clock = run->work.host ? (double)NAN : kbi_clock_mhz(run);
-        run->call.phase_began = run->call.window.begin = kbi_now();
+        run->work_change.early_mhz = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
         if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
             kb_note(&run->kb, "not audited: cannot be captured");
     }
-    if (run->place.order == KBI_FINISH)
+    if (run->schedule.command == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
     else if (!run->sampling.open && kbi_warm_enough(run))
         kbi_phase_enter(run, KBI_PHASE_SAMPLE);
@@ -10307,20 +9783,20 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
 
 // At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    const kbi_place* place = &run->place;
-    const bool alone = place->order == KBI_BY_ITSELF, between = !run->sampling.open;
-    bool full = place->order == KBI_SLOT && !place->settling && run->m.n >= place->slot_end;
+    const kbi_schedule* place = &run->schedule;
+    const bool alone = place->command == KBI_UNMANAGED, between = !run->sampling.open;
+    bool full = place->command == KBI_SLOT && !place->discard && run->m.n >= place->slot_end;
     if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between ||
-        !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_began)) : place->order == KBI_FINISH))
+    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns))
+                            : place->command == KBI_FINISH))
         return kbi_timed_unit(run, KBI_SAMPLE);
     if (alone) { // now: the clock falls, and throttling ends, when the device idles
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
-    kbi_look_for_shrinking(run);
-    kbi_phase_enter(run, KBI_PHASE_TURNS);
+    kbi_find_speedup_over_time(run);
+    kbi_phase_enter(run, KBI_PHASE_SINGLES);
     return KBI_NO_UNIT;
 }
 
@@ -10328,58 +9804,58 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
 // between; on a CPU they are not, since other processes run there, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
-    bool begins = !run->place.settled, possible = !timer->steady && !timer->alone && !kbi_only_checked(run);
-    bool samples = run->m.launches == 1 && run->place.order == KBI_BY_ITSELF && run->m.n >= KBI_TURNS;
-    bool quick = (double)(KBI_TURNS * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
-    samples = samples && !timer->by_clock;
-    if (begins && possible && !run->place.stand_in && !samples && quick) {
-        run->place.settling = KBI_TURNS;
-        run->place.settled = run->alike.turns;
+    bool begins = !run->schedule.discarded_ns, possible = !timer->steady && !timer->replay && !kbi_only_checked(run);
+    bool samples = run->m.launches == 1 && run->schedule.command == KBI_UNMANAGED && run->m.n >= KBI_SINGLES;
+    bool quick = (double)(KBI_SINGLES * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
+    samples = samples && !timer->host_clock;
+    if (begins && possible && !run->schedule.is_copy && !samples && quick) {
+        run->schedule.discard = KBI_SINGLES;
+        run->schedule.discarded_ns = run->work_change.single_ns;
     }
-    if (run->place.settling > 0 || run->sampling.open) return KBI_SAMPLE;
-    if (run->place.settled)
-        kbi_look_for_turns(run, run->alike.turns);
+    if (run->schedule.discard > 0 || run->sampling.open) return KBI_SAMPLE;
+    if (run->schedule.discarded_ns)
+        kbi_find_alternation(run, run->work_change.single_ns);
     else if (possible && samples)
-        kbi_look_for_turns(run, run->m.samples + run->m.n - KBI_TURNS);
-    run->place.settled = NULL;
+        kbi_find_alternation(run, run->m.samples + run->m.n - KBI_SINGLES);
+    run->schedule.discarded_ns = NULL;
     kbi_phase_enter(run, KBI_PHASE_COMPARE);
     return KBI_NO_UNIT;
 }
 
 static kbi_phase kbi_after_audit(const kbi_run* run) {
-    return run->call.last == KBI_PHASE_INSIDE ? KBI_PHASE_INSIDE : KBI_PHASE_WARM;
+    return run->call.last == KBI_PHASE_PROFILE ? KBI_PHASE_PROFILE : KBI_PHASE_WARM;
 }
 
 // The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
-    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->place.stand_in;
-    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->place.resting && run->call.phase <= run->call.last)
+    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy;
+    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->schedule.suspended && run->call.phase <= run->call.last)
         switch (run->call.phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
-            if (run->work.again || kbi_audit_begins(run))
+            if (run->work.repeat_audit || kbi_audit_begins(run))
                 unit = KBI_AUDITED;
             else
                 kbi_phase_enter(run, kbi_after_audit(run));
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
-        case KBI_PHASE_TURNS: unit = kbi_choose_turn(run); break;
+        case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
         case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
-            if (compares && run->work.shape && run->alike.compared++ < KBI_COMPARISONS)
+            if (compares && run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             else
-                kbi_phase_enter(run, KBI_PHASE_PROVE);
+                kbi_phase_enter(run, KBI_PHASE_FINAL);
             break;
-        case KBI_PHASE_PROVE:
+        case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
             // a function that gives back new memory at each call gave some when nothing was run to fill it
-            if (kbi_put_back(run) || (run->work.called && run->alike.compared > 0)) unit = KBI_PROVED;
+            if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
-        case KBI_PHASE_INSIDE:
+        case KBI_PHASE_PROFILE:
             if (kbi_inside_wants(run))
-                unit = KBI_INSIDE;
+                unit = KBI_PROFILED;
             else
                 kbi_phase_enter(run, KBI_PHASE_DONE);
             break;
@@ -10391,14 +9867,14 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
 // --- a unit begins, and ends ---
 
 static void kbi_mark(kbi_run* run, bool begin) {
-    if (run->call.looks == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
-    if (run->call.looks && !begin) run->call.looks--;
+    if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
+    if (run->call.profile_runs && !begin) run->call.profile_runs--;
 }
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     const kbi_verdict* v = kbi_findings(run);
     run->call.unit = unit;
-    run->call.called = NULL;
+    run->call.forbidden_call = NULL;
     switch (unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
@@ -10409,8 +9885,8 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_COMPARED:
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
-    case KBI_PROVED: run->call.proved = true; return 1;
-    case KBI_INSIDE: return kbi_inside_begin(run);
+    case KBI_FINAL: run->call.restored = true; return 1;
+    case KBI_PROFILED: return kbi_inside_begin(run);
     case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
     default: return run->sampling.timer->begin(run);
     }
@@ -10418,7 +9894,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
-    const char* called = run->call.called;
+    const char* called = run->call.forbidden_call;
     if (called)
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
@@ -10429,15 +9905,15 @@ static void kbi_unit_end(kbi_run* run) {
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_meter.wall_start;
-        if (!run->call.looks) kbi_phase_enter(run, KBI_PHASE_AUDIT);
+        if (!run->call.profile_runs) kbi_phase_enter(run, KBI_PHASE_AUDIT);
         break;
     case KBI_AUDITED:
         run->backend->capture.end(run);
-        if (!run->work.again) kbi_phase_enter(run, kbi_after_audit(run));
+        if (!run->work.repeat_audit) kbi_phase_enter(run, kbi_after_audit(run));
         break;
     case KBI_COMPARED: run->backend->capture.compare(run); break;
-    case KBI_PROVED: kbi_stop_on_error(run, "in the last run of the timed block"); break;
-    case KBI_INSIDE: kbi_inside_end(run); break;
+    case KBI_FINAL: kbi_stop_on_error(run, "in the last run of the timed block"); break;
+    case KBI_PROFILED: kbi_inside_end(run); break;
     case KBI_CAPTURED: break;
     default: run->sampling.timer->end(run);
     }
@@ -10464,14 +9940,15 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
         if (run->call.sampled) return 0;
         unit = kbi_choose_unit(run);
     } else if (run->call.sampled) {
-        unit = run->call.ready;
+        unit = run->call.next_unit;
         if (unit == KBI_NO_UNIT && !kbi_failed(run))
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s", run->call.over ? "benchmark" : "KB_SAMPLE");
-        run->call.ready = KBI_NO_UNIT;
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s",
+                     run->call.ended ? "benchmark" : "KB_SAMPLE");
+        run->call.next_unit = KBI_NO_UNIT;
         if (!kbi_can_run(run, host)) return 0;
     } else {
         if (!kbi_can_run(run, host)) return 0;
-        if (run->call.looped && !run->work.called)
+        if (run->call.looped && !run->work.by_pointer)
             kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
         kbi_enter_loop(run);
         unit = kbi_choose_unit(run);
@@ -10488,16 +9965,16 @@ bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
     // left by break: kbi_body_ended says so
     if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
-    if (run->call.ready != KBI_NO_UNIT)
+    if (run->call.next_unit != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
-    if (run->call.over || (run->call.looped && !run->call.sampled))
+    if (run->call.ended || (run->call.looped && !run->call.sampled))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark"), false;
     run->call.sampled = true;
     kbi_enter_loop(run);
-    run->call.ready = kbi_choose_unit(run);
-    run->call.over = run->call.ready == KBI_NO_UNIT && !run->place.resting;
-    if (kbi_failed(run)) run->call.ready = KBI_NO_UNIT;
-    return run->call.ready != KBI_NO_UNIT;
+    run->call.next_unit = kbi_choose_unit(run);
+    run->call.ended = run->call.next_unit == KBI_NO_UNIT && !run->schedule.suspended;
+    if (kbi_failed(run)) run->call.next_unit = KBI_NO_UNIT;
+    return run->call.next_unit != KBI_NO_UNIT;
 }
 
 // A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
@@ -10521,12 +9998,12 @@ void kbi_threw(kb_state* kb, const char* what) {
 
 // Each call begins in the folder where the program was started, with rounding as the first one found it.
 static void kbi_call_clear(void) {
-    if (!kbi_before.known) {
-        kbi_before.known = true;
-        fegetenv(&kbi_before.floats);
-        kbi_before.state = kbi_process_state_now();
+    if (!kbi_process_start.known) {
+        kbi_process_start.known = true;
+        fegetenv(&kbi_process_start.floats);
+        kbi_process_start.state = kbi_process_state_now();
     }
-    kbi_before_restore();
+    kbi_process_restore();
     bool known = kbi_meter.folder[0] != 0, good;
     good = known ? chdir(kbi_meter.folder) == 0 : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
     if (!good) kbi_meter.folder[0] = 0; // it may be gone
@@ -10534,21 +10011,22 @@ static void kbi_call_clear(void) {
 
 // The end of a process that a function forked and that did not end in it.
 static void kbi_stray(void) {
-    if (kbi_meter.strays) *kbi_meter.strays = kbi_meter.running;
+    if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
 }
 
 // Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
 static void kbi_call_function(kbi_run* run) {
-    const kb_entry* entry = run->of->entry;
+    const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
-    const uintptr_t of = (uintptr_t)run->of;
-    const bool own = !run->of->desc; // else the process is somebody else's, with its own timers, folder and children
+    const uintptr_t of = (uintptr_t)run->bench_case;
+    const bool own =
+        !run->bench_case->desc; // else the process is somebody else's, with its own timers, folder and children
     if (own) kbi_call_clear();
-    kbi_meter.running = of;
-    if (own && !kbi_meter.strays) {
-        void* p = mmap(NULL, sizeof *kbi_meter.strays, PROT_READ | PROT_WRITE, MAP_SHARED | KBI_MAP_ANONYMOUS, -1, 0);
-        if (p != MAP_FAILED) kbi_meter.strays = (volatile uintptr_t*)p;
+    kbi_meter.running_case = of;
+    if (own && !kbi_meter.escaped) {
+        void* p = mmap(NULL, sizeof *kbi_meter.escaped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (p != MAP_FAILED) kbi_meter.escaped = (volatile uintptr_t*)p;
     }
     if (entry->build && entry->build->call)
         entry->build->call(entry->body, &run->kb);
@@ -10556,8 +10034,8 @@ static void kbi_call_function(kbi_run* run) {
         entry->body(&run->kb);
     if (!own) return;
     if (getpid() != here) kbi_stray();
-    if (!kbi_meter.strays || *kbi_meter.strays != of) return;
-    *kbi_meter.strays = 0;
+    if (!kbi_meter.escaped || *kbi_meter.escaped != of) return;
+    *kbi_meter.escaped = 0;
     kbi_stop(run, KB_FLAG_BAD_CASE, "a process that the function forked returned from it; it has to end with _exit");
 }
 
@@ -10565,7 +10043,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     const kbi_body_call before = run->call;
     memset(&run->call, 0, sizeof run->call);
     run->call.phase = first, run->call.last = last;
-    run->call.fresh = before.fresh, run->call.looks = before.looks, run->call.mark = before.mark;
+    run->call.fresh = before.fresh, run->call.profile_runs = before.profile_runs, run->call.marked = before.marked;
     run->sampling.batch = 1;
     kbi_phase_show(run);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
@@ -10579,7 +10057,7 @@ static void kbi_memory_facts(kbi_run* run) {
     int64_t pool = kbi_pool_peak(run->backend, false) - m->pool_before, tracked = m->device_peak + KBI_MAX(pool, 0);
     int64_t room = kbi_free_bytes(run->backend), lowest = m->free_lowest;
     if (room != KB_NONE) lowest = KBI_MIN(lowest, room);
-    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->held;
+    int64_t fell = m->free_before == KB_NONE ? 0 : m->free_before - lowest - m->saved_bytes;
     run->m.memory = KBI_MAX(KBI_MAX(tracked, fell), run->m.memory);
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
@@ -10594,7 +10072,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     memset(poison, KBI_POISON, sizeof poison);
     for (const kbi_block* block = run->memory.blocks; block; block = block->next)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
-            kbi_home(run->backend, block->place)
+            kbi_block_backend(run->backend, block->place)
                 ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
             if (memcmp(seen, poison, sizeof seen) == 0) continue;
             if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
@@ -10613,7 +10091,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.ready != KBI_NO_UNIT && run->m.status == KB_OK)
+    if (run->call.next_unit != KBI_NO_UNIT && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
     if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
@@ -10621,29 +10099,30 @@ static void kbi_body_ended(kbi_run* run) {
     if (broken) { // the cause of what else went wrong in this case; each one after it would fail
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
-        kbi_give_word(run, KB_FAILED);
+        kbi_set_status(run, KB_FAILED);
     }
-    if (run->alike.differ[0] && !kbi_failed(run)) kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->alike.differ);
+    if (run->work_change.finding[0] && !kbi_failed(run))
+        kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     // another call is to follow with other inputs in the memory of this one
-    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->place.stand_in;
-    if (run->memory.unheld && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
+    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->schedule.is_copy;
+    if (run->memory.unsaved && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
-    if (!run->place.in_turn && !run->call.fresh)
+    if (!run->schedule.interleaved && !run->call.fresh)
         kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
     if (!lost) {
         kbi_check_guards(run);
         if (first && kbi_all_constant(run)) run->m.constant = 1;
         if (run->work.graph) b->capture.forget(run);
     }
-    run->memory.keeps = keeps;
+    run->memory.keep = keeps;
     if (keeps)
-        kbi_memory_keep(run);
+        kbi_memory_reuse(run);
     else
         kbi_memory_free(b, &run->memory, lost);
     int64_t left = kbi_free_bytes(b);
-    if (left != KB_NONE && !lost && !keeps && !run->place.in_turn)
+    if (left != KB_NONE && !lost && !keeps && !run->schedule.interleaved)
         run->m.leaked =
             KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
 }
@@ -10652,13 +10131,13 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
                          const kbi_case* c) {
     memset(run, 0, sizeof *run);
     kbi_measured_clear(&run->m);
-    run->backend = b, run->machine = machine, run->recipe = recipe, run->of = c;
+    run->backend = b, run->machine = machine, run->recipe = recipe, run->bench_case = c;
     run->work.expect = c->desc ? c->desc->expect : 0;
-    run->work.called = c->entry->returns;
+    run->work.by_pointer = c->entry->returns;
     run->memory.placement = kbi_placement(recipe);
     run->sampling.gated = true;
-    run->began = kbi_now();
-    kbi_meter.kept = kbi_meter.lost = 0;
+    run->start_ns = kbi_now();
+    kbi_meter.undisturbed = kbi_meter.disturbed = 0;
     run->kb.run = run;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
     run->kb.gpu = b->gpu;
@@ -10668,7 +10147,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
     const kb_build* build = kbi_build_of(c->entry);
-    run->m.debug_build = !build->optimised || build->instruments || kbi_instruments_here();
+    run->m.debug_build = !build->optimised || kbi_instruments_here();
     if (!c->desc) return;
     if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
     if (c->desc->flops > 0) run->m.flops = c->desc->flops;
@@ -10683,7 +10162,7 @@ static void kbi_run_finish(kbi_run* run) {
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
-    run->m.wall_ns = (double)(kbi_now() - run->began);
+    run->m.wall_ns = (double)(kbi_now() - run->start_ns);
     kbi_want_roofs(run);
 }
 
@@ -10697,10 +10176,10 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
 // inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
 // wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
-    if (!run->memory.keeps) return;
+    if (!run->memory.keep) return;
     const kbi_work work = run->work;
     const kbi_measured before = run->m;
-    run->memory.keeps = false;
+    run->memory.keep = false;
     run->m.verified = -1;
     run->kb.seed = seed;
     run->call.fresh = true;
@@ -10731,10 +10210,10 @@ static void kbi_check_call(kbi_run* run) {
 // The second call: audit, warm-up, samples, and the check of what the last one left. One that rests by returning is
 // made in parts: it is over when place.resting is false.
 static void kbi_measure_call(kbi_run* run) {
-    if (!run->place.resting) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_PROVE);
-    run->place.resting = false;
+    if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
+    run->schedule.suspended = false;
     kbi_call_function(run);
-    if (run->place.resting) return;
+    if (run->schedule.suspended) return;
     kbi_body_ended(run);
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
@@ -10742,7 +10221,7 @@ static void kbi_measure_call(kbi_run* run) {
 // A call in which instruments look into the block, and nothing is timed. The result is to be freed.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
-    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_INSIDE);
+    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
@@ -10755,7 +10234,7 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 
 static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
                                     kb_axis_type a, kb_axis_type b) {
-    const kbi_case* c = kb->run->of;
+    const kbi_case* c = kb->run->bench_case;
     kbi_text known = KBI_BLANK;
     const kb_param* found = NULL;
     kbi_note_call(kb, call, true);
@@ -10790,7 +10269,7 @@ const char* kb_str(kb_state* kb, const char* axis) {
 
 bool kb_has(kb_state* kb, const char* axis) {
     kbi_note_call(kb, "kb_has", true);
-    const kbi_case* c = kb->run->of;
+    const kbi_case* c = kb->run->bench_case;
     for (int i = 0; i < c->n_params; i++)
         if (kbi_is(c->params[i].name, axis)) return true;
     return kb->direction && kbi_is(axis, "dir");
@@ -10864,13 +10343,13 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     } else {
         KBI_TIME(kb, host) fn(kb->stream, user);
     }
-    return !kb->run->place.resting;
+    return !kb->run->schedule.suspended;
 }
 
 // --- correctness ---
 
 static bool kbi_checks_now(kbi_run* run) {
-    if (run->m.status != KB_OK || run->place.stand_in || !run->recipe->verify) return false;
+    if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
     if (run->call.looped) return true;
     kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
     return false;
@@ -10879,10 +10358,10 @@ static bool kbi_checks_now(kbi_run* run) {
 // false: the output is wrong, and what is wrong with it is still to be said.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
-    if (passed && !run->m.proven) run->m.proven = kbi_last_run(run, false);
+    if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
     if (!(run->m.max_error >= error)) run->m.max_error = error;
     run->m.tolerance = tolerance;
-    if (passed || !kbi_last_run(run, true)) return passed;
+    if (passed || !kbi_output_seen(run, true)) return passed;
     kbi_stop(run, KB_FLAG_STALE, "the last launch did not write the output, although an earlier one did");
     return true;
 }
@@ -10893,13 +10372,13 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
     kbi_note_call(kb, "kb_check", false);
     if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
-    if (!kbi_may(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
-        !kbi_may(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
+    if (!kbi_range_valid(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
+        !kbi_range_valid(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
         return false;
     if (!(tolerance >= 0) || !kbi_finite(tolerance))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
     if (!n) return kb_note(kb, "kb_check of 0 elements proves nothing"), true;
-    kbi_mark_read(run, got);
+    kbi_mark_output(run, got);
     size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
@@ -10951,7 +10430,7 @@ void kb_skip(kb_state* kb, const char* format, ...) {
     va_start(list, format);
     kbi_vsay(kb->run->m.message, sizeof kb->run->m.message, format, list);
     va_end(list);
-    kbi_give_word(kb->run, KB_SKIPPED);
+    kbi_set_status(kb->run, KB_SKIPPED);
 }
 
 void kb_fail(kb_state* kb, const char* format, ...) {
@@ -11017,15 +10496,15 @@ typedef struct kbi_comparison {
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_measure_call(&a->run);
-    a->over = !a->run.place.resting;
+    a->over = !a->run.schedule.suspended;
 }
 
 // Lets a case go on until it rests again or is over.
 static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
     kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
-    kbi_meter.running = (uintptr_t)a->run.of;
-    kbi_stage_enter(&a->run.memory);
-    if (a->run.place.fiber)
+    kbi_meter.running_case = (uintptr_t)a->run.bench_case;
+    kbi_shared_enter(&a->run.memory);
+    if (a->run.schedule.fiber)
         kbi_fiber_resume(&a->fiber);
     else
         kbi_member_main(a);
@@ -11035,10 +10514,10 @@ static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
 static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
-    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->of);
+    kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->bench_case);
     a->run.work.verdict = run->work.verdict;
     a->run.sink = run->sink, a->run.index = -1;
-    a->run.place.stand_in = true;
+    a->run.schedule.is_copy = true;
     a->index = first->index;
 }
 
@@ -11053,7 +10532,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
     int64_t n = kbi_copies_of(&a->run, first->device);
     // in shared buffers their room is allocated already
-    int64_t room = first->stage ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
     if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
@@ -11067,16 +10546,16 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
         kbi_member_again(copy, a);
-        if (first->stage && i + 1 >= first->copies) { // the second call allocates otherwise than the first
-            first->strayed = true;
-        } else if (first->stage) {
-            memory->first = first, memory->stage = first->stage, memory->most = first->most;
-            memory->at = (size_t)(i + 1) * first->stage->stride;
+        if (first->shared && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+            first->separate = true;
+        } else if (first->shared) {
+            memory->original = first, memory->shared = first->shared, memory->layout_peak = first->layout_peak;
+            memory->copy_offset = (size_t)(i + 1) * first->shared->stride;
         }
-        copy->run.place.order = KBI_HOLD;
-        copy->run.place.in_turn = true;
-        copy->run.place.fiber = copy->run.work.called ? NULL : &copy->fiber;
-        copy->over = copy->run.place.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
+        copy->run.schedule.command = KBI_HOLD;
+        copy->run.schedule.interleaved = true;
+        copy->run.schedule.fiber = copy->run.work.by_pointer ? NULL : &copy->fiber;
+        copy->over = copy->run.schedule.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
         if (copy->over)
             kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
         else
@@ -11094,7 +10573,7 @@ static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
             kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
-            next->run.place.order = KBI_CAPTURE;
+            next->run.schedule.command = KBI_CAPTURE;
             kbi_go_on(c, next);
         }
         a->run.backend->capture.repeat(&a->run, which, false);
@@ -11103,11 +10582,11 @@ static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
 
 // Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
 static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
-    kbi_place* place = &a->run.place;
+    kbi_schedule* place = &a->run.schedule;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    place->in_turn = c->n > 1 || many;
-    place->fiber = place->in_turn && !a->run.work.called ? &a->fiber : NULL;
-    place->order = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    place->interleaved = c->n > 1 || many;
+    place->fiber = place->interleaved && !a->run.work.by_pointer ? &a->fiber : NULL;
+    place->command = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
     a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
@@ -11116,15 +10595,15 @@ static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     if (!many || a->over) return;
     kbi_member_replicate(c, a);
     kbi_member_capture(c, a);
-    place->order = c->n > 1 ? KBI_SLOT : KBI_BY_ITSELF;
+    place->command = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
     kbi_go_on(c, a);
 }
 
 static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
-    a->run.place.order = KBI_FINISH;
+    a->run.schedule.command = KBI_FINISH;
     if (!a->over) kbi_go_on(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
-        a->replicas[i].run.place.order = KBI_FINISH;
+        a->replicas[i].run.schedule.command = KBI_FINISH;
         if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
         kbi_fiber_free(&a->replicas[i].fiber);
         kbi_measured_free(&a->replicas[i].run.m);
@@ -11141,10 +10620,10 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
     bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
-    a->run.place.slot_end = from + (one ? 1 : 8);
-    if (c->recipe->samples) a->run.place.slot_end = KBI_MIN(a->run.place.slot_end, c->recipe->samples);
-    if (a->run.place.slot_end == from) return NAN;
-    a->run.place.settling = c->settling;
+    a->run.schedule.slot_end = from + (one ? 1 : 8);
+    if (c->recipe->samples) a->run.schedule.slot_end = KBI_MIN(a->run.schedule.slot_end, c->recipe->samples);
+    if (a->run.schedule.slot_end == from) return NAN;
+    a->run.schedule.discard = c->settling;
     kbi_go_on(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
@@ -11186,7 +10665,7 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     double time = seconds / (c->n + 1);
     bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->members[i]->run.sampling.next_look = look ? 0 : INT64_MAX;
+        c->members[i]->run.sampling.next_check = look ? 0 : INT64_MAX;
         if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
@@ -11233,11 +10712,11 @@ static bool kbi_comparison_settle(kbi_comparison* c) {
             for (int t = 0; t < 2 * KBI_TRIALS; t++) {
                 kbi_member* now = t % 2 ? a : c->members[(i + 1 + t / 2 % (c->slots - 1)) % c->slots];
                 if (now->over) continue;
-                now->run.place.slot_end = now->run.m.n;
-                now->run.place.settling = now == a ? runs : 1;
-                now->run.place.settled = now == a ? ns[t / 2] : NULL;
+                now->run.schedule.slot_end = now->run.m.n;
+                now->run.schedule.discard = now == a ? runs : 1;
+                now->run.schedule.discarded_ns = now == a ? ns[t / 2] : NULL;
                 kbi_go_on(c, now);
-                now->run.place.settled = NULL;
+                now->run.schedule.discarded_ns = NULL;
                 if (kbi_lost(&now->run)) return false;
             }
             if (a->over) break;
@@ -11252,7 +10731,7 @@ static bool kbi_comparison_settle(kbi_comparison* c) {
 static void kbi_comparison_rounds(kbi_comparison* c) {
     int order[KBI_SLOTS], live = c->n;
     bool lost = !kbi_comparison_settle(c), enough = false;
-    int64_t began = kbi_now() - kbi_meter.stood;
+    int64_t began = kbi_now() - kbi_meter.stopped_ns;
     while (live && !lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
         for (int k = 0; k < c->slots && !lost; k++) {
@@ -11264,7 +10743,7 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         c->rounds++;
         live = 0;
         for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
-        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stood - began) * 1e-9);
+        enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
     for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
         if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
@@ -11283,7 +10762,7 @@ static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
     if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
     // a case without KB_ALLOC has no data there, and nobody knows where its data lies
-    run->m.stage = c->staged && !run->memory.strayed && run->memory.most > 0;
+    run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0;
     run->m.arms = c->n;
     run->m.contest = c->members[0]->index;
 }
@@ -11323,28 +10802,28 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
         int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
-        largest = KBI_MAX(largest, run->memory.most);
+        largest = KBI_MAX(largest, run->memory.layout_peak);
     }
     for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
         const kbi_run* run = &members[i % n]->run;
-        int64_t span = (int64_t)kbi_stage_span(&run->memory, kbi_stage_at(largest, largest));
+        int64_t span = (int64_t)kbi_shared_span(&run->memory, kbi_shared_align(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
-        device += run->memory.read_bytes;
+        device += run->memory.output_bytes;
         host += run->memory.copies * run->m.host_memory;
         stage_bytes = KBI_MAX(stage_bytes, span);
     }
     device += stage_bytes;
     if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
-    bool together = fits && (KBI_FIBERS || members[0]->run.work.called), good = true;
+    bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
     // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
     // measuring
-    bool wanted = KBI_STAGES && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
+    bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
     for (int i = 0; i < n && good; i += together ? n : 1) {
         kbi_comparison c;
-        kbi_stage stage;
+        kbi_shared_buffers stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
         c.sink = sink;
@@ -11355,13 +10834,13 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
             kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
             kbi_member_again(control, members[0]);
             control->run.work = members[0]->run.work;
-            control->run.memory.most = members[0]->run.memory.most;
+            control->run.memory.layout_peak = members[0]->run.memory.layout_peak;
             control->run.memory.copies = members[0]->run.memory.copies;
         }
         for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
-        c.staged = wanted && kbi_stage_open(&stage, b, memories, c.slots);
+        c.staged = wanted && kbi_shared_open(&stage, b, memories, c.slots);
         good = kbi_comparison_run(&c);
-        if (c.staged && good) kbi_stage_close(&stage, memories, c.slots);
+        if (c.staged && good) kbi_shared_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
             if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
         if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
@@ -12100,7 +11579,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
     const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang says its own in its version
     char instruments[120];
-    kbi_show_instruments(b->instruments | kbi_instruments_here(), instruments, sizeof instruments);
+    kbi_show_instruments(kbi_instruments_here(), instruments, sizeof instruments);
     snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
              instruments, b->cuda ? ", CUDA" : "");
 }
@@ -12281,7 +11760,7 @@ typedef struct kbi_store {
 
 static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->array);
-    kbi_lines_free(&s->lines);
+    kbi_out_free(&s->lines);
 }
 
 // The files of records as an array and of records a line; NULL: none.
@@ -13315,101 +12794,93 @@ static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>worker    program: the process that runs cases, told by pipe which, and answering.
+  >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_message { // then size bytes
+// Head of a message from a worker to the supervisor. Its data follow as they lie in memory, because both processes run
+// the same program.
+typedef struct kbi_message {
     uint32_t magic;
-    int32_t type, index; // kbi_message_type; the case in the plan
-    uint32_t size;
+    int32_t type, index; // kbi_message_type; index of the case in the plan
+    uint32_t size;       // of the data, in bytes
 } kbi_message;
 
 enum { KBI_MAGIC = 0x6b626e63 };
 
-typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_TRUTH, KBI_BUSY } kbi_role; // by somebody else; busy: at work
+// Size of the structure at the beginning of the data, by kbi_message_type.
+static const size_t kbi_message_bytes[] = {
+    0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
+};
+KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each message");
 
-// The role of this process, read from the environment before main, because main may change its arguments. The variable
-// stays there until kb_main removes it, for a main that starts its program again by exec.
-static struct kbi_birth {
+// Started by a user or a program; by a supervisor to run cases; by a supervisor or kbench.py to measure with CUPTI.
+// KBI_BUSY: a worker that runs cases.
+typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
+
+// Read before main, because main may change its arguments. kb_main removes the variable, so that a main that executes
+// its program again before that passes it on.
+static struct kbi_startup {
     kbi_role role;
-    pid_t process; // whose it is: a process that a benchmark forks is none of ours
-    int in, out;   // truth: in is the device
-    char* words;   // the process's own command line, each word ended by a zero
-    size_t size;
-} kbi_birth;
+    pid_t process; // this process; a process that a benchmark forks has another number
+    int in, out;   // worker: socket to the supervisor, -1; reference: device, pipe to the supervisor
+    char* command; // this process's command line; each word ends with a zero byte
+    size_t command_bytes;
+} kbi_startup;
 
-#define KBI_BIRTH "KBENCH_STARTED_AS"
+#define KBI_STARTED_AS "KBENCH_STARTED_AS"
 
-KBI_CONSTRUCTOR static void kbi_born(void) {
-    const char* s = getenv(KBI_BIRTH);
+KBI_CONSTRUCTOR static void kbi_startup_read(void) {
+    const char* s = getenv(KBI_STARTED_AS);
     long process = 0;
     int role = KBI_STARTED, in = -1, out = -1;
-    kbi_text words = KBI_BLANK;
+    kbi_text command = KBI_BLANK;
+    kbi_startup.process = getpid();
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &in, &out) == 4 && process == (long)getpid()) {
-        kbi_birth.role = (kbi_role)role;
-        kbi_birth.in = in;
-        kbi_birth.out = out;
+        kbi_startup.role = (kbi_role)role;
+        kbi_startup.in = in;
+        kbi_startup.out = out;
+        return;
     }
-    int file = kbi_birth.role == KBI_STARTED ? kbi_open_file("/proc/self/cmdline", O_RDONLY) : -1;
-    if (file >= 0 && !kbi_read_file(file, &words, SIZE_MAX)) words.n = 0;
-    if (file >= 0) close(file);
-    kbi_birth.process = getpid();
-    kbi_birth.words = words.s;
-    kbi_birth.size = words.n;
+    int file = kbi_open_file("/proc/self/cmdline", O_RDONLY);
+    if (file < 0) return;
+    if (kbi_read_file(file, &command, SIZE_MAX)) kbi_startup.command_bytes = command.n;
+    close(file);
+    kbi_startup.command = command.s;
 }
 
-enum { KBI_NESTED = 8 };
-// Whether so many processes of this program started one another, the last of them this one.
-static bool kbi_nested(void) {
-    struct stat self, other;
-    long process = (long)getpid();
-    int found = 0;
-    if (stat("/proc/self/exe", &self) != 0) return false;
-    for (int i = 0; i < 8 * KBI_NESTED && process > 0 && found < KBI_NESTED; i++) {
-        char path[64], line[512];
-        snprintf(path, sizeof path, "/proc/%ld/stat", process);
-        const char* name_end = kbi_first_line(path, line, (int)sizeof line) ? strrchr(line, ')') : NULL;
-        process = name_end && strlen(name_end) > 4 ? strtol(name_end + 4, NULL, 10) : 0; // ") S 123": the parent
-        snprintf(path, sizeof path, "/proc/%ld/exe", process);
-        found += stat(path, &other) == 0 && other.st_dev == self.st_dev && other.st_ino == self.st_ino;
-    }
-    return found == KBI_NESTED;
-}
-
-// An array, ended by NULL, of words that lie behind each other; both stay allocated.
-static char** kbi_words_of(char* text, size_t size, int* count) {
+// Returns an array, ended by NULL, of the words in a text. The caller keeps both allocated.
+static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
-    for (size_t at = 0; at < size; at += strlen(text + at) + 1) words[(*count)++] = text + at;
+    for (size_t i = 0; i < size; i += strlen(text + i) + 1) words[(*count)++] = text + i;
     words[*count] = NULL;
     return words;
 }
 
-// The command line as the supervisor's kb_main was given it, whatever this process's main makes of its own.
-static bool kbi_words_receive(int* argc, char*** argv) {
-    size_t size = 0;
-    if (!kbi_read_all(kbi_birth.in, &size, sizeof size)) return false;
-    char* text = (char*)kbi_grow(NULL, size);
-    if (!kbi_read_all(kbi_birth.in, text, size)) return false;
-    *argv = kbi_words_of(text, size, argc);
-    return true;
-}
-
-// This process's own command line, whatever its main made of it.
+// This process's own command line, even if main passed another one to kb_main.
 static char** kbi_own_words(const kbi_options* o) {
     int count;
-    char** argv = kbi_words_of(kbi_birth.words, kbi_birth.size, &count);
+    char** argv = kbi_split_command(kbi_startup.command, kbi_startup.command_bytes, &count);
     return count ? argv : o->argv;
 }
 
-// In a child process: another program. What it says goes to a file, all of it or what is on stderr.
-KBI_INLINE void kbi_exec(char** argv, const char* words, bool all, pid_t parent) {
-    int nowhere = kbi_open_file("/dev/null", O_RDWR), said = kbi_open_file(words, O_WRONLY | O_CREAT | O_TRUNC);
+// Receives, in a worker, the command line that the supervisor's main passed to kb_main.
+static bool kbi_receive_command(int* argc, char*** argv) {
+    size_t size = 0;
+    if (!kbi_read_all(kbi_startup.in, &size, sizeof size)) return false;
+    char* text = (char*)kbi_grow(NULL, size);
+    *argv = kbi_split_command(text, kbi_read_all(kbi_startup.in, text, size) ? size : 0, argc);
+    return *argc > 0;
+}
+
+// In a child process: executes another program. Its stderr goes to a file, and its stdout, too, if `all`.
+KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
+    int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    if (nowhere < 0 || said < 0 || dup2(nowhere, 0) < 0 || dup2(all ? said : nowhere, 1) < 0 || dup2(said, 2) < 0)
+    if (nowhere < 0 || file < 0 || dup2(nowhere, 0) < 0 || dup2(all ? file : nowhere, 1) < 0 || dup2(file, 2) < 0)
         _exit(1);
-    execv(argv[0], argv); // handlers end with this program, and what was ignored stays so
+    execv(argv[0], argv);
     kbi_print_line(stderr, "%s: %s", argv[0], strerror(errno));
     _exit(2);
 }
@@ -13420,82 +12891,82 @@ static bool kbi_profiled(void) {
                                          "NV_SANITIZER_INJECTION_PORT_BASE" };
     for (int i = 0; i < KBI_COUNT(names); i++)
         if (getenv(names[i])) return true;
-    return kbi_valgrind(); // which follows no child unless it is told to
+    return kbi_valgrind(); // by default, valgrind does not follow child processes
 }
 
-// The structure of each message, and the arrays of a result behind it, as they lie in memory: both ends are one image.
-static void kbi_send(void* to, kbi_message_type type, int index, void* what) {
-    kbi_text all = KBI_BLANK;
+// Sends a message; `to` points to the socket. A result is followed by its arrays, and is freed.
+static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
+    kbi_text message = KBI_BLANK;
     kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
-    size_t size = type == KBI_HELLO                        ? sizeof(kbi_machine)
-                  : type == KBI_TOLD || type == KBI_RESULT ? sizeof(kbi_measured)
-                  : type == KBI_FOUND                      ? kbi_inside_size((kbi_inside*)what)
-                                                           : 0;
-    if (getpid() != kbi_birth.process) kbi_stray(); // forked by a benchmark
-    kbi_put(&all, (const char*)&head, sizeof head);
-    if (size) kbi_put(&all, (const char*)what, size);
+    size_t size = type == KBI_FOUND ? kbi_inside_size((kbi_inside*)data) : kbi_message_bytes[type];
+    if (getpid() != kbi_startup.process) kbi_stray(); // a benchmark forked this process
+    kbi_put(&message, (const char*)&head, sizeof head);
+    if (size) kbi_put(&message, (const char*)data, size);
     if (type == KBI_RESULT) {
-        kbi_measured* m = (kbi_measured*)what;
+        kbi_measured* m = (kbi_measured*)data;
         const double* arrays[] = { m->samples, m->round_ns, m->control_ns };
         for (int k = 0; k < 3; k++)
-            if (arrays[k]) kbi_put(&all, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
+            if (arrays[k]) kbi_put(&message, (const char*)arrays[k], sizeof(double) * (size_t)(k ? m->rounds : m->n));
         kbi_measured_free(m);
     }
-    head.size = (uint32_t)(all.n - sizeof head);
-    memcpy(all.s, &head, sizeof head);
+    head.size = (uint32_t)(message.n - sizeof head);
+    memcpy(message.s, &head, sizeof head);
     if (type >= KBI_RESULT) fflush(stdout);
-    if (!kbi_write_all(*(int*)to, all.s, all.n)) _exit(1); // nobody listens any more
-    kbi_text_free(&all);
-    if (type == KBI_FOUND) KBENCH_FREE(what);
+    if (!kbi_write_all(*(int*)to, message.s, message.n)) _exit(1); // the supervisor has ended
+    kbi_text_free(&message);
+    if (type == KBI_FOUND) KBENCH_FREE(data);
 }
 
-typedef struct kbi_job {                          // then n bytes: which of the cases; and n verdicts
-    int32_t first, n, device, process, has_truth; // process: which of those that measure the same
-    uint32_t inside;                              // bits of instruments: to be looked into, not measured
+typedef struct kbi_job { // n bytes (whether a case is wanted) and n verdicts of the inspection follow
+    int32_t first, n;    // cases of the plan
+    int32_t device;
+    int32_t process;      // index of the process among those that measure the same cases
+    uint32_t instruments; // bits of the instruments that profile the cases; 0: the cases are measured
+    int32_t has_reference;
     double max_time;
-    kbi_reference truth;       // of the calibration, when it was measured
-    kbi_roofs roofs, core; // that earlier workers measured
+    kbi_reference reference; // durations of the calibration's launches by CUPTI
+    kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The device is opened by the first job (b is NULL); NULL: it cannot
-// be.
-static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases, char* wanted,
-                                      const kbi_verdict* verdicts, const kbi_backend* b, kbi_machine* machine,
-                                      const kbi_sink* sink) {
+// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. Returns NULL if the
+// requested processor is not available.
+static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
+                                      const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
+                                      kbi_machine* machine, const kbi_sink* sink) {
     kbi_recipe recipe;
     kbi_recipe_of(&recipe, o);
     recipe.device = job->device;
     recipe.placement = job->process;
     recipe.max_time = job->max_time;
     recipe.verdicts = verdicts;
-    kbi_recipe_inside(&recipe, job->inside);
+    kbi_recipe_inside(&recipe, job->instruments);
     if (!b) {
         if (!kbi_options_pin(o)) return NULL;
-        if (job->has_truth) kbi_reference_set(&job->truth);
-        kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.told = true;
+        if (job->has_reference) kbi_reference_set(&job->reference);
+        kbi_meter.roofs = job->roofs, kbi_meter.core = job->core, kbi_meter.roofs_known = true;
         b = kbi_backend_open(&recipe, machine);
         if (o->on[KBI_OPTION_env]) kbi_measure_all(b, machine);
-        if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
+        if (!job->instruments) kbi_tell(sink, KBI_HELLO, 0, machine);
     }
-    bool good = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
-    const char* left = kbi_left_behind(machine->gpu_present != 0);
-    if (!job->inside) kbi_tell(sink, KBI_HELLO, 0, machine);
-    kbi_tell(sink, KBI_DONE, good && !left, (void*)left);
+    bool usable = kbi_run_cases(cases, &recipe, b, machine, job->first, job->n, wanted, sink);
+    const char* change = kbi_process_changed(machine->gpu_present != 0);
+    if (!job->instruments) kbi_tell(sink, KBI_HELLO, 0, machine);
+    kbi_tell(sink, KBI_DONE, usable && !change, (void*)change);
     return b;
 }
 
-// The child process that asks CUPTI: writes the durations, or nothing.
+// The child process that measures the calibration's launches with CUPTI. It writes nothing if CUPTI is not available.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
-    kbi_reference truth;
-    if (kbi_gpu_open(&machine, kbi_birth.in) && kbi_measure_truth(&truth))
-        kbi_write_all(kbi_birth.out, (const char*)&truth, sizeof truth);
+    kbi_reference reference;
+    if (kbi_gpu_open(&machine, kbi_startup.in) && kbi_measure_truth(&reference))
+        kbi_write_all(kbi_startup.out, (const char*)&reference, sizeof reference);
 #endif
     _exit(0);
 }
 
-// The plan of what is registered in this process.
+// Plans the benchmarks that are registered in this process.
 static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
     kbi_registered all = kbi_registry();
     bool good = kbi_plan_make(plan, o, &all);
@@ -13504,32 +12975,31 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
-    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides
-                                   SIGTTIN, SIGTTOU }; // no process of the terminal's own group
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides when the run ends
+                                   SIGTTIN, SIGTTOU }; // a background process would stop at the terminal
     kbi_plan plan;
     kbi_machine machine;
     kbi_job job;
     const kbi_backend* b = NULL;
-    int in = kbi_high_file(kbi_birth.in), out = kbi_high_file(kbi_birth.out);
-    const kbi_sink sink = { kbi_send, &out };
-    close(kbi_birth.in);
-    close(kbi_birth.out);
-    kbi_birth.role = KBI_BUSY;
+    int link = kbi_high_file(kbi_startup.in);
+    const kbi_sink sink = { kbi_send, &link };
+    close(kbi_startup.in);
+    kbi_startup.role = KBI_BUSY;
     for (int i = 0; i < KBI_COUNT(ignored); i++) signal(ignored[i], SIG_IGN);
     kbi_watch_stops();
     memset(&plan, 0, sizeof plan);
-    if (in < 0 || out < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
-    while (kbi_read_all(in, &job, sizeof job)) {
-        size_t n = (size_t)job.n, told = sizeof(kbi_verdict) * n;
+    if (link < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
+    while (kbi_read_all(link, &job, sizeof job)) {
+        size_t n = (size_t)job.n;
         char* wanted = (char*)kbi_grow(NULL, n + 1);
-        kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, told + 1);
-        if (!kbi_read_all(in, wanted, n) || !kbi_read_all(in, verdicts, told)) return KBI_EXIT_FAILED;
+        kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (n + 1));
+        if (!kbi_read_all(link, wanted, n) || !kbi_read_all(link, verdicts, sizeof(kbi_verdict) * n)) break;
         b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
         if (!b) return KBI_EXIT_USAGE;
         KBENCH_FREE(verdicts);
         KBENCH_FREE(wanted);
     }
-    _exit(0); // a lost device can hang in the runtime's own clean-up
+    _exit(0); // the CUDA runtime can hang in its exit handlers after the device was lost
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13703,89 +13173,82 @@ static void kbi_say_files(const kbi_options* o) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_worker { // as the supervisor sees it
-    pid_t process;          // 0: none
-    int to, from, device;
-    kbi_text inbox;    // what came and was not handled yet
-    int first;         // the case that it entered first, -1: none
-    bool mixed;        // it entered others, too
-    bool failed;       // a case failed in it: it gets no other
-    bool deaf;         // it did not read what it was told
-    bool dead, babble; // it was waited for, and how it ended is known; what it sent makes no sense
-    int status;
+    pid_t process;          // 0: there is none
+    int link;               // socket: command line and jobs to the worker, messages from it
+    int first;              // index of the case that ran first, -1: none
+    bool mixed;             // other cases ran, too
+    bool failed;            // a case failed: the next case gets another worker
+    bool invalid;           // it sent an invalid message
+    bool ended;             // waited for; status is known
+    int status;             // as from waitpid
 } kbi_worker;
 
-enum { KBI_DIED_TEXT = 96 };
-typedef enum kbi_retry { KBI_NO_RETRY, KBI_RETRY_DUE, KBI_RETRIED } kbi_retry;
 typedef struct kbi_waiting { // a case of the group
-    bool wanted;             // it is still to be measured
-    int64_t spent;           // ns in it
-    kbi_retry retry;         // alone in a fresh worker, because it failed in one that had run other cases
-    char failed[200];        // how, for people
+    bool wanted;             // it still has to run
+    int64_t spent_ns;
+    char failure[200]; // in a worker that had run other cases: the case runs again, alone; "": none
 } kbi_waiting;
 
-typedef struct kbi_group { // the group being measured
+typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
     int first, n;
-    kbi_measured* m;     // n of them; without samples: not measured
-    kbi_waiting* of;     // n of them; NULL: nobody is asked for anything
-    int current;         // the case the worker is in, -1 between cases
-    kbi_measured failed; // of that case, if its function goes on though it failed or was skipped; else status KB_OK
-    int64_t since;
-    bool machine;                // since then it measures the machine, which is no case's time
-    int idle;                    // workers in a row that died before they entered a case
-    kbi_inside** inside;         // the profiles that are wanted; NULL: times are wanted
-    const kbi_verdict* verdicts; // of the inspection
+    kbi_measured* m;             // [n]: results; without samples: not measured
+    kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
+    kbi_waiting* cases;          // [n]
+    const kbi_verdict* verdicts; // [n]: of the inspection
+    int current;                 // the case that the worker runs, -1: none
+    kbi_measured failed; // flags and message of the current case, if it failed or was skipped but has not ended
+    bool machine;        // the worker measures the machine, which does not count as the case's time
+    int64_t idle_ns;     // since the last message, while no case's time counts
+    int deaths;          // workers in a row that ended before they began a case
 } kbi_group;
 
 typedef struct kbi_supervisor {
     const kbi_options* o;
     const kbi_plan* plan;
-    kbi_recipe recipe; // what the options ask of the measuring
+    kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool known;                 // the machine
-    const kbi_backend* backend; // --no-isolate
+    bool known; // the machine
+    bool isolated;
+    const kbi_backend* backend; // of the only process
     kbi_worker worker;
     kbi_group group;
-    int process; // which of those that measure the same is at work
+    kbi_job job; // the current or the next one
     kbi_store store;
     kbi_outputs outputs;
     kbi_session session;
-    kb_planned* planned; // the plan's cases, with the records that stand for them
+    kb_planned* planned; // the plan's cases, with existing records that replace a measurement
     kbi_table table;
-    kb_result* held; // with --sort: those of the operation that is being measured, until all are there
+    kb_result* held; // with --sort: records that wait until their operation is complete
     int n_held;
     kbi_progress progress;
     kbi_budget budget;
-    void (*collect)(void* to, const kb_result* r); // NULL: results are only stored and shown
+    void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
     void* collect_to;
-    bool has_truth; // of the calibration, measured here
-    kbi_reference truth;
-    unsigned inside;                       // bits of instruments: what is to be looked into
-    kbi_verdict* verdicts;                 // of all cases, as far as they were inspected
-    int inspected;                         // the first case that was not
-    char said[400];                        // the last warning about a case
-    int done, ok, failed, skipped, absent; // cases; absent: this machine cannot run them
-    int recalled;                          // for which a record stands that was there before
-    int fewer;                             // that an interruption left with fewer processes
-    bool unseen;                           // an instrument saw nothing
-    bool unstored;                         // a file could not be written
-    bool isolated;
-    int64_t tick; // when it last looked
+    unsigned instruments;  // bits of the instruments that profile cases
+    kbi_verdict* verdicts; // of the inspection, for all cases
+    int inspected;         // number of cases of the plan that were inspected
+    char warned[400];      // the last warning about a case
+    int64_t read_ns;       // when the supervisor last waited for messages
+    int done, ok, failed, skipped;
+    int absent;    // cases that this machine cannot run
+    int recalled;  // cases with an existing record
+    bool unseen;   // an instrument saw nothing
+    bool unstored; // a file could not be written
 } kbi_supervisor;
 
-// What the process keeps that owns the terminal and the files.
 static struct kbi_control {
     volatile sig_atomic_t interrupted, one_process;
-    kbi_supervisor run; // the one that is under way
+    kbi_supervisor run; // the current run
 } kbi_control;
 
-// In one process a second signal ends what hangs. A worker is ended by the first, and a second must not come between
-// finished results and their file.
+// In one process, a second signal ends a function that hangs. With a worker, the first signal ends the worker, and no
+// signal may end the supervisor before the results are stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
 }
 
-// A signal that was ignored at the start (nohup, a shell's background job) stays ignored.
+// A signal that is ignored from the start (nohup, a shell's background job) stays ignored.
 static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
     if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
 }
@@ -13797,18 +13260,7 @@ static void kbi_watch_ends(void) {
     signal(SIGTERM, kbi_interrupt);
 }
 
-// Ctrl-Z stops the terminal's own process group, which the worker is not in: it stops and goes on with this process.
-static void kbi_suspend(int number) {
-    pid_t process = kbi_control.run.worker.process;
-    int kept = errno;
-    signal(number, kbi_suspend);
-    if (process > 0) kill(-process, SIGSTOP);
-    kill(getpid(), SIGSTOP);
-    if (process > 0) kill(-process, SIGCONT);
-    errno = kept;
-}
-
-// Whether a child has ended: a traced one may only have stopped.
+// Whether a child process has ended. A traced process that only stopped has not.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -13817,297 +13269,252 @@ static bool kbi_ended(pid_t process, int* status) {
     return got < 0 || !WIFSTOPPED(now);
 }
 
-static bool kbi_worker_died(kbi_worker* w) {
-    if (!w->dead) w->dead = kbi_ended(w->process, &w->status);
-    return w->dead;
+static bool kbi_worker_ended(kbi_worker* w) {
+    if (!w->ended) w->ended = kbi_ended(w->process, &w->status);
+    return w->ended;
 }
 
-// Gives it two seconds to leave by itself; kills it then, and what it left running.
-static void kbi_worker_end(kbi_worker* w) {
+// Ends the worker and all that it started. kill_now false: a worker that is ending gets 2 s, because its status says
+// why. Does nothing without a worker.
+static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
-    close(w->to);
-    close(w->from);
-    for (int i = 0; i < 200 && !kbi_worker_died(w); i++) {
-        if (i == 100) kill(w->process, SIGKILL);
-        kbi_readable(-1, 20);
+    close(w->link);
+    for (int i = 0; i < 200 && !kbi_worker_ended(w); i++) {
+        if (i == (kill_now ? 0 : 100)) kill(w->process, SIGKILL);
+        kbi_readable(-1, i ? 20 : 1);
     }
     kill(-w->process, SIGKILL);
-    kbi_text_free(&w->inbox);
     w->process = 0;
 }
 
-static void kbi_worker_kill(kbi_worker* w) {
-    if (w->process && !w->dead) kill(w->process, SIGKILL);
-    kbi_worker_end(w);
-}
-
-// Starts this very program again, with its own command line: its main does there what it did here, until it calls
-// kb_main. In the child the function does not return.
+// Starts this program again with its own command line; its main does the same as here until it calls kb_main. Returns
+// the process, or -1 after an error message. Does not return in the child.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
     if (process != 0) {
-        if (process < 0) kbi_error("no process: %s", strerror(errno));
+        if (process < 0) kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
         if (process > 0) setpgid(process, process);
         return process;
     }
-    char birth[80], **argv = kbi_own_words(o);
+    char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    dup2(2, 1); // what bodies print is not results
+    dup2(2, 1); // what benchmarks print is not part of the results
     signal(SIGXFSZ, SIG_DFL);
+    signal(SIGRTMAX, SIG_IGN); // survives exec: see kbi_main
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
-    snprintf(birth, sizeof birth, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
-    setenv(KBI_BIRTH, birth, 1);
+    snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
+    setenv(KBI_STARTED_AS, started_as, 1);
     execv("/proc/self/exe", argv);
-    if (strchr(argv[0], '/')) execv(argv[0], argv); // without /proc
-    kbi_error("cannot start the worker: %s; --no-isolate needs none", strerror(errno));
+    kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
     _exit(1);
 }
 
-// For a process that has not even begun to measure, in seconds.
+// Limit in seconds while no case's time counts: start of the process and of the device, measurement of peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// A worker that hangs never reads what does not fit into the pipe. Waits are counted, because the clock may be set.
-static bool kbi_worker_tell(kbi_supervisor* s, const void* what, size_t n) {
-    kbi_worker* w = &s->worker;
-    const char* p = (const char*)what;
-    double waits = 10 * kbi_start_limit(s);
-    while (n && !w->deaf && !kbi_control.interrupted) {
-        ssize_t done = write(w->to, p, n);
-        if (done > 0) {
-            p += done, n -= (size_t)done;
-            continue;
-        }
-        if (done == 0 || (errno != EAGAIN && errno != EINTR)) return false;
-        if (!kbi_writable(w->to, 100)) w->deaf = --waits <= 0;
-        if (kbi_worker_died(w)) return false;
+// Sends data to the worker. False: the worker has ended or did not read in time, or the run was interrupted.
+static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
+    const char* p = (const char*)data;
+    while (n && !kbi_control.interrupted) {
+        ssize_t done = write(w->link, p, n);
+        if (done <= 0 && errno != EINTR) return false;
+        if (done > 0) p += done, n -= (size_t)done;
     }
     return !n;
 }
 
-static bool kbi_worker_start(kbi_supervisor* s, int device) {
+// False after an error message.
+static bool kbi_worker_start(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
-    int to[2], from[2];
-    if (pipe(to) != 0 || pipe(from) != 0)
-        return kbi_error("no pipe to a worker: %s; --no-isolate needs none", strerror(errno)), false;
-    fcntl(to[1], F_SETFD, FD_CLOEXEC);
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    pid_t process = kbi_start_again(s->o, KBI_WORKER, to[0], from[1]);
-    close(to[0]);
-    close(from[1]);
-    if (process < 0) return close(to[1]), close(from[0]), false;
+    kbi_text command = KBI_BLANK;
+    int link[2];
+    // by number: <sys/socket.h> declares send, bind, listen, which are names of users' functions, too
+    enum { UNIX = 1, STREAM = 1, SOCKET = 1, RECEIVE_TIMEOUT = 20, SEND_TIMEOUT = 21 };
+    const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
-    w->process = process;
-    w->to = to[1];
-    w->from = from[0];
-    w->device = device;
     w->first = -1;
-    fcntl(w->to, F_SETFL, O_NONBLOCK);
-    fcntl(w->from, F_SETFL, O_NONBLOCK); // half a message must not stop the watchdog
-    kbi_text words = KBI_BLANK;
-    for (int i = 0; i < s->o->argc; i++) kbi_put(&words, s->o->argv[i], strlen(s->o->argv[i]) + 1);
-    if (!kbi_worker_tell(s, &words.n, sizeof words.n) || !kbi_worker_tell(s, words.s, words.n))
-        close(w->to), w->to = -1; // it ends, instead of waiting for the rest
-    kbi_text_free(&words);
+    if (syscall(SYS_socketpair, UNIX, STREAM, 0, link) != 0)
+        return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno)), false;
+    fcntl(link[0], F_SETFD, FD_CLOEXEC);
+    syscall(SYS_setsockopt, link[0], SOCKET, RECEIVE_TIMEOUT, &receive, sizeof receive);
+    syscall(SYS_setsockopt, link[0], SOCKET, SEND_TIMEOUT, &start, sizeof start);
+    pid_t process = kbi_start_again(s->o, KBI_WORKER, link[1], -1);
+    close(link[1]);
+    if (process < 0) return close(link[0]), false;
+    w->process = process;
+    w->link = link[0];
+    for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
+    if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
+        close(w->link), w->link = -1; // the worker ends instead of waiting for the rest
+    kbi_text_free(&command);
     return true;
 }
 
-// Asks a child process for CUPTI's durations of the calibration's launches; ten seconds at most.
-static void kbi_ask_truth(kbi_supervisor* s, int device) {
-    int from[2];
-    size_t have = 0;
-    if (s->has_truth || pipe(from) != 0) return;
-    fcntl(from[0], F_SETFD, FD_CLOEXEC);
-    pid_t process = kbi_start_again(s->o, KBI_TRUTH, device, from[1]);
-    close(from[1]);
-    for (int i = 0; process > 0 && i < 100 && have < sizeof s->truth && !kbi_control.interrupted; i++) {
-        if (!kbi_readable(from[0], 100)) continue;
-        ssize_t n = kbi_read_some(from[0], (char*)&s->truth + have, sizeof s->truth - have);
-        if (n <= 0) break;
-        have += (size_t)n;
-    }
-    close(from[0]);
+// Asks a child process for the durations of the calibration's launches by CUPTI, for 10 s at most.
+static void kbi_ask_reference(kbi_supervisor* s) {
+    kbi_reference* to = &s->job.reference;
+    int ends[2];
+    if (s->job.has_reference || pipe(ends) != 0) return;
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    pid_t process = kbi_start_again(s->o, KBI_REFERENCE, s->job.device, ends[1]);
+    close(ends[1]);
+    for (int i = 0; process > 0 && i < 100 && !kbi_control.interrupted && !kbi_readable(ends[0], 100);) i++;
     if (process > 0) kill(-process, SIGKILL), kill(process, SIGKILL), waitpid(process, NULL, 0);
-    s->has_truth = have == sizeof s->truth;
+    s->job.has_reference = kbi_readable(ends[0], 0) && kbi_read_all(ends[0], to, sizeof *to);
+    close(ends[0]);
 }
 
-// --- what happens to cases, in a worker or in this process ---
-
-// Books the time since the last call for the current case, unless it was the machine's.
-static void kbi_spend(kbi_group* g, int64_t now) {
-    if (g->current >= 0 && !g->machine) g->of[g->current].spent += now - g->since;
-    g->since = now;
-    g->machine = false;
-}
+// --- events of cases, in a worker or in this process ---
 
 static void kbi_case_over(kbi_group* g, int i) {
-    g->of[i].wanted = false;
-    kbi_spend(g, kbi_now());
+    g->cases[i].wanted = false;
     g->current = -1;
+    g->machine = false;
+    g->idle_ns = 0;
 }
 
-static void kbi_warn_once(kbi_supervisor* s, int i, const char* of, const char* what, const char* advice) {
-    if (kbi_is(what, s->said)) return;
+static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const char* reason, const char* advice) {
+    if (kbi_is(reason, s->warned)) return;
     kbi_progress_clear(&s->progress);
-    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, of, what, advice);
-    snprintf(s->said, sizeof s->said, "%s", what);
+    kbi_warn("%s%s: %s%s", s->plan->cases[s->group.first + i].name, problem, reason, advice);
+    snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Whether a failure does not count yet, because other cases ran in the same process before: the case is then measured
-// once more, alone in a fresh one.
-static bool kbi_retry_due(kbi_supervisor* s, int i, const kbi_measured* m) {
-    kbi_waiting* w = &s->group.of[i];
-    bool failed = m->status == KB_FAILED;
-    if (!s->isolated) return false;
-    s->worker.failed |= failed;
-    if (s->group.verdicts[i].flag >= 0) return false; // the inspection knows the cause
-    if (!failed || !s->worker.mixed || w->retry) return false;
-    for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
-        if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
-            snprintf(w->failed, sizeof w->failed, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-    kbi_case_over(&s->group, i);
-    w->wanted = true;
-    w->retry = KBI_RETRY_DUE;
-    return true;
-}
-
+// Takes a result, and owns its arrays. The first failure of a case does not count if other cases ran before in the same
+// worker, because they may be the cause: the case is measured again, alone in a fresh worker.
 static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
-    kbi_waiting* w = &s->group.of[i];
-    if (kbi_retry_due(s, i, m)) {
+    kbi_waiting* c = &s->group.cases[i];
+    bool failed = s->isolated && m->status == KB_FAILED, inspected = s->group.verdicts[i].flag >= 0;
+    kbi_case_over(&s->group, i);
+    s->worker.failed |= failed;
+    if (failed && s->worker.mixed && !inspected && !c->failure[0]) {
+        for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
+            if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
+                snprintf(c->failure, sizeof c->failure, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
+        c->wanted = true;
         kbi_measured_free(m);
         return;
     }
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (w->retry == KBI_RETRY_DUE && m->status == KB_OK)
+    if (c->failure[0] && m->status == KB_OK)
         kbi_note(&s->group.m[i],
-                   "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                   w->failed);
-    if (w->retry) w->retry = KBI_RETRIED;
-    kbi_case_over(&s->group, i);
+                 "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
+                 c->failure);
     s->done++;
 }
 
-static void kbi_receive_inside(kbi_supervisor* s, int i, kbi_inside* in) {
-    s->group.inside[i] = in;
+static void kbi_receive_profile(kbi_supervisor* s, int i, kbi_inside* profile) {
+    s->group.profiles[i] = profile;
     kbi_case_over(&s->group, i);
-    if (in->message[0] && s->inside != KBI_WISH_STREAMS) kbi_warn_once(s, i, " is not looked into", in->message, "");
+    if (profile->message[0] && s->instruments != KBI_WISH_STREAMS)
+        kbi_warn_once(s, i, " is not profiled", profile->message, "");
 }
 
-static void kbi_happened(void* to, kbi_message_type type, int index, void* what) {
+static void kbi_handle_message(void* to, kbi_message_type type, int index, void* data) {
     kbi_supervisor* s = (kbi_supervisor*)to;
     kbi_group* g = &s->group;
     int i = index - g->first;
+    g->idle_ns = 0;
     switch (type) {
     case KBI_HELLO:
-        if (what != &s->machine) memcpy(&s->machine, what, sizeof s->machine);
+        if (data != &s->machine) memcpy(&s->machine, data, sizeof s->machine);
+        s->job.roofs = s->machine.roofs;
+        s->job.core = s->machine.core;
         s->known = true;
         return;
     case KBI_ENTER:
-        kbi_spend(g, kbi_now());
         g->current = i;
+        g->machine = false;
         g->failed.status = KB_OK;
-        g->idle = 0;
+        g->deaths = 0;
         if (s->worker.first < 0) s->worker.first = index;
         s->worker.mixed |= index != s->worker.first;
         break;
     case KBI_BEAT:
         if (g->current < 0) return;
-        if ((index != 0) != g->machine) kbi_spend(g, kbi_now());
         g->machine = index != 0;
         break;
-    case KBI_TOLD: { // its arrays are in the other process
-        const kbi_measured* m = (const kbi_measured*)what;
+    case KBI_STATUS: { // the pointers to arrays are valid only in the worker
+        const kbi_measured* m = (const kbi_measured*)data;
         kbi_measured_clear(&g->failed);
         g->failed.status = m->status;
         g->failed.flags = m->flags;
         memcpy(g->failed.message, m->message, sizeof m->message);
         return;
     }
-    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)what); return;
-    case KBI_FOUND: kbi_receive_inside(s, i, (kbi_inside*)what); return;
+    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)data); return;
+    case KBI_FOUND: kbi_receive_profile(s, i, (kbi_inside*)data); return;
     case KBI_DONE:
-        if (!s->isolated && what)
-            kbi_warn_once(s, 0, "", (const char*)what,
-                          ". Cases that follow in this process may fail or be slower. Without --no-isolate they get "
-                          "a fresh one.");
+        if (!s->isolated && data)
+            kbi_warn_once(s, 0, "", (const char*)data,
+                          ". Later cases in this process may fail or be slower. Without --no-isolate they run in a "
+                          "fresh process.");
         return;
     }
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case that ended its worker, or had to be ended with it. A flag that it had by then stands: a function that does not
-// look at the NULL of KB_ALLOC crashes after the flag OOM.
-KBI_PRINTF(4, 5) static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* format, ...) {
+// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays: a
+// function that does not check the result of KB_ALLOC crashes after it raised OOM.
+static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
-    va_list list;
     kbi_measured_clear(&m);
     m.status = KB_FAILED;
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
-    va_start(list, format);
-    if (m.status != KB_SKIPPED)
-        kbi_vsay(m.message, sizeof m.message, format, list); // what was skipped has nothing more to say
-    va_end(list);
-    m.wall_ns = (double)(kbi_now() - s->group.since);
-    if (!s->group.inside) {
+    if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
+    m.wall_ns = (double)s->group.cases[i].spent_ns;
+    if (s->group.profiles)
+        kbi_receive_profile(s, i, kbi_inside_without(m.message)); // the time that was measured stays
+    else
         kbi_receive_result(s, i, &m);
-        return;
-    }
-    // without a profile, a time that was measured before stays
-    if (s->inside != KBI_WISH_STREAMS && kbi_retry_due(s, i, &m)) return;
-    kbi_inside* without = kbi_inside_without(m.message);
-    if (flag == KB_FLAG_TIMEOUT && s->inside == KBI_WISH_STREAMS) { // it would hang again
-        without->verdict.known = 1, without->verdict.flag = (int32_t)flag;
-        snprintf(without->verdict.message, sizeof without->verdict.message, "%.300s", m.message);
-    }
-    kbi_receive_inside(s, i, without);
 }
 
-// The worker is gone: the case that it was in failed. If it was in none, another worker is tried twice.
-static void kbi_worker_lost(kbi_supervisor* s) {
+// The worker has ended (limit 0), or is over its limit in seconds and is ended here: the case that it was in failed, or
+// the first that waits. A worker that ends outside all cases is replaced twice before a case fails.
+static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
-    char died[KBI_DIED_TEXT];
+    char why[96], time[40];
     int i = g->current;
-    if (w->babble) kbi_worker_kill(w);
-    kbi_worker_end(w);
+    kbi_worker_end(w, w->invalid || limit > 0);
     int number = WTERMSIG(w->status);
-    if (i < 0 && g->idle++ < 2) return; // nobody's fault: the next one is asked
-    for (int j = 0; i < 0 && j < g->n; j++)
-        if (g->of[j].wanted) i = j;
+    if (i < 0 && limit <= 0 && g->deaths++ < 2) return;
+    for (int j = g->n - 1; g->current < 0 && j >= 0; j--)
+        if (g->cases[j].wanted) i = j;
     if (i < 0) return;
-    if (w->babble)
-        snprintf(died, sizeof died, "its process sent an invalid message");
+    if (limit > 0)
+        snprintf(why, sizeof why, "longer than %s", kbi_show_time(limit * 1e3, time));
+    else if (w->invalid)
+        snprintf(why, sizeof why, "its process sent an invalid message");
     else if (WIFSIGNALED(w->status))
-        snprintf(died, sizeof died, "signal %d (%s)", number,
-                 number == SIGKILL ? "killed, perhaps for want of memory" : strsignal(number));
+        snprintf(why, sizeof why, "signal %d (%s)", number,
+                 number == SIGKILL ? "killed, perhaps because memory ran out" : strsignal(number));
     else
-        snprintf(died, sizeof died, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
-    kbi_case_lost(s, i, KB_FLAG_CRASHED, "%s", died);
+        snprintf(why, sizeof why, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
+    kbi_case_lost(s, i, limit > 0 ? KB_FLAG_TIMEOUT : KB_FLAG_CRASHED, why);
 }
 
 typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Whether this is the head of a message of ours that can come now.
+// Whether a message with this head is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
-    static const size_t least[] = {
-        0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
-    };
-    KBI_STATIC_ASSERT(KBI_COUNT(least) == KBI_DONE + 1, "a size for each message");
     const kbi_group* g = &s->group;
     int i = m->index - g->first;
     if (m->magic != KBI_MAGIC || m->type < KBI_HELLO || m->type > KBI_DONE) return false;
-    if (m->size < least[m->type] || m->size > (least[m->type] ? KBI_MESSAGE_LIMIT : 0)) return false;
+    size_t least = kbi_message_bytes[m->type];
+    if (m->size < least || m->size > (least ? KBI_MESSAGE_LIMIT : 0)) return false;
     if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
-    if (m->type == (g->inside ? KBI_RESULT : KBI_FOUND)) return false;
-    return i >= 0 && i < g->n && g->of && g->of[i].wanted;
+    if (m->type == (g->profiles ? KBI_RESULT : KBI_FOUND)) return false;
+    return i >= 0 && i < g->n && g->cases && g->cases[i].wanted;
 }
 
-// The arrays that lie behind a result move to memory of their own. false: there are not as many values.
+// Copies the arrays that follow a result in a message of `size` bytes. False: the size is wrong.
 static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     const char* values = (const char*)(m + 1);
     double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
@@ -14121,74 +13528,55 @@ static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     return !left;
 }
 
-// Takes what has come, which may end in the middle of a message, and handles those that are whole.
+// Receives and handles a message.
 static kbi_pump kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
-    char some[16384];
-    kbi_pump next = KBI_PUMP_ON;
-    size_t at = 0;
-    ssize_t n = kbi_read_some(w->from, some, sizeof some);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return KBI_PUMP_ON;
-    if (n <= 0) return KBI_PUMP_LOST;
-    kbi_put(&w->inbox, some, (size_t)n);
-    while (next == KBI_PUMP_ON && w->inbox.n - at >= sizeof(kbi_message)) {
-        kbi_message m;
-        memcpy(&m, w->inbox.s + at, sizeof m);
-        if (!kbi_message_possible(s, &m)) return w->babble = true, KBI_PUMP_LOST;
-        if (w->inbox.n - at - sizeof m < m.size) break;
-        void* body = kbi_grow(NULL, (size_t)m.size + 1); // where the pipe left it is not aligned
-        memcpy(body, w->inbox.s + at + sizeof m, m.size);
-        bool good = m.type == KBI_RESULT  ? kbi_measured_receive((kbi_measured*)body, m.size)
-                    : m.type == KBI_FOUND ? kbi_inside_size((kbi_inside*)body) == m.size
-                                          : true;
-        if (good) kbi_happened(s, (kbi_message_type)m.type, m.index, body);
-        if (!good || m.type != KBI_FOUND) KBENCH_FREE(body);
-        if (!good) return w->babble = true, KBI_PUMP_LOST;
-        if (m.type == KBI_DONE) next = KBI_PUMP_DONE;
-        if (m.type == KBI_DONE && !m.index) return kbi_worker_kill(w), next; // its device is lost
-        at += sizeof m + m.size;
-    }
-    memmove(w->inbox.s, w->inbox.s + at, w->inbox.n - at);
-    w->inbox.n -= at;
-    return next;
+    kbi_message m;
+    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_PUMP_LOST;
+    w->invalid = !kbi_message_possible(s, &m);
+    if (w->invalid) return KBI_PUMP_LOST;
+    void* data = kbi_grow(NULL, (size_t)m.size + 1);
+    bool whole = kbi_read_all(w->link, data, m.size);
+    w->invalid = whole && ((m.type == KBI_RESULT && !kbi_measured_receive((kbi_measured*)data, m.size)) ||
+                           (m.type == KBI_FOUND && kbi_inside_size((kbi_inside*)data) != m.size));
+    bool good = whole && !w->invalid;
+    if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
+    if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
+    if (m.type != KBI_DONE) return good ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    if (!m.index) kbi_worker_end(w, true); // this process can run no other job
+    return KBI_PUMP_DONE;
 }
 
-// What comes within a moment. A child of a worker that is gone may keep its pipe open.
-static kbi_pump kbi_await(kbi_supervisor* s) {
-    bool ready = kbi_readable(s->worker.from, 100);
-    int64_t now = kbi_now(), gone = now - s->tick, least = ready ? 0 : 100000000;
-    if (gone > 300000000) s->group.since += gone - 100000000; // stopped, as the worker was: that is nobody's time
-    if (gone < least) s->group.since -= least - gone;         // the clock stood, or went back; the wait took its time
-    s->tick = now;
-    if (ready) return kbi_receive(s);
-    if (!kbi_worker_died(&s->worker)) return KBI_PUMP_ON;
-    return kbi_readable(s->worker.from, 0) ? KBI_PUMP_ON : KBI_PUMP_LOST; // its last words may have come meanwhile
-}
-
-// Until the worker has done its job (KBI_PUMP_DONE), died (KBI_PUMP_LOST), or taken too long.
+// Handles messages until the worker has done its job (KBI_PUMP_DONE), has ended (KBI_PUMP_LOST), or was ended because
+// it was over its limit, or the run was interrupted (KBI_PUMP_ON).
 static kbi_pump kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    for (;;) {
-        kbi_pump next = kbi_await(s);
-        if (kbi_control.interrupted) return next;
-        if (next == KBI_PUMP_LOST) kbi_worker_lost(s);
+    kbi_worker* w = &s->worker;
+    const int64_t wait_ns = 100000000;
+    while (!kbi_control.interrupted) {
+        // A wait counts as 0.1 s at most, because the process may have been stopped meanwhile, and as 0.1 s if no
+        // message came, because the clock may have been set.
+        bool ready = kbi_readable(w->link, 100);
+        int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
+        bool counts = g->current >= 0 && !g->machine;
+        int64_t* spent = counts ? &g->cases[g->current].spent_ns : &g->idle_ns;
+        double limit = counts ? s->o->timeout : kbi_start_limit(s);
+        *spent += ready ? step : wait_ns;
+        s->read_ns = now;
+        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_PUMP_ON;
+        // a process that the worker started may keep the socket open after the worker has ended
+        kbi_pump next = KBI_PUMP_ON;
+        if (ready)
+            next = kbi_receive(s);
+        else if (kbi_worker_ended(w) && !kbi_readable(w->link, 0))
+            next = KBI_PUMP_LOST;
+        if (next == KBI_PUMP_LOST) kbi_worker_lost(s, 0);
         if (next != KBI_PUMP_ON) return next;
-        // the start of the device and the measurement of its peaks are no case's time, but have a limit, too
-        bool nobodys = g->current < 0 || g->machine;
-        double limit = nobodys ? kbi_start_limit(s) : s->o->timeout;
-        int64_t spent = kbi_now() - g->since + (nobodys ? 0 : g->of[g->current].spent);
-        if ((double)spent * 1e-9 <= limit) continue;
-        char text[40];
-        kbi_worker_kill(&s->worker);
-        for (int i = 0; g->current < 0 && i < g->n; i++)
-            if (g->of[i].wanted) g->current = i;
-        if (g->current >= 0) // else all have their result, and it hung then
-            kbi_case_lost(s, g->current, KB_FLAG_TIMEOUT, "longer than %s", kbi_show_time(limit * 1e3, text));
-        return KBI_PUMP_ON;
     }
+    return KBI_PUMP_ON;
 }
 
-// --- what the worker is asked for ---
+// --- jobs ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -14197,268 +13585,248 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
 }
 
-// A group of which nothing is wanted yet. m: its first case's result; NULL: none is wanted.
-static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** inside) {
+// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, NULL when the cases are measured.
+static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
     g->first = first;
     g->n = n;
     g->m = m;
-    g->inside = inside;
-    g->of = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)(n + 1));
-    memset(g->of, 0, sizeof(kbi_waiting) * (size_t)(n + 1));
-    g->since = kbi_now();
-    if (n) g->verdicts = s->verdicts + first;
+    g->profiles = profiles;
+    g->current = -1;
+    if (!n) return;
+    g->cases = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)n);
+    memset(g->cases, 0, sizeof(kbi_waiting) * (size_t)n);
+    g->verdicts = s->verdicts + first;
 }
 
-static void kbi_group_close(kbi_supervisor* s) {
-    KBENCH_FREE(s->group.of);
-    s->group.of = NULL;
-    s->group.inside = NULL;
-}
-
-// Asks the worker for all wanted cases of the group, or for one alone; in one process, does that job here. false: the
-// worker cannot be told.
-static bool kbi_job_send(kbi_supervisor* s, int device, int alone) {
+// Gives the worker all wanted cases of the group, or one alone; with --no-isolate, runs them here. False: the worker
+// cannot get the job.
+static bool kbi_job_send(kbi_supervisor* s, int alone) {
     kbi_group* g = &s->group;
-    size_t n = (size_t)g->n;
-    kbi_job job;
-    memset(&job, 0, sizeof job);
-    job.first = g->first;
-    job.n = g->n;
-    job.device = device;
-    job.process = s->process;
-    job.inside = g->inside ? s->inside : 0;
-    job.max_time = s->recipe.max_time;
-    job.has_truth = s->has_truth;
-    job.truth = s->truth;
-    kbi_roofs_clear(&job.roofs);
-    kbi_roofs_clear(&job.core);
-    if (s->machine.gpu_present ? s->machine.device == device : s->machine.backend[0] != 0)
-        job.roofs = s->machine.roofs;
-    if (s->machine.backend[0]) job.core = s->machine.core;
+    kbi_text wanted = KBI_BLANK, data = KBI_BLANK;
+    s->job.first = g->first;
+    s->job.n = g->n;
+    s->job.instruments = g->profiles ? s->instruments : 0;
     g->current = -1;
     g->machine = false;
-    g->since = s->tick = kbi_now();
-    char* wanted = (char*)kbi_grow(NULL, n + 1);
+    g->idle_ns = 0;
+    s->read_ns = kbi_now();
+    kbi_reserve(&wanted, (size_t)g->n);
     for (int i = 0; i < g->n; i++) {
-        g->of[i].spent = 0; // what a worker that is no more spent is no fault of theirs
-        wanted[i] = alone < 0 ? g->of[i].wanted : i == alone;
+        g->cases[i].spent_ns = 0; // the time in an earlier worker does not count
+        wanted.s[i] = alone < 0 ? g->cases[i].wanted : i == alone;
     }
     bool good = true;
     if (s->isolated) {
-        good = kbi_worker_tell(s, &job, sizeof job) && kbi_worker_tell(s, wanted, n) &&
-               kbi_worker_tell(s, g->verdicts, sizeof(kbi_verdict) * n);
+        kbi_put(&data, (const char*)&s->job, sizeof s->job);
+        kbi_put(&data, wanted.s, (size_t)g->n);
+        if (g->n) kbi_put(&data, (const char*)g->verdicts, sizeof(kbi_verdict) * (size_t)g->n);
+        good = kbi_worker_write(&s->worker, data.s, data.n);
+        kbi_text_free(&data);
     } else {
-        const kbi_sink sink = { kbi_happened, s };
-        s->backend = kbi_job_run(s->o, &job, s->plan->cases, wanted, g->verdicts, s->backend, &s->machine, &sink);
-        kbi_before.known = false; // the user's own process may change between two groups
+        const kbi_sink sink = { kbi_handle_message, s };
+        s->backend =
+            kbi_job_run(s->o, &s->job, s->plan->cases, wanted.s, g->verdicts, s->backend, &s->machine, &sink);
+        kbi_process_start.known = false; // the program may change its process between two groups
     }
-    KBENCH_FREE(wanted);
+    kbi_text_free(&wanted);
     return good;
 }
 
-// Learns what machine this is, by a job without cases. The durations of the calibration's launches come from a
-// process of its own before that.
-static bool kbi_meet(kbi_supervisor* s, int device) {
+// Learns the machine by a job without cases. Before, another process measures the calibration's launches with CUPTI.
+// False after an error message, or when the run was interrupted.
+static bool kbi_meet(kbi_supervisor* s) {
+    bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     s->known = false;
     kbi_group_open(s, 0, 0, NULL, NULL);
-    if (KBI_CUDA && s->isolated && s->recipe.target == KBI_ON_GPU &&
-        (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
-        kbi_ask_truth(s, device);
+    if (gpu && s->isolated && (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
+        kbi_ask_reference(s);
     s->backend = NULL;
-    if (s->isolated && !kbi_worker_start(s, device)) return false;
-    bool told = kbi_job_send(s, device, -1);
-    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : told ? kbi_listen(s) : KBI_PUMP_LOST;
-    kbi_group_close(s);
+    if (s->isolated && !kbi_worker_start(s)) return false;
+    bool sent = kbi_job_send(s, -1);
+    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : sent ? kbi_listen(s) : KBI_PUMP_LOST;
     if (next == KBI_PUMP_DONE) return s->known;
-    double limit = kbi_start_limit(s);
-    bool hangs = next == KBI_PUMP_ON || s->worker.deaf;
-    kbi_worker_kill(&s->worker);
+    bool ended = next == KBI_PUMP_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
+    kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
-    if (!hangs)
+    if (ended)
         kbi_error("the worker ended before it began; --no-isolate shows why");
-    else if (KBI_CUDA && s->recipe.target == KBI_ON_GPU)
-        kbi_error("the device did not start in %.0f s: does nvidia-smi answer? --device cpu needs none", limit);
     else
-        kbi_error("the process that measures did not start in %.0f s: does its main reach kb_main? --no-isolate "
-                  "measures without it",
-                  limit);
+        kbi_error("the worker did not start in %.0f s: %s", kbi_start_limit(s),
+                  gpu ? "does nvidia-smi answer? --device cpu needs no GPU"
+                      : "does its main reach kb_main? --no-isolate needs no worker");
     return false;
 }
 
-// Until every wanted case of the group has its result. A case that is retried alone gets a fresh worker.
+// Runs all wanted cases of the group, and closes it. A case that failed after other cases runs alone in a fresh worker.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
+    kbi_worker* w = &s->worker;
     while (!kbi_control.interrupted) {
-        int device = s->worker.device, alone = -1, left = 0;
+        int alone = -1, left = 0;
         for (int i = g->n - 1; i >= 0; i--) {
-            left += g->of[i].wanted;
-            if (g->of[i].wanted && g->of[i].retry == KBI_RETRY_DUE) alone = i;
+            left += g->cases[i].wanted;
+            if (g->cases[i].wanted && g->cases[i].failure[0]) alone = i;
         }
-        if (!left) return;
-        if (s->worker.failed || (alone >= 0 && s->worker.first >= 0)) kbi_worker_kill(&s->worker);
-        bool started = !s->isolated || s->worker.process || kbi_worker_start(s, device);
-        if (started && !kbi_job_send(s, device, alone))
-            kbi_worker_lost(s);
+        if (!left) break;
+        if (w->failed || (alone >= 0 && w->first >= 0)) kbi_worker_end(w, true);
+        bool started = !s->isolated || w->process || kbi_worker_start(s);
+        if (started && !kbi_job_send(s, alone))
+            kbi_worker_lost(s, 0);
         else if (started && s->isolated)
             kbi_listen(s);
         if (started && s->isolated) continue;
         for (int i = 0; i < g->n; i++)
-            if (g->of[i].wanted)
+            if (g->cases[i].wanted)
                 kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
                               started ? "another case lost the device before this one"
                                       : "not run: its process could not be started");
     }
+    KBENCH_FREE(g->cases);
+    g->cases = NULL;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // at least, of several processes, which share the start of each and scatter alike
+// With several processes, a batch has at least this many cases, which share the start of each process.
+enum { KBI_BATCH_CASES = 16 };
 
-// Consecutive groups of the plan: n cases. A row for each that has a record: rows of a group are consecutive.
+// Consecutive groups of the plan with n cases. Each case that was measured has a row. The arrays lie in the arena.
 typedef struct kbi_batch {
     int first, n, processes;
     int64_t began;
-    kbi_measured* m;     // of process p's case i: [p * n + i]; without samples: not measured
-    bool* over;          // [i]: failed or was skipped in a process; the others need not find out, too
-    double* share;       // [i]: the least max_time that --budget left it in a process
-    kbi_inside** inside; // [i]: what was found inside of it; NULL: nobody looked
-    kb_result* results;  // [row]
+    kbi_measured* m;       // [process * n + case]; without samples: not measured
+    bool* over;            // [case]: failed or was skipped in a process; later processes leave it out
+    double* share;         // [case]: the lowest max_time in a process with --budget; -1: no time was left
+    kbi_inside** profiles; // [case]; NULL: not profiled
+    kb_result* results;    // [row]
     int n_rows;
-    kbi_compared* groups; // of rows
+    kbi_compared* groups;
     int n_groups;
-    kbi_arena memory; // for all of these
+    kbi_arena memory;
 } kbi_batch;
 
-// Where a batch that begins here ends: after one group, unless several processes, or one for profiles, are started for
-// it. With profiles in the only process all cases come first. The last batch is no smaller than the others.
+// Returns the end of the batch that begins here. It is one group, unless starting several processes, or one for
+// profiles, costs time for each batch. In the only process, all cases come before all profiles. The last batch is not
+// smaller than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
-    int end = kbi_group_end(plan, first), most = s->o->procs > 1 || s->inside ? (int)KBI_BATCH_CASES : 0;
-    if ((s->inside && !s->isolated) || plan->n - first < 2 * most) most = plan->n;
-    while (end < plan->n && end - first < most && !kbi_recalled(s->planned, plan, end))
+    int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
+    if ((s->instruments && !s->isolated) || plan->n - first < 2 * least) least = plan->n;
+    while (end < plan->n && end - first < least && !kbi_group_recorded(s->planned, plan, end))
         end = kbi_group_end(plan, end);
     return end;
 }
 
-// --- inspected: the CUDA calls of each case's block, before it is measured ---
+// --- inspection: the CUDA calls of each case's block, before it is measured ---
 
-static const double kbi_inspect_seconds = 10; // of inspections in a row
-
-// Inspects the cases before `end`, and more, so that a process is not started for each group. That process is the
-// worker meanwhile. Without CUPTI the first answer holds for all.
+// Inspects the cases before `end`, and more, so that one process serves several groups. That process replaces the
+// worker meanwhile. Without CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
     const kbi_plan* plan = s->plan;
-    const kbi_worker measures = s->worker;
-    const unsigned inside = s->inside;
+    const kbi_worker measuring = s->worker;
+    const unsigned instruments = s->instruments;
     const int64_t began = kbi_now();
-    double most = kbi_inspect_seconds;
+    double most = 10; // seconds
     bool able = true;
     if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
     memset(&s->worker, 0, sizeof s->worker);
-    s->worker.device = measures.device;
-    s->inside = KBI_WISH_STREAMS;
-    for (int at = KBI_MAX(first, s->inspected), next; at < plan->n && able && !kbi_control.interrupted; at = next) {
-        int n = kbi_group_end(plan, at) - at;
-        next = at + n;
-        if (at >= end && kbi_seconds_since(began) > most) break;
+    s->instruments = KBI_WISH_STREAMS;
+    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && able && !kbi_control.interrupted; i = next) {
+        next = kbi_group_end(plan, i);
+        if (i >= end && kbi_seconds_since(began) > most) break;
         s->inspected = next;
-        if (kbi_recalled(s->planned, plan, at)) continue;
+        if (kbi_group_recorded(s->planned, plan, i)) continue;
         kbi_arena memory = KBI_BLANK;
-        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)n);
-        kbi_group_open(s, at, n, NULL, found);
-        for (int i = 0; i < n; i++) s->group.of[i].wanted = kbi_runs_here(s, &plan->cases[at + i]);
+        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
+        kbi_group_open(s, i, next - i, NULL, found);
+        for (int k = i; k < next; k++) s->group.cases[k - i].wanted = kbi_runs_here(s, &plan->cases[k]);
         kbi_measure_group(s);
-        kbi_group_close(s);
-        for (int i = 0; i < n; i++) {
-            if (found[i]) s->verdicts[at + i] = found[i]->verdict;
-            able &= s->verdicts[at + i].known || !s->verdicts[at + i].note[0];
-            KBENCH_FREE(found[i]);
+        for (int k = i; k < next; k++) {
+            if (found[k - i]) s->verdicts[k] = found[k - i]->verdict;
+            able &= s->verdicts[k].known || !s->verdicts[k].note[0];
+            KBENCH_FREE(found[k - i]);
         }
         kbi_arena_free(&memory);
     }
     for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
     if (!able) s->inspected = plan->n;
-    kbi_worker_kill(&s->worker);
-    s->worker = measures;
-    s->inside = inside;
+    kbi_worker_end(&s->worker, true);
+    s->worker = measuring;
+    s->instruments = instruments;
 }
 
-// --- measured ---
+// --- measurement ---
 
-// Whether --budget leaves a group no time, or left its first process none; else sets the group's max_time.
+// With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the group,
+// or if the first process had no time for it.
 static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
     kbi_budget* left = &s->budget;
     double* share = b->share + (first - b->first);
     if (!left->until) return false;
-    bool none = here && (kbi_budget_over(left, s->process, b->processes, b->began, kbi_now()) || share[0] < 0);
-    if (!none) s->recipe.max_time = kbi_budget_share(left, s->o, kbi_now());
+    bool none = here && (kbi_budget_over(left, s->job.process, b->processes, b->began, kbi_now()) || share[0] < 0);
+    if (!none) s->job.max_time = kbi_budget_share(left, s->o, kbi_now());
     kbi_budget_add(left, s->o, here, -1);
-    for (int i = first; none && s->process == 0 && i < end; i++) {
+    for (int i = first; none && s->job.process == 0 && i < end; i++) {
         share[i - first] = -1;
         left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
     }
     return none;
 }
 
-// All groups by one process, which is a fresh one where there are several.
+// Measures all groups in one process, which is a new one if there are several.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
-    int end = b->first + b->n;
+    const int process = s->job.process;
     s->done = b->first;
-    s->progress.process = s->process;
+    s->progress.process = process;
     s->progress.processes = b->processes;
-    for (int first = b->first, next; first < end && !kbi_control.interrupted; first = next) {
+    for (int first = b->first, next; first < b->first + b->n && !kbi_control.interrupted; first = next) {
         int here = 0, at = first - b->first;
         next = kbi_group_end(s->plan, first);
         for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
         if (kbi_batch_no_time(s, b, first, next, here)) continue;
-        kbi_group_open(s, first, next - first, b->m + (s->process * b->n + at), NULL);
-        s->absent += s->process ? 0 : next - first - here;
+        kbi_group_open(s, first, next - first, b->m + (process * b->n + at), NULL);
+        if (!process) s->absent += next - first - here;
         for (int i = 0; i < next - first; i++) {
-            s->group.of[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
-            b->share[at + i] = KBI_MIN(b->share[at + i], s->recipe.max_time);
-            s->done += !s->group.of[i].wanted;
+            s->group.cases[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
+            s->done += !s->group.cases[i].wanted;
+            b->share[at + i] = KBI_MIN(b->share[at + i], s->job.max_time);
         }
-        for (int i = 0; i < next - first; i++) // the inspection had to be ended, and so would this
-            if (s->group.of[i].wanted && s->verdicts[first + i].flag == KB_FLAG_TIMEOUT)
-                kbi_case_lost(s, i, KB_FLAG_TIMEOUT, "%s", s->verdicts[first + i].message);
         int64_t began = kbi_now();
-        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->recipe.max_time, here));
+        kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->job.max_time, here));
         kbi_measure_group(s);
-        if (here) kbi_budget_took(&s->budget, s->o, here, s->recipe.max_time, kbi_seconds_since(began));
-        kbi_group_close(s);
+        if (here) kbi_budget_took(&s->budget, s->o, here, s->job.max_time, kbi_seconds_since(began));
     }
     for (int i = 0; i < b->n; i++) {
-        const kbi_measured* m = &b->m[s->process * b->n + i];
+        const kbi_measured* m = &b->m[process * b->n + i];
         b->over[i] |= m->samples && m->status != KB_OK;
     }
-    if (b->processes > 1) kbi_worker_kill(&s->worker);
+    if (b->processes > 1) kbi_worker_end(&s->worker, true);
 }
 
-// Profiles the cases that have times, in a process that measures nothing, because what a profiler loads stays loaded.
-static void kbi_batch_inside(kbi_supervisor* s, kbi_batch* b) {
+// Profiles the cases that have times, in a process that measures nothing, because a profiler stays loaded.
+static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
-    if (!s->inside || !kbi_wishes(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
-    kbi_worker_kill(&s->worker);
+    if (!s->instruments || !kbi_profile_bits(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
+    kbi_worker_end(&s->worker, true);
     for (int first = b->first, next; first < b->first + b->n && !kbi_control.interrupted; first = next) {
         int at = first - b->first;
         next = kbi_group_end(s->plan, first);
-        kbi_group_open(s, first, next - first, NULL, b->inside + at);
-        for (int i = 0; i < next - first; i++) s->group.of[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        kbi_group_open(s, first, next - first, NULL, b->profiles + at);
+        for (int i = 0; i < next - first; i++) s->group.cases[i].wanted = b->m[at + i].samples && !b->over[at + i];
         kbi_measure_group(s);
-        kbi_group_close(s);
     }
-    kbi_worker_kill(&s->worker);
+    kbi_worker_end(&s->worker, true);
 }
 
-// --- judged, recorded ---
+// --- judgement, records ---
 
-// How many cases of the plan, all shards together, have the operation and direction of this one.
+// Number of cases of the plan, all shards together, with the operation and direction of this case.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
     for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
@@ -14467,8 +13835,8 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the cases that were measured: each process's samples, all processes of a case, its profile, and the cases of a
-// group against each other. Each gets its record.
+// Judges the cases that were measured: the samples of each process, all processes of a case, its profile, and the cases
+// of a group against each other. Each case gets a record.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
@@ -14476,8 +13844,8 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
-    int* stands = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // each case's process that stands for it
-    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);   // the case of each row
+    int* selected = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // process whose result is recorded, or -1
+    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);     // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -14491,32 +13859,31 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
             values[p] = log(r->time_ms);
             sum += values[p], count++;
         }
-        stands[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
-        if (processes == 1 || stands[i] < 0 || all[i * processes + stands[i]].status != KB_OK) continue;
+        selected[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
+        if (processes == 1 || selected[i] < 0 || all[i * processes + selected[i]].status != KB_OK) continue;
         kbi_pool_add(&pools.times, values, exp(sum / count));
-        s->fewer += count < processes;
     }
     kbi_pool_settle(&pools.times, kbi_beside);
     for (int i = 0, pooled = 0; i < n; i++) {
-        if (stands[i] < 0) continue;
+        if (selected[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
-        const kbi_measured* m = &b->m[stands[i] * n + i];
+        const kbi_measured* m = &b->m[selected[i] * n + i];
         kb_result* r = &b->results[b->n_rows];
-        *r = all[i * processes + stands[i]];
+        *r = all[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || stands[i] > 0))
-            kbi_judge_blame(r, stands[i], processes); // what the first skips, all do
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // all processes skip the same cases
+            kbi_judge_blame(r, selected[i], processes);
         kbi_record_case(r, c, m, &s->machine);
         kbi_record_session(r, &s->session);
         r->planned = kbi_planned(s->plan, c);
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
             if (k->amend && k->on) k->amend(r, b->first + i);
-        if (b->inside[i] && r->status == KB_OK) kbi_record_inside(r, b->inside[i], &s->machine);
+        if (b->profiles[i] && r->status == KB_OK) kbi_record_inside(r, b->profiles[i], &s->machine);
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
-        if (each[i] && i % processes != stands[i / processes]) kb_result_free(each[i]);
+        if (each[i] && i % processes != selected[i / processes]) kb_result_free(each[i]);
     for (int row = 0, end; row < b->n_rows; row = end) {
         int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
         for (end = row; end < b->n_rows && rows[end] < stop;) end++;
@@ -14533,9 +13900,9 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
-// --- stored, shown ---
+// --- output ---
 
-// Prints what is held back, and gives it back.
+// Prints the held records, and frees those that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
     for (int i = 0; i < s->n_held; i++) {
@@ -14548,10 +13915,14 @@ static void kbi_show_held(kbi_supervisor* s) {
     s->n_held = 0;
 }
 
-// Takes a group's results: prints them, with --sort when no other can come that is to stand between them.
-static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n) {
-    if (s->n_held && n && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
+// Stores and prints the records of a group, and owns them. With --sort, records are printed when their operation is
+// complete. appended: also written to --jsonl.
+static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
+    kbi_progress_clear(&s->progress);
     if (!n) return;
+    kbi_store_add(&s->store, results, n, appended);
+    kbi_outputs_keep(&s->outputs, results, n);
+    if (s->n_held && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
     s->held = (kb_result*)kbi_grow(s->held, sizeof(kb_result) * (size_t)(s->n_held + n));
     memcpy(s->held + s->n_held, results, sizeof(kb_result) * (size_t)n);
     s->n_held += n;
@@ -14559,20 +13930,16 @@ static void kbi_show_results(kbi_supervisor* s, const kb_result* results, int n)
 }
 
 static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
-    kbi_progress_clear(&s->progress);
-    for (const kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) {
-        kbi_store_add(&s->store, c->results, c->n, true);
-        kbi_outputs_keep(&s->outputs, c->results, c->n);
-        for (const kb_result* r = c->results; r < c->results + c->n; r++) {
-            int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
-            ++*count;
-            if (s->collect) s->collect(s->collect_to, r);
-        }
-        kbi_show_results(s, c->results, c->n);
+    for (const kb_result* r = b->results; r < b->results + b->n_rows; r++) {
+        int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
+        ++*count;
+        if (s->collect) s->collect(s->collect_to, r);
     }
+    for (const kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++)
+        kbi_output_group(s, c->results, c->n, true);
 }
 
-// Measures, judges, records and shows a batch, one stage after the other.
+// Measures, judges, records and shows n cases.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -14584,29 +13951,22 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
     b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
     b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
-    b.inside = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
+    b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
     b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
     b.groups = (kbi_compared*)kbi_arena_alloc(&b.memory, sizeof(kbi_compared) * cases);
     for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
     kbi_inspect_to(s, first, first + n);
-    for (s->process = 0; s->process < b.processes && !kbi_control.interrupted; s->process++) kbi_batch_measure(s, &b);
-    s->process = 0;
-    kbi_batch_inside(s, &b);
+    for (int p = 0; p < b.processes && !kbi_control.interrupted; p++) {
+        s->job.process = p;
+        kbi_batch_measure(s, &b);
+    }
+    s->job.process = 0;
+    kbi_batch_profile(s, &b);
     kbi_batch_judge(s, &b);
     kbi_batch_output(s, &b);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
-    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.inside[i]);
+    for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.profiles[i]);
     kbi_arena_free(&b.memory);
-}
-
-static void kbi_show_machine(kbi_supervisor* s) {
-    kb_result facts;
-    kbi_result_clear(&facts);
-    kbi_record_machine(&facts, &s->machine);
-    kbi_record_session(&facts, &s->session);
-    kbi_table_machine(&s->table, &facts);
-    kbi_table_flush(&s->table);
-    kb_result_free(&facts);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14614,97 +13974,114 @@ static void kbi_show_machine(kbi_supervisor* s) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const char* kbi_no_gpu(const kbi_supervisor* s) {
-    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
+    return s->recipe.target == KBI_ON_CPU ? "--device cpu uses no GPU"
+           : s->machine.why[0]            ? s->machine.why
+                                          : "no GPU: this program was built without CUDA; use nvcc";
 }
 
-// Asks for the records that stand for cases on this device; false after an error message.
+// Returns a record with the values that all records of the run share; the caller frees it.
+static kb_result kbi_machine_result(const kbi_supervisor* s) {
+    kb_result r;
+    kbi_result_clear(&r);
+    kbi_record_machine(&r, &s->machine);
+    kbi_record_session(&r, &s->session);
+    return r;
+}
+
+static void kbi_show_machine(kbi_supervisor* s) {
+    kb_result r = kbi_machine_result(s);
+    kbi_table_machine(&s->table, &r);
+    kbi_table_flush(&s->table);
+    kb_result_free(&r);
+}
+
+// Asks the outputs for existing records of cases on this device (--resume). False after an error message.
 static bool kbi_recall_here(kbi_supervisor* s) {
-    kb_result like;
+    kb_result like = kbi_machine_result(s);
     KBENCH_FREE(s->planned);
     s->planned = kbi_planned_cases(s->plan);
     for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
-    kbi_result_clear(&like);
-    kbi_record_machine(&like, &s->machine);
-    kbi_record_session(&like, &s->session);
     bool good = kbi_recall(s->planned, s->plan, &like);
     kb_result_free(&like);
     for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
     return good;
 }
 
-// The records that stand for a group go into the array, and wherever else records of a run go.
-static void kbi_show_recalled(kbi_supervisor* s, int first, int end) {
+// Writes the existing records of a group to all outputs of the run except --jsonl.
+static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
     int n = 0;
     for (int i = first; i < end; i++) {
         if (!s->planned[i].record) continue;
         results[n] = *s->planned[i].record;
-        results[n++].owned = NULL; // it stays the output's
+        results[n++].owned = NULL; // the output that recalled the record owns it
     }
-    kbi_store_add(&s->store, results, n, false);
-    kbi_outputs_keep(&s->outputs, results, n);
-    kbi_progress_clear(&s->progress);
-    kbi_show_results(s, results, n);
+    kbi_output_group(s, results, n, false);
     KBENCH_FREE(results);
 }
 
-// All groups on one device; 0, or the exit code of a device that is not there.
+// Adds the plan's cases on this device to the budget. Returns the longest time in seconds that they can take, and sets
+// their number. devices: number of devices still to be measured, this one included.
+static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
+    const kbi_options* o = s->o;
+    double seconds = 0;
+    s->budget.shares = s->budget.cases = 0;
+    *cases = 0;
+    for (int first = 0, end; first < s->plan->n; first = end) {
+        int here = 0;
+        end = kbi_group_end(s->plan, first);
+        for (int i = first; i < end && !kbi_group_recorded(s->planned, s->plan, first); i++)
+            here += kbi_runs_here(s, &s->plan->cases[i]);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
+        *cases += here;
+        kbi_budget_add(&s->budget, o, here, (double)o->procs * devices);
+    }
+    return s->budget.until ? KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0) : seconds;
+}
+
+// Runs all groups on a device. required: fails without a GPU. Returns 0, or the exit code if the run cannot go on.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
-    s->worker.device = device;
-    s->has_truth = false; // another GPU's is another
-    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)s->plan->n);
-    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)s->plan->n);
-    for (int i = 0; i < s->plan->n; i++) s->verdicts[i].flag = -1;
-    s->inspected = 0;
-    s->done = 0;
-    if (!kbi_meet(s, device)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
-    const bool gpu = s->machine.gpu_present != 0;
-    bool host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
+    const kbi_plan* plan = s->plan;
+    const kbi_options* o = s->o;
+    s->job.device = device;
+    s->job.has_reference = false;
+    kbi_roofs_clear(&s->job.roofs);
+    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
+    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)plan->n);
+    for (int i = 0; i < plan->n; i++) s->verdicts[i].flag = -1;
+    s->inspected = s->done = 0;
+    if (!kbi_meet(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
+    const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
-    for (int k = 0; host && (option = kbi_option_next(s->o, KBI_GPU, &k)) != NULL;)
-        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(s->o->timer, "wall")) // it is the default
-            kbi_warn("--%s is without effect: there is no GPU here, and host code is timed by the host's clock",
-                     option->name);
+    for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
+        if (option != &kbi_options_table[KBI_OPTION_cold] && !kbi_same_name(o->timer, "wall")) // the default
+            kbi_warn("--%s is without effect: there is no GPU here", option->name);
     if (required && !gpu) {
         kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
     if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
-    double allowed = 0; // the time left is this device's, without its start
-    int devices = kbi_is(s->o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1; // that still come
-    s->budget.shares = s->budget.cases = 0;
-    int cases = 0;
-    for (int first = 0, end; first < s->plan->n; first = end) {
-        int here = 0;
-        end = kbi_group_end(s->plan, first);
-        for (int i = first; i < end && !kbi_recalled(s->planned, s->plan, first); i++)
-            here += kbi_runs_here(s, &s->plan->cases[i]);
-        allowed += (double)s->o->procs * kbi_group_seconds(s->o, s->o->max_time, here);
-        cases += here;
-        kbi_budget_add(&s->budget, s->o, here, (double)s->o->procs * devices);
-    }
-    if (s->budget.until) allowed = KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0);
-    // the first line of a run that takes a minute or more, or whose options kb_default chose
-    if (!s->collect && cases && (s->o->usual || (allowed >= 60 && !s->o->on[KBI_OPTION_no_progress]))) {
+    int cases;
+    double seconds = kbi_plan_time(s, kbi_is(o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1, &cases);
+    // for runs of a minute or more, and for runs with the options of kb_default
+    if (!s->collect && cases && (o->usual || (seconds >= 60 && !o->on[KBI_OPTION_no_progress]))) {
         char text[40];
         kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
-                 gpu ? s->machine.gpu : "", kbi_show_span(allowed, text),
-                 s->o->usual ? "; --all runs everything" : "");
+                 gpu ? s->machine.gpu : "", kbi_show_span(seconds, text), o->usual ? "; --all runs everything" : "");
     }
     if (!s->collect) kbi_show_machine(s);
-    kbi_progress_begin(&s->progress, allowed);
-    for (int first = 0, end; first < s->plan->n && !kbi_control.interrupted; first = end) {
-        if (kbi_recalled(s->planned, s->plan, first)) {
-            end = kbi_group_end(s->plan, first);
-            kbi_show_recalled(s, first, end);
-            continue;
-        }
-        end = kbi_batch_end(s, first);
-        kbi_batch_run(s, first, end - first);
+    kbi_progress_begin(&s->progress, seconds);
+    for (int first = 0, end; first < plan->n && !kbi_control.interrupted; first = end) {
+        bool recalled = kbi_group_recorded(s->planned, plan, first);
+        end = recalled ? kbi_group_end(plan, first) : kbi_batch_end(s, first);
+        if (recalled)
+            kbi_output_recalled(s, first, end);
+        else
+            kbi_batch_run(s, first, end - first);
     }
     KBENCH_FREE(s->verdicts);
     kbi_show_held(s);
-    kbi_worker_kill(&s->worker);
+    kbi_worker_end(&s->worker, true);
     return 0;
 }
 
@@ -14721,7 +14098,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     return how;
 }
 
-// The exit code of a run without a number, and without a failure: functions that skip say why themselves.
+// Returns the exit code of a run without a time and without a failure.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
     if (!no_gpu && (!s->absent || s->skipped)) {
@@ -14730,73 +14107,69 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
     }
     if (!s->collect || !no_gpu)
         kbi_error("nothing was measured: %s",
-                  !no_gpu
-                      ? "what was selected is not for this GPU; --list-ops shows what there is, --device cpu runs "
-                        "what is for the CPU"
-                  : s->recipe.target == KBI_ON_CPU ? "what was selected needs a GPU, and --device cpu uses none"
-                                                   : kbi_no_gpu(s));
+                  no_gpu ? kbi_no_gpu(s)
+                         : "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU");
     return KBI_EXIT_NO_GPU;
 }
 
-// The state of a run that the command line asks for, of which nothing is opened yet.
-static void kbi_supervisor_init(kbi_supervisor* s, const kbi_options* o, const kbi_plan* plan) {
+static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan* plan, FILE* out) {
+    kbi_supervisor* s = &kbi_control.run;
     memset(s, 0, sizeof *s);
     s->o = o;
     s->plan = plan;
     kbi_recipe_of(&s->recipe, o);
+    s->job.max_time = s->recipe.max_time;
+    kbi_roofs_clear(&s->job.roofs);
+    kbi_roofs_clear(&s->job.core);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
+    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
+    const kbi_how how = kbi_how_of(o, out);
+    kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
+    return s;
 }
 
+// Runs a plan and returns the exit code. collect: called with each record, instead of the table; NULL: none.
 static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
                         void* to) {
-    kbi_supervisor* s = &kbi_control.run;
-    bool all = kbi_is(o->device, "all"), stdout_taken = kbi_outputs_stdout(o);
-    kbi_supervisor_init(s, o, plan);
+    kbi_supervisor* s = kbi_supervisor_init(o, plan, kbi_outputs_stdout(o) ? stderr : stdout);
     s->collect = collect;
     s->collect_to = to;
-    s->inside = kbi_wishes(false);
+    s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
-        return kbi_error("--procs takes processes of their own, and under a profiler there is one: leave out either"),
+        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out either"),
                KBI_EXIT_USAGE;
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
-    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
     if (o->shards)
         snprintf(s->session.shard, sizeof s->session.shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
-    kbi_how how = kbi_how_of(o, stdout_taken ? stderr : stdout);
-    kbi_table_open(&s->table, &how);
-    if (!s->isolated) kbi_warn("one process: a crash ends the run, and --timeout ends nothing");
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
     kbi_control.one_process = !s->isolated;
-    if (!s->isolated) kbi_watch_stops();
     kbi_watch_ends();
-    if (s->isolated) kbi_watch_unless_ignored(SIGTSTP, kbi_suspend);
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a full one
-    signal(SIGCHLD, SIG_DFL); // ignored by whoever started us, it would hide how a worker ended
+    if (!s->isolated) {
+        kbi_warn("one process: a crash ends the run, and --timeout has no effect");
+        kbi_watch_stops();
+    }
+    signal(SIGXFSZ, SIG_IGN); // a write over the file size limit fails, as on a full disk
+    signal(SIGCHLD, SIG_DFL); // if ignored, waitpid would not report how a worker ended
     for (const kb_instrument* i = kbi_process.instruments; i && !kbi_control.interrupted; i = i->next)
         if (i->before && i->on && !i->before()) s->unseen = true;
-    bool required = o->device && s->recipe.target == KBI_ON_GPU;
-    int code = plan->n ? kbi_run_device(s, (int)o->gpu, required) : 0;
-    for (int device = 1; !code && all && device < s->machine.devices && !kbi_control.interrupted; device++) {
+    int code = plan->n ? kbi_run_device(s, (int)o->gpu, o->device && s->recipe.target == KBI_ON_GPU) : 0;
+    int devices = kbi_is(o->device, "all") ? s->machine.devices : 0;
+    for (int device = 1; !code && device < devices && !kbi_control.interrupted; device++) {
         bool over = kbi_budget_over(&s->budget, 0, 1, 0, kbi_now());
         for (int i = 0; over && i < plan->n; i++) s->budget.left_out += kbi_runs_here(s, &plan->cases[i]);
         if (!over) code = kbi_run_device(s, device, true);
     }
     kbi_progress_clear(&s->progress);
-    if (!code && !collect) { // what has no record is no part of the table
+    if (!code && !collect) {
         kbi_table_end(&s->table);
         if (s->absent)
             kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
         kbi_budget_say(&s->budget, o);
-        if (s->fewer)
-            kbi_warn("%d case%s measured in fewer than %lld processes", s->fewer, s->fewer == 1 ? " was" : "s were",
-                     (long long)o->procs);
-        if (kbi_control.interrupted)
-            kbi_warn("interrupted: cases that were not finished%s have no record",
-                     o->procs > 1 ? " by 2 processes" : "");
+        if (kbi_control.interrupted) kbi_warn("interrupted: cases that were not finished have no record");
     }
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->after && i->on) i->after();
@@ -14805,7 +14178,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
-        code = kbi_control.interrupted               ? KBI_EXIT_INTERRUPTED
+        code = kbi_control.interrupted            ? KBI_EXIT_INTERRUPTED
                : s->failed                        ? KBI_EXIT_FAILED
                : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
                                                   : kbi_nothing_measured(s);
@@ -14818,84 +14191,76 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
 
 // --- --env ---
 
-static void kbi_env_line(const char* name, double x, const char* unit) {
-    char number[40];
-    kbi_print_line(stdout, "  %-34s %s %s", name, kbi_show(x, 4, number), kbi_finite(x) ? unit : "");
+static void kbi_env_line(const char* name, const char* text, const char* unit) {
+    if (*text) kbi_print_line(stdout, "  %-34s %s%s%s", name, text, *unit ? " " : "", unit);
 }
 
-// The peaks that were measured, with the time that took.
+// Prints the measured peaks, and how long their measurement took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
-        char name[40], unit[80], took[40];
-        double is = kbi_roof_known(roofs, i);
+        char name[40], unit[80], took[40], number[40];
+        double peak = kbi_roof_known(roofs, i);
         bool memory = i <= KBI_ROOF_WRITE;
-        if (is <= 0) continue;
+        if (peak <= 0) continue;
         snprintf(name, sizeof name, "%s roof%s", kbi_roof_names[i], whose);
         snprintf(unit, sizeof unit, "%s  (measured in %s)",
                  memory               ? "GB/s"
                  : i == KBI_ROOF_INT8 ? "Top/s"
                                       : "TFLOP/s",
                  kbi_show_time(roofs->took[i] * 1e3, took));
-        kbi_env_line(name, is * (memory ? 1e-9 : 1e-12), unit);
+        kbi_env_line(name, kbi_show(peak * (memory ? 1e-9 : 1e-12), 4, number), unit);
     }
 }
 
-// What is known of the machine, and what the times are corrected by.
+// Prints the machine, under the names of the record's keys, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
-    kbi_supervisor* s = &kbi_control.run;
+    kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
-    char name[64], gpu[160];
-    kbi_supervisor_init(s, o, plan);
-    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
-    kbi_how how = kbi_how_of(o, stdout);
-    kbi_table_open(&s->table, &how);
-    s->worker.device = (int)o->gpu;
-    if (!kbi_meet(s, (int)o->gpu)) return KBI_EXIT_FAILED;
-    kbi_worker_kill(&s->worker);
+    char number[40];
+    s->job.device = (int)o->gpu;
+    if (!kbi_meet(s)) return KBI_EXIT_FAILED;
+    kbi_worker_end(&s->worker, true);
     kbi_show_machine(s);
-    snprintf(gpu, sizeof gpu, "%d SMs, L2 %lld MiB, ECC %s, MIG %s, clocks %s", m->multiprocessors,
-             (long long)(m->l2 >> 20), m->ecc ? "on" : "off", m->mig == 1 ? "on" : "off",
-             m->clocks_locked == 1 ? "locked" : "not locked");
-    const struct {
-        const char *name, *text;
-    } texts[] = { { "host", s->session.host },
-                  { "operating system", s->session.kernel_version },
-                  { "measured on processors", m->cpus[0] ? m->cpus : "not known" },
-                  { "frequency governor", m->governor[0] ? m->governor : "not known: cpufreq tells of none" },
-                  { "interleaved rounds", KBI_FIBERS ? "" : "off: no fibers for this C library and processor" },
-                  { "boost", m->boost < 0 ? "not known"
-                             : m->boost   ? "on"
-                                          : "off" },
-                  { "build", s->session.build },
-                  { "GPU", m->gpu_present ? gpu : "" } };
-    for (int i = 0; i < KBI_COUNT(texts); i++)
-        if (texts[i].text[0]) kbi_print_line(stdout, "  %-34s %s", texts[i].name, texts[i].text);
+    kb_result r = kbi_machine_result(s);
+    for (const kbi_key* key = kbi_keys; key < kbi_keys + KBI_COUNT(kbi_keys); key++) {
+        const char* words = kbi_field_words(&r, key);
+        double x = kbi_field_number(&r, key);
+        if (!kbi_is(key->group, "machine") || strstr(key->name, "_roof_")) continue;
+        if (words || kbi_finite(x)) kbi_env_line(key->name, words ? words : kbi_number(x, number), "");
+    }
+    kb_result_free(&r);
     for (int i = 0; i < s->session.facts.n; i++)
-        kbi_print_line(stdout, "  %-34s %s", s->session.facts.of[i].name, s->session.facts.of[i].value);
-    double mhz = kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now());
-    if (mhz > 0) kbi_env_line("clock now", mhz, "MHz");
-    kbi_env_line("step of the host's clock", kbi_clock_step(), "ns");
-    kbi_env_line("reading it costs", kbi_measure_wall_bias(false), "ns");
+        kbi_env_line(s->session.facts.of[i].name, s->session.facts.of[i].value, "");
+    kbi_env_line("build", s->session.build, "");
+    if (!KBI_FIBERS) kbi_env_line("interleaved rounds", "off: no fibers for this C library and processor", "");
+    const struct {
+        const char* name;
+        double value; // left out if not known or 0
+        const char* unit;
+    } numbers[] = { { "clock now", kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now()), "MHz" },
+                    { "step of the host's clock", kbi_clock_step(), "ns" },
+                    { "cost of reading it", kbi_measure_wall_bias(false), "ns" },
+                    { "share of L2 that eviction empties", 100 * m->cold, "%" },
+                    { "    by the counters of DRAM", m->counted_cold, "%" },
+                    { "step of event times", m->quantum, "ns" },
+                    { "empty pair of events", m->empty_pair, "ns" },
+                    { "cold: reading for an empty kernel", m->floor[0], "ns" },
+                    { "    subtracted bias", m->bias[0], "ns" },
+                    { "hot: reading for an empty kernel", m->floor[1], "ns" },
+                    { "    subtracted bias", m->bias[1], "ns" },
+                    { "graph: time of an empty kernel", m->floor[2], "ns" },
+                    { "an empty kernel's own duration", m->floor[1] - m->bias[1], "ns" },
+                    { "    or more or less by up to", m->own_error, "ns" } };
+    for (int i = 0; i < (m->gpu_present ? KBI_COUNT(numbers) : 3); i++)
+        if (kbi_finite(numbers[i].value) && numbers[i].value > 0)
+            kbi_env_line(numbers[i].name, kbi_show(numbers[i].value, 4, number), numbers[i].unit);
+    if (m->gpu_present) {
+        kbi_env_line("    by", m->truth, "");
+        kbi_env_line("    by the counters of DRAM", m->counted_why, "");
+        kbi_env_roofs(&m->roofs, "");
+    }
     kbi_env_roofs(&m->core, ", one core");
     KBENCH_FREE(s->session.command);
-    if (!m->gpu_present) return KBI_EXIT_FINE;
-    kbi_env_roofs(&m->roofs, "");
-    kbi_env_line("share of L2 that eviction empties", 100 * m->cold, "%");
-    if (m->counted_why[0])
-        kbi_print_line(stdout, "  %-34s %s", "    by the counters of DRAM", m->counted_why);
-    else if (kbi_finite(m->counted_cold))
-        kbi_env_line("    by the counters of DRAM", m->counted_cold, "%");
-    kbi_env_line("step of event times", m->quantum, "ns");
-    kbi_env_line("empty pair of events", m->empty_pair, "ns");
-    for (int hot = 0; hot < 2; hot++) {
-        snprintf(name, sizeof name, "%s: empty kernel reads", hot ? "hot" : "cold");
-        kbi_env_line(name, m->floor[hot], "ns");
-        kbi_env_line("    taken off", m->bias[hot], "ns");
-    }
-    kbi_env_line("graph: empty kernel takes", m->floor[2], "ns");
-    kbi_env_line("an empty kernel's own duration", m->floor[1] - m->bias[1], "ns");
-    if (m->own_error > 0) kbi_env_line("    or more or less by up to", m->own_error, "ns");
-    kbi_print_line(stdout, "  %-34s %s", "    what was used", m->truth);
     return KBI_EXIT_FINE;
 }
 
@@ -14907,7 +14272,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
     fwrite(lines.s, 1, lines.n, stdout);
     kbi_text_free(&lines);
     for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
-        int here = kbi_group_here(plan, o, first);
+        int here = kbi_group_end(plan, first) - first;
         seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
@@ -14922,8 +14287,7 @@ static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
   >>embed     program: measuring inside another program.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A function that a program hands over, with what it says of it; without a function, a block between kb_open and
-// kb_close.
+// A function that a program passes with its description; without a function, a block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
@@ -14932,7 +14296,7 @@ typedef struct kbi_pending {
     const char* fault; // what is wrong with the description; NULL: nothing
 } kbi_pending;
 
-static struct kbi_host_program { // the process of somebody else's main: what it measures on, opened once
+static struct kbi_host_program { // the program's process; the device is opened once
     const kbi_backend* backend;
     kbi_machine machine;
     int device;
@@ -14945,50 +14309,59 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
     if (kbi_is(d->mode, "rotate"))
-        return "kb_desc.mode: rotate needs a case that sets its data up, which a function is not: KBENCH, and --rotate";
+        return "kb_desc.mode: rotate needs a case that sets up its data, as KBENCH does; use --rotate";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
-        return "kb_desc.mode is cold, hot or graph; it is another word";
+        return "kb_desc.mode is none of cold, hot or graph";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
-        return "kb_desc.n_params: as many as params has, at most 15";
+        return "kb_desc.n_params is not the length of params, which is at most 15";
     for (const kb_param* p = d->params; p && p < d->params + d->n_params; p++) {
         bool known = p->type == KB_AXIS_INTS || p->type == KB_AXIS_REALS || (p->type == KB_AXIS_STRINGS && p->s);
         if (!p->name || !*p->name || !known)
             return "kb_desc.params: each has a name, a type (KB_AXIS_INTS, _REALS, _STRINGS) and that type's value";
-        if (d->dtype && kbi_is(p->name, "dtype"))
-            return "kb_desc.params: dtype is there twice, also as kb_desc.dtype";
+        if (d->dtype && kbi_is(p->name, "dtype")) return "kb_desc.params: dtype is also given as kb_desc.dtype";
         for (const kb_param* q = d->params; q < p; q++)
-            if (kbi_is(q->name, p->name)) return "kb_desc.params: two have one name";
+            if (kbi_is(q->name, p->name)) return "kb_desc.params: two parameters have the same name";
     }
     return NULL;
 }
 
-// first: of a comparison, whose name the others may leave out. Of a description at fault only the name is used, and the
-// implementation: the record says whose it is.
-static void kbi_pending_take(kbi_pending* g, const kb_desc* d, const kbi_pending* first) {
-    kb_desc* own = &g->desc;
-    memset(own, 0, sizeof *own);
-    g->fault = !d              ? "kb_desc is NULL"
-               : d->end_canary ? "kb_desc is not initialised: start from = {0}, or name its fields"
-                               : NULL;
-    if (!g->fault) {
-        *own = *d;
-        if (!own->name && first && !first->fault) own->name = first->desc.name;
-        g->fault = kbi_desc_fault(own);
-    }
-    if (!g->fault) return;
-    const char *name = own->name && *own->name ? own->name : "unnamed", *implementation = own->implementation;
-    memset(own, 0, sizeof *own);
-    own->name = name, own->implementation = implementation;
-}
-
-// Its texts are kept in the arena: the program may give up its own at once.
-static kbi_case kbi_pending_case(kbi_pending* g, kbi_arena* a, kb_body body, const kb_build* build) {
+// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description of a
+// comparison, which gives what the others leave out; NULL: this is the first. body NULL: a block. A case with a fault
+// keeps only its name and implementation.
+static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
+                                 kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
-    const kb_desc* d = &g->desc;
+    kb_desc* d = &g->desc;
     kb_param dtype;
     int n = 0;
+    if (!desc)
+        g->fault = "kb_desc is NULL";
+    else if (desc->end_canary)
+        g->fault = "kb_desc is not initialised: start from = {0}, or name its fields";
+    else
+        *d = *desc;
+    const kb_desc* lead = first ? &first->desc : d;
+    if (!g->fault && first && !first->fault && !d->name) d->name = lead->name;
+    if (!g->fault) g->fault = kbi_desc_fault(d);
+    if (g->fault) {
+        const char *name = d->name && *d->name ? d->name : "unnamed", *implementation = d->implementation;
+        memset(d, 0, sizeof *d);
+        d->name = name, d->implementation = implementation;
+    } else if (!kbi_is(d->name, lead->name)) {
+        g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
+    } else if ((d->device && d->device != lead->device) || (d->seed && d->seed != lead->seed) ||
+               (d->samples && d->samples != lead->samples) || (d->host && !lead->host) ||
+               (d->precision > 0 && d->precision != lead->precision) ||
+               (d->max_time > 0 && d->max_time != lead->max_time) ||
+               (d->mode && !kbi_is(d->mode, lead->mode ? lead->mode : "cold"))) {
+        g->fault =
+            "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
+    } else {
+        d->host = lead->host;
+        if (!d->n_params) d->params = lead->params, d->n_params = lead->n_params;
+    }
     memset(&dtype, 0, sizeof dtype);
     dtype.name = "dtype", dtype.type = KB_AXIS_STRINGS, dtype.s = kbi_arena_text(a, d->dtype);
     if (dtype.s) values[n++] = &dtype;
@@ -15006,31 +14379,29 @@ static kbi_case kbi_pending_case(kbi_pending* g, kbi_arena* a, kb_body body, con
     g->entry.user = body ? (void*)g : d->user;
     g->entry.returns = body != NULL;
     kbi_case c = kbi_case_of(a, &g->entry, values, n);
-    c.desc = &g->desc;
+    c.desc = d;
     return c;
 }
 
-static void kbi_recipe_of_desc(kbi_recipe* r, const kb_desc* d) {
+// Makes the recipe of a description, and opens the device when it is first used.
+static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
-    if (d->mode && kbi_is(d->mode, "hot")) r->mode = KBI_HOT;
-    if (d->mode && kbi_is(d->mode, "graph")) r->mode = KBI_GRAPH;
+    if (kbi_is(d->mode, "hot")) r->mode = KBI_HOT;
+    if (kbi_is(d->mode, "graph")) r->mode = KBI_GRAPH;
     if (d->precision > 0) r->precision = d->precision;
     if (d->max_time > 0) r->max_time = d->max_time;
     if (d->samples > 0) r->samples = d->samples;
     if (d->seed) r->seed = d->seed;
-}
-
-static void kbi_host_program_open(const kbi_recipe* recipe) {
     if (kbi_host_program.backend) return;
-    kbi_host_program.backend = kbi_backend_open(recipe, &kbi_host_program.machine);
-    kbi_host_program.device = recipe->device;
+    kbi_host_program.backend = kbi_backend_open(r, &kbi_host_program.machine);
+    kbi_host_program.device = r->device;
 }
 
 static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kbi_recipe* recipe) {
     kb_result r;
     kbi_session session;
-    m->leaked = KB_NONE; // the program may keep what it likes
+    m->leaked = KB_NONE; // the program may keep memory
     kbi_judge(&r, m, &kbi_host_program.machine);
     kbi_record_case(&r, c, m, &kbi_host_program.machine);
     kbi_session_open(&session, 0, NULL, recipe->seed);
@@ -15039,52 +14410,13 @@ static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kb
     return r;
 }
 
-// --- stops of the process, while it measures ---
-
-#ifdef SA_RESETHAND
-static struct kbi_watched {
-    struct sigaction before; // what the program itself does when it goes on: that is done as well
-    int times;               // kb_open, kb_compare within each other
-} kbi_watched;
-
-static void kbi_program_went_on(int number, siginfo_t* info, void* context) {
-    const struct sigaction* before = &kbi_watched.before;
-    kbi_meter.stops = kbi_meter.stops + 1;
-    if (before->sa_flags & SA_SIGINFO)
-        before->sa_sigaction(number, info, context);
-    else if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN)
-        before->sa_handler(number);
-}
-
-static void kbi_watch_begin(void) {
-    if (kbi_watched.times++ || sigaction(SIGCONT, NULL, &kbi_watched.before) != 0) return;
-    struct sigaction ours = kbi_watched.before; // with its mask, and its stack
-    bool none = !(ours.sa_flags & SA_SIGINFO) && (ours.sa_handler == SIG_DFL || ours.sa_handler == SIG_IGN);
-    ours.sa_flags = none ? SA_RESTART : ours.sa_flags & ~(int)SA_RESETHAND;
-    ours.sa_flags |= SA_SIGINFO;
-    ours.sa_sigaction = kbi_program_went_on;
-    sigaction(SIGCONT, &ours, NULL);
-}
-
-// Gives back what was there, unless the program has put something else in its place meanwhile.
-static void kbi_watch_end(void) {
-    struct sigaction now;
-    if (--kbi_watched.times || sigaction(SIGCONT, NULL, &now) != 0) return;
-    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == kbi_program_went_on)
-        sigaction(SIGCONT, &kbi_watched.before, NULL);
-}
-#else // hidden by strict C11, whose signal() could not give back what it took: nobody watches
-static void kbi_watch_begin(void) {}
-static void kbi_watch_end(void) {}
-#endif
-
 // --- a block between two calls ---
 
 typedef struct kbi_embedded {
-    kbi_run run; // first: the one is found from the other
+    kbi_run run; // first: kb_close gets a pointer to it
     kbi_recipe recipe;
-    kbi_case of;
-    kbi_pending given;
+    kbi_case planned;
+    kbi_pending pending;
     kbi_arena arena;
 } kbi_embedded;
 
@@ -15092,14 +14424,11 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     kbi_embedded* e = (kbi_embedded*)KBENCH_MALLOC(sizeof(kbi_embedded));
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
-    kbi_pending_take(&e->given, desc, NULL);
-    kbi_recipe_of_desc(&e->recipe, &e->given.desc);
-    kbi_host_program_open(&e->recipe);
-    e->of = kbi_pending_case(&e->given, &e->arena, NULL, build);
-    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->of);
-    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_PROVE);
-    if (e->given.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->given.fault);
-    kbi_watch_begin();
+    e->planned = kbi_pending_case(&e->pending, desc, NULL, &e->arena, NULL, build);
+    kbi_host_program_open(&e->recipe, &e->pending.desc);
+    kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->planned);
+    kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_FINAL);
+    if (e->pending.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->pending.fault);
     return &e->run.kb;
 }
 
@@ -15112,10 +14441,9 @@ kb_result kb_close(kb_state* kb) {
         return r;
     }
     kbi_embedded* e = (kbi_embedded*)kb->run;
-    kbi_watch_end();
     kbi_body_ended(&e->run);
     kbi_run_finish(&e->run);
-    r = kbi_pending_result(&e->of, &e->run.m, &e->recipe);
+    r = kbi_pending_result(&e->planned, &e->run.m, &e->recipe);
     kbi_measured_free(&e->run.m);
     kbi_arena_free(&e->arena);
     KBENCH_FREE(e);
@@ -15127,7 +14455,7 @@ kb_result kb_close(kb_state* kb) {
 kb_state* kb_current(void) { return kbi_host_program.current; }
 
 static void kbi_pending_body(kb_state* kb) {
-    const kbi_pending* g = (const kbi_pending*)kb->run->of->entry->user;
+    const kbi_pending* g = (const kbi_pending*)kb->run->bench_case->entry->user;
     bool over = true;
     kb->user = g->user;
     kbi_host_program.current = kb;
@@ -15139,108 +14467,78 @@ static void kbi_pending_body(kb_state* kb) {
     kbi_host_program.current = NULL;
 }
 
-// The first description says what the comparison is about; the others repeat it or leave it zero.
-static void kbi_pending_join(kbi_pending* g, const kb_desc* first) {
-    kb_desc* d = &g->desc;
-#define KBI_APART(member) (memcmp(&d->member, &first->member, sizeof d->member) != 0)
-    bool apart = (d->device && KBI_APART(device)) || (d->seed && KBI_APART(seed)) ||
-                 (d->samples && KBI_APART(samples)) || (d->host && KBI_APART(host)) ||
-                 (d->precision > 0 && KBI_APART(precision)) || (d->max_time > 0 && KBI_APART(max_time)) ||
-                 (d->mode && !kbi_is(d->mode, first->mode ? first->mode : "cold"));
-#undef KBI_APART
-    if (g->fault) return;
-    if (!kbi_is(d->name, first->name))
-        g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
-    else if (apart)
-        g->fault =
-            "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
-    d->host = first->host;
-    if (!d->n_params) d->params = first->params, d->n_params = first->n_params;
-}
-
-static void kbi_found_tell(void* to, kbi_message_type type, int index, void* what) {
-    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)what;
-}
-
-static void kbi_found_lost(kbi_measured* m) {
-    kbi_measured_clear(m);
-    m->status = KB_FAILED;
-    m->flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
-    kbi_note(m, "another function of the comparison lost the device, and this process cannot get it back");
-}
-
-static void kbi_found_judge(const kbi_measured* found, int n, kb_result* results) {
-    kbi_compared c;
-    kbi_compared_open(&c, results, n, 1);
-    for (int i = 0; i < n; i++) c.m[i] = &found[i], results[i].planned = n;
-    kbi_compared_pool(&c, NULL);
-    kbi_judge_group(&c, NULL);
+static void kbi_pending_tell(void* to, kbi_message_type type, int index, void* data) {
+    if (type == KBI_RESULT) ((kbi_measured*)to)[index] = *(kbi_measured*)data;
 }
 
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build) {
     if (n < 1 || n > KBI_CASES || !fns || !results)
         return kbi_error("kb_compare needs n functions and an array of n results"), false;
-    size_t count = (size_t)n;
-    kbi_pending* given = (kbi_pending*)kbi_grow(NULL, sizeof(kbi_pending) * count);
-    kbi_case* cases = (kbi_case*)kbi_grow(NULL, sizeof(kbi_case) * count);
-    char* wanted = (char*)kbi_grow(NULL, count);
-    kbi_measured* found = (kbi_measured*)kbi_grow(NULL, sizeof(kbi_measured) * count);
-    const kbi_sink sink = { kbi_found_tell, found };
-    kbi_arena arena;
+    const size_t count = (size_t)n;
+    kbi_arena a = KBI_BLANK;
+    kbi_pending* pending = (kbi_pending*)kbi_arena_alloc(&a, sizeof(kbi_pending) * count);
+    kbi_case* cases = (kbi_case*)kbi_arena_alloc(&a, sizeof(kbi_case) * count);
+    kbi_measured* m = (kbi_measured*)kbi_arena_alloc(&a, sizeof(kbi_measured) * count);
+    char* wanted = (char*)memset(kbi_arena_alloc(&a, count), 1, count);
+    const kbi_sink sink = { kbi_pending_tell, m };
     kbi_recipe recipe;
+    kbi_compared c;
     bool good = true;
-    memset(&arena, 0, sizeof arena);
-    memset(given, 0, sizeof(kbi_pending) * count);
-    memset(wanted, 1, count);
-    for (size_t i = 0; i < count; i++) kbi_found_lost(&found[i]); // until its result comes
-    for (int i = 0; i < (int)n; i++) {
-        kbi_pending* g = &given[i];
-        kbi_pending_take(g, descs ? &descs[i] : NULL, i ? &given[0] : NULL);
+    for (size_t i = 0; i < count; i++) {
+        kbi_pending* g = &pending[i];
         g->fn = fns[i];
         g->user = users ? users[i] : NULL;
+        cases[i] = kbi_pending_case(g, descs ? &descs[i] : NULL, i ? pending : NULL, &a, kbi_pending_body, build);
         if (!g->fn && !g->fault) g->fault = "the function is NULL";
-        kbi_pending_join(g, &given[0].desc);
-        cases[i] = kbi_pending_case(g, &arena, kbi_pending_body, build);
-        for (int k = 0; k < i && !g->fault; k++)
-            if (!given[k].fault && kbi_is(cases[k].name, cases[i].name))
+        for (size_t k = 0; k < i && !g->fault; k++)
+            if (!pending[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
+        kbi_measured_clear(&m[i]); // until the result of the case arrives
+        m[i].status = KB_FAILED;
+        m[i].flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
+        kbi_note(&m[i], "another function of the comparison lost the device, and this process cannot get it back");
     }
-    kbi_recipe_of_desc(&recipe, &given[0].desc);
-    kbi_host_program_open(&recipe);
-    kbi_watch_begin();
+    kbi_host_program_open(&recipe, &pending[0].desc);
     kbi_run_cases(cases, &recipe, kbi_host_program.backend, &kbi_host_program.machine, 0, (int)n, wanted, &sink);
-    kbi_watch_end();
-    for (int i = 0; i < (int)n; i++) {
-        results[i] = kbi_pending_result(&cases[i], &found[i], &recipe);
+    kbi_compared_open(&c, results, (int)n, 1);
+    for (size_t i = 0; i < count; i++) {
+        results[i] = kbi_pending_result(&cases[i], &m[i], &recipe);
+        results[i].planned = n;
+        c.m[i] = &m[i];
         good = good && results[i].status == KB_OK;
     }
-    kbi_found_judge(found, (int)n, results);
-    for (int i = 0; i < (int)n; i++) kbi_measured_free(&found[i]);
-    KBENCH_FREE(found);
-    KBENCH_FREE(wanted);
-    KBENCH_FREE(cases);
-    KBENCH_FREE(given);
-    kbi_arena_free(&arena);
+    kbi_compared_pool(&c, NULL);
+    kbi_judge_group(&c, NULL);
+    for (size_t i = 0; i < count; i++) kbi_measured_free(&m[i]);
+    kbi_arena_free(&a);
     return good;
 }
 
+kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build) {
+    kb_result r;
+    kb_compare_from(desc, &fn, &user, 1, &r, build);
+    return r;
+}
+
 #if defined(KBENCH_SHARED)
-// For a binding: what empty kernels take by CUPTI, as a process writes it that is started for that, since CUPTI stays
-// where it was loaded. Before the first measurement; else, and of bytes that are none, false.
 #if defined(__cplusplus)
-extern "C" bool kbi_calibrate_from(const void* truth, int64_t bytes);
+extern "C"
 #else
-bool kbi_calibrate_from(const void* truth, int64_t bytes);
+extern
 #endif
-bool kbi_calibrate_from(const void* truth, int64_t bytes) {
-    kbi_reference given;
-    const double* ns = &given.ns[0][0][0][0];
-    if (!KBI_CUDA || kbi_host_program.backend || !truth || bytes != (int64_t)sizeof given) return false;
-    memcpy(&given, truth, sizeof given);
-    for (size_t i = 0; i < sizeof given / sizeof *ns; i++)
+    bool
+    kbi_calibrate_from(const void* reference, int64_t bytes);
+// For a binding, before the first measurement: durations of empty kernels by CUPTI, as a process with KBI_REFERENCE
+// writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are not valid.
+bool kbi_calibrate_from(const void* reference, int64_t bytes) {
+    kbi_reference r;
+    const double* ns = &r.ns[0][0][0][0];
+    if (!KBI_CUDA || kbi_host_program.backend || !reference || bytes != (int64_t)sizeof r) return false;
+    memcpy(&r, reference, sizeof r);
+    for (size_t i = 0; i < sizeof r / sizeof *ns; i++)
         if (!(ns[i] > 1 && ns[i] < 1e6)) return false;
-    kbi_reference_set(&given);
+    kbi_reference_set(&r);
     return true;
 }
 #endif
@@ -15262,69 +14560,55 @@ int64_t kb_abi(const char* what) {
     return -1;
 }
 
-kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_build* build) {
-    kb_result r;
-    kb_compare_from(desc, &fn, &user, 1, &r, build);
-    return r;
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What was asked for and changes nothing.
+// Warns about options that have no effect.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const struct {
-        int option, beside;
-        const char *effect, *why;
-    } rows[] = {
-        { KBI_OPTION_precision, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
-        { KBI_OPTION_min_time, KBI_OPTION_iters, "is without effect", "says how many samples there are" },
-        { KBI_OPTION_max_time, KBI_OPTION_iters, "bounds the warm-up alone", "says how many samples there are" },
-        { KBI_OPTION_precision, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
-        { KBI_OPTION_min_time, KBI_OPTION_rounds, "is without effect in a comparison", "says how long it is" },
-        { KBI_OPTION_max_time, KBI_OPTION_rounds, "bounds the warm-up of a comparison", "says how long it is" },
-        { KBI_OPTION_procs, KBI_OPTION_env, "is without effect", "measures no case" },
-        { KBI_OPTION_shard, KBI_OPTION_env, "is without effect", "measures no case" }
+    static const int pairs[][2] = {
+        { KBI_OPTION_precision, KBI_OPTION_iters },  { KBI_OPTION_min_time, KBI_OPTION_iters },
+        { KBI_OPTION_precision, KBI_OPTION_rounds }, { KBI_OPTION_min_time, KBI_OPTION_rounds },
+        { KBI_OPTION_procs, KBI_OPTION_env },        { KBI_OPTION_shard, KBI_OPTION_env }
     };
-    for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (o->on[rows[i].option] && o->on[rows[i].beside])
-            kbi_warn("--%s %s: --%s %s", kbi_options_table[rows[i].option].name, rows[i].effect,
-                     kbi_options_table[rows[i].beside].name, rows[i].why);
+    for (int i = 0; i < KBI_COUNT(pairs); i++)
+        if (o->on[pairs[i][0]] && o->on[pairs[i][1]])
+            kbi_warn("--%s is without effect%s: --%s is given", kbi_options_table[pairs[i][0]].name,
+                     pairs[i][1] == KBI_OPTION_rounds ? " in a comparison" : "", kbi_options_table[pairs[i][1]].name);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    bool looks = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
+    bool env = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
         bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
         if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-        if (given && (option->rules & KBI_CHOOSES) && looks)
-            kbi_warn("--%s is without effect: --env is not about the program's own benchmarks", option->name);
+        if (given && (option->rules & KBI_CHOOSES) && env)
+            kbi_warn("--%s is without effect: --env runs no benchmarks", option->name);
     }
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const bool marked = signal(SIGRTMAX, SIG_DFL) == SIG_IGN, worker = kbi_startup.role == KBI_WORKER;
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
-    unsetenv(KBI_BIRTH); // what a benchmark starts is no worker
-    kbi_birth.process = getpid();
-    if (kbi_birth.role == KBI_STARTED && kbi_nested())
-        return kbi_error("this program started itself %d times, each time from within. Its main starts the program "
-                         "again and removes %s from the environment. Keep that variable when main calls exec.",
-                         KBI_NESTED, KBI_BIRTH),
+    unsetenv(KBI_STARTED_AS); // a program that a benchmark starts is not a worker
+    kbi_startup.process = getpid();
+    if (kbi_startup.role == KBI_STARTED && marked) // this process would start workers, and they more workers
+        return kbi_error("a worker's main started this program again without %s in its environment. Keep that "
+                         "variable when main calls exec.",
+                         KBI_STARTED_AS),
                KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_STARTED) kbi_block_standard_files();
-    if (kbi_birth.role == KBI_BUSY)
+    if (kbi_startup.role == KBI_STARTED) kbi_block_standard_files();
+    if (kbi_startup.role == KBI_BUSY)
         return kbi_error("a benchmark function cannot run other benchmarks"), KBI_EXIT_USAGE;
-    if (kbi_birth.role == KBI_TRUTH) return kbi_reference_main();
-    if (kbi_birth.role == KBI_WORKER && !kbi_words_receive(&argc, &argv)) return KBI_EXIT_FAILED;
+    if (kbi_startup.role == KBI_REFERENCE) return kbi_reference_main();
+    if (worker && !kbi_receive_command(&argc, &argv)) return KBI_EXIT_FAILED;
     kbi_csv_add();
     if (!kbi_options_parse(o, argc, argv)) return KBI_EXIT_USAGE;
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(o->filter.n == 1 && kbi_is(o->filter.of[0], "all")), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    bool worker = kbi_birth.role == KBI_WORKER;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
             return KBI_EXIT_USAGE;
@@ -15340,9 +14624,8 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
+    if (kbi_option_any(o, KBI_IDLE) && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
-    bool looks = kbi_option_any(o, KBI_IDLE);
-    if (looks && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     kbi_text lists = KBI_BLANK;
     if (kbi_list(&lists, &plan, o))
         fwrite(lists.s, 1, lists.n, stdout);
@@ -15350,15 +14633,14 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         code = kbi_dry_run(o, &plan);
     else
         code = kbi_run_plan(o, &plan, NULL, NULL);
-    if (code == KBI_EXIT_FINE && kbi_control.run.unseen) code = KBI_EXIT_USAGE;
-    if (kbi_control.run.unstored) code = KBI_EXIT_USAGE;
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
+    if (kbi_control.run.unstored || (code == KBI_EXIT_FINE && kbi_control.run.unseen)) return KBI_EXIT_USAGE;
     return code;
 }
 
-// The exit code of the run, and whether stdout took all of it. A write that failed on the way took its reason with it:
-// one byte more is refused for the same, unless there is room again.
+// Returns the exit code of the run, or KBI_EXIT_FAILED if stdout did not take all output. errno of an earlier write is
+// lost, so one more byte is written to learn the reason.
 int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
@@ -15370,7 +14652,7 @@ int kb_main(int argc, char** argv) {
         clearerr(stdout);
         if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
     }
-    if (!refused || code != KBI_EXIT_FINE || kbi_birth.role != KBI_STARTED) return code;
+    if (!refused || code != KBI_EXIT_FINE || kbi_startup.role != KBI_STARTED) return code;
     return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
@@ -15401,19 +14683,12 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
     "fma.rn.f32 %f104,%f104,%f1,%f51;fma.rn.f32 %f103,%f103,%f1,%f51;fma.rn.f32 %f102,%f102,%f1,%f51;" \
     "fma.rn.f32 %f101,%f101,%f1,%f51;"
 
-// kbi_fma64 holds these lines 4 times
-#define KBI_PTX_FMA64                                                                            \
-    "fma.rn.f64 %g60,%g60,%g1,%g27;fma.rn.f64 %g59,%g59,%g1,%g27;fma.rn.f64 %g58,%g58,%g1,%g27;" \
-    "fma.rn.f64 %g57,%g57,%g1,%g27;fma.rn.f64 %g56,%g56,%g1,%g27;fma.rn.f64 %g55,%g55,%g1,%g27;" \
-    "fma.rn.f64 %g54,%g54,%g1,%g27;fma.rn.f64 %g53,%g53,%g1,%g27;"
-
 static const char* const kbi_ptx[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
-    // kbi_null(): the cost of a launch.
+    // kbi_null(): does nothing.
     ".visible .entry kbi_null(){ret;}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per
-    // thread, so that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in
-    // practice (one xor pattern in 2^64): it keeps the loads alive.
+    // kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store,
+    // for one xor pattern of 2^64, keeps the loads alive.
     ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
     ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
@@ -15432,7 +14707,7 @@ static const char* const kbi_ptx[] = {
     "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
     "st.global.u32 [%d54],%r5;"
     "$7:ret;}\n",
-    // kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
+    // kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
     ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
     ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
@@ -15454,7 +14729,7 @@ static const char* const kbi_ptx[] = {
     "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
     "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
     "$5:ret;}\n",
-    // kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
+    // kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
     ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
     ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
     "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
@@ -15471,20 +14746,12 @@ static const char* const kbi_ptx[] = {
     "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
     "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
     "$5:ret;}\n",
-    // kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-    ".visible .entry kbi_gate(.param .u64 p0,.param .u64 p1){.reg .pred %p<5>;.reg .b32 %r<6>;.reg .b64 %d<8>;"
-    "ld.param.u64 %d4,[p0];ld.param.u64 %d3,[p1];cvta.to.global.u64 %d1,%d4;mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;"
-    "or.b32 %r3,%r2,%r1;setp.ne.s32 %p1,%r3,0;@%p1 bra $4;mov.u64 %d5,%globaltimer;ld.volatile.global.u32 %r4,[%d1];"
-    "setp.ne.s32 %p2,%r4,0;@!%p2 bra $2;"
-    "$4:ret;"
-    "$2:.pragma \"nounroll\";mov.u64 %d6,%globaltimer;sub.s64 %d7,%d6,%d5;setp.ge.u64 %p3,%d7,%d3;@%p3 bra $4;"
-    "nanosleep.u32 64;ld.volatile.global.u32 %r5,[%d1];setp.eq.s32 %p4,%r5,0;@%p4 bra $2;bra.uni $4;}\n",
     // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
     ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
     "mov.u64 %d3,%clock64;"
     "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at
-    // least `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+    // kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks
+    // once in up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
     ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
     "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
     "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
@@ -15497,8 +14764,8 @@ static const char* const kbi_ptx[] = {
     "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
     "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
     "$8:ret;}\n",
-    // kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256
-    // FMA per thread and iteration. The sum is stored only if it is NaN, which it is not.
+    // kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
+    // NaN, so nothing is stored.
     ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
     ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
     "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
@@ -15518,121 +14785,87 @@ static const char* const kbi_ptx[] = {
     "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
     "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
     "$5:ret;}\n",
-    // kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-    ".visible .entry kbi_fma64(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .b32 %r<2>;.reg .f64 %g<61>;"
-    ".reg .b64 %d<7>;ld.param.u64 %d3,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f64.u32 %g19,%r1;"
-    "mul.rn.f64 %g20,%g19,0d3EB0C6F7A0B5ED8D;add.rn.f64 %g1,%g20,0d3FE0000000000000;setp.eq.s64 %p1,%d6,0;"
-    "@%p1 bra $5;mov.f64 %g60,0d0000000000000000;mov.f64 %g27,0d3FF0000000000000;mov.f64 %g58,0d4000000000000000;"
-    "mov.f64 %g57,0d4008000000000000;mov.f64 %g56,0d4010000000000000;mov.f64 %g55,0d4014000000000000;"
-    "mov.f64 %g54,0d4018000000000000;mov.f64 %g53,0d401C000000000000;mov.f64 %g59,%g27;"
-    "$2:.pragma \"nounroll\";",
-    KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64 KBI_PTX_FMA64,
-    "add.s64 %d6,%d6,-1;setp.ne.s64 %p2,%d6,0;@%p2 bra $2;add.rn.f64 %g47,%g60,%g59;add.rn.f64 %g48,%g47,%g58;"
-    "add.rn.f64 %g49,%g48,%g57;add.rn.f64 %g50,%g49,%g56;add.rn.f64 %g51,%g50,%g55;add.rn.f64 %g52,%g51,%g54;"
-    "add.rn.f64 %g18,%g52,%g53;setp.num.f64 %p3,%g18,%g18;@%p3 bra $5;cvta.to.global.u64 %d5,%d3;"
-    "st.global.f64 [%d5],%g18;"
-    "$5:ret;}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements.
-    // Vector stores where p and the block allow, else byte by byte.
+    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
     ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
-    ".param .u32 p5){.reg .pred %p<46>;.reg .b16 %h<12>;.reg .f32 %f<5>;.reg .b32 %r<171>;.reg .f64 %g<82>;"
-    ".reg .b64 %d<76>;ld.param.u64 %d36,[p0];ld.param.u64 %d37,[p1];ld.param.u32 %r56,[p2];ld.param.u32 %r57,[p3];"
-    "ld.param.u64 %d38,[p4];mov.u32 %r59,%ctaid.x;mov.u32 %r60,%ntid.x;cvt.u64.u32 %d1,%r60;"
-    "mul.wide.u32 %d39,%r59,%r60;mov.u32 %r61,%tid.x;cvt.u64.u32 %d40,%r61;add.s64 %d67,%d39,%d40;"
-    "shl.b64 %d66,%d67,2;setp.ge.u64 %p2,%d66,%d37;@%p2 bra $39;setp.eq.s32 %p3,%r57,1;add.s32 %r62,%r56,-5;"
-    "setp.gt.u32 %p4,%r62,7;or.pred %p1,%p4,%p3;setp.eq.s32 %p5,%r56,14;selp.b32 %r1,20,21,%p5;"
-    "selp.b32 %r2,126,123,%p5;selp.b32 %r3,121,113,%p5;mad.lo.s32 %r4,%r3,-8388608,8388608;add.s32 %r63,%r56,-11;"
-    "setp.lt.u32 %p6,%r63,2;setp.eq.s32 %p7,%r57,2;and.pred %p8,%p7,%p6;selp.u32 %r6,1,0,%p8;cvt.u32.u64 %r7,%d38;"
-    "shr.u64 %d41,%d38,32;cvt.u32.u64 %r8,%d41;shl.b32 %r64,%r56,2;mov.u64 %d42,9906741768688416;"
-    "shr.u64 %d43,%d42,%r64;cvt.u32.u64 %r65,%d43;and.b32 %r66,%r65,15;mov.u32 %r67,4;shl.b32 %r68,%r67,%r66;"
-    "add.s32 %r69,%r68,-1;mov.u32 %r70,-1;and.b64 %d4,%d43,15;min.u32 %r71,%r69,15;cvt.u64.u32 %d44,%r71;"
-    "and.b64 %d5,%d44,%d36;cvt.u16.u32 %h1,%r66;shl.b32 %r72,%r70,%r66;not.b32 %r9,%r72;mov.u32 %r73,%nctaid.x;"
-    "cvt.u64.u32 %d45,%r73;mul.lo.s64 %d6,%d45,%d1;cvta.to.global.u64 %d7,%d36;not.pred %p19,%p1;"
-    "$2:.pragma \"nounroll\";setp.eq.s32 %p9,%r57,0;mov.u32 %r167,0;mov.u32 %r142,%r167;mov.u32 %r143,%r167;"
-    "mov.u32 %r155,%r167;mov.u32 %r145,%r167;mov.u32 %r157,%r167;mov.u32 %r164,%r167;mov.u32 %r165,%r167;"
-    "mov.u32 %r166,%r167;@%p9 bra $7;cvt.u32.u64 %r10,%d67;shr.u64 %d10,%d67,32;mov.u32 %r85,0;mov.u32 %r142,%r85;"
-    "mov.u32 %r143,%r85;mov.u32 %r155,%r85;mov.u32 %r145,%r85;mov.u32 %r146,%r6;"
-    "$4:.pragma \"nounroll\";mov.u32 %r166,%r145;mov.u32 %r165,%r155;mov.u32 %r164,%r143;mov.u32 %r157,%r142;"
-    "ld.param.u32 %r143,[p5];mov.u64 %d68,%d10;mov.u32 %r147,%r85;mov.u32 %r148,%r8;mov.u32 %r149,%r7;"
-    "mov.u32 %r142,%r146;mov.u32 %r145,%r10;"
-    "$5:.pragma \"nounroll\";mul.wide.u32 %d46,%r145,-766435501;mul.wide.u32 %d12,%r143,-845247145;"
-    "cvt.u32.u64 %r87,%d68;xor.b32 %r88,%r149,%r87;shr.u64 %d47,%d12,32;cvt.u32.u64 %r89,%d47;"
-    "xor.b32 %r145,%r88,%r89;shr.u64 %d48,%d46,32;cvt.u32.u64 %r90,%d48;xor.b32 %r91,%r148,%r142;"
-    "xor.b32 %r143,%r91,%r90;cvt.u32.u64 %r142,%d46;add.s32 %r149,%r149,-1640531527;add.s32 %r148,%r148,-1150833019;"
-    "add.s32 %r147,%r147,1;setp.ne.s32 %p10,%r147,10;mov.u64 %d68,%d12;@%p10 bra $5;cvt.u32.u64 %r155,%d12;"
-    "add.s32 %r29,%r146,-1;setp.gt.s32 %p11,%r146,0;mov.u32 %r146,%r29;@%p11 bra $4;"
-    "$7:mov.f64 %g80,0d0000000000000000;mov.u64 %d72,0;mov.u64 %d13,%d72;mov.u64 %d14,%d72;bra.uni $8;"
-    "$14:setp.gt.u32 %p24,%r56,13;@!%p24 bra $15;and.b32 %r114,%r45,2147483647;shr.u32 %r46,%r114,23;"
-    "add.s32 %r169,%r4,%r114;setp.ge.u32 %p32,%r46,%r3;mov.u32 %r168,%r1;@%p32 bra $23;and.b32 %r115,%r45,8388607;"
-    "or.b32 %r169,%r115,8388608;sub.s32 %r116,%r1,%r46;add.s32 %r117,%r116,%r3;min.u32 %r168,%r117,25;"
-    "$23:add.s32 %r118,%r168,-1;mov.u32 %r119,1;shl.b32 %r120,%r119,%r118;shr.u32 %r121,%r169,%r168;"
-    "and.b32 %r122,%r121,1;add.s32 %r123,%r169,%r120;add.s32 %r124,%r123,%r122;add.s32 %r125,%r124,-1;"
-    "shr.u32 %r126,%r125,%r168;shr.u32 %r127,%r45,24;and.b32 %r128,%r127,128;min.u32 %r129,%r126,%r2;"
-    "or.b32 %r130,%r129,%r128;cvt.u64.u32 %d72,%r130;bra.uni $24;"
-    "$15:mov.b64 %d72,%g6;setp.eq.s32 %p25,%r56,2;@%p25 bra $24;setp.eq.s32 %p26,%r56,3;@%p26 bra $19;"
-    "setp.ne.s32 %p27,%r56,4;@%p27 bra $20;shr.u32 %r109,%r45,16;and.b32 %r110,%r109,1;add.s32 %r111,%r45,%r110;"
-    "add.s32 %r112,%r111,32767;shr.u32 %r113,%r112,16;cvt.u64.u32 %d72,%r113;bra.uni $24;"
-    "$19:cvt.rn.f16.f32 %h2,%f1;cvt.u64.u16 %d72,%h2;bra.uni $24;"
-    "$20:and.b32 %r141,%r56,1;setp.eq.s32 %p28,%r141,0;mul.rn.f64 %g75,%g6,0d4020000000000000;"
-    "setp.lt.f64 %p29,%g75,0d0000000000000000;selp.f64 %g76,0dBFE0000000000000,0d3FE0000000000000,%p29;"
-    "add.rn.f64 %g77,%g75,%g76;setp.lt.f64 %p30,%g77,0d0000000000000000;and.pred %p31,%p28,%p30;"
-    "selp.f64 %g78,0d0000000000000000,%g77,%p31;cvt.rzi.s64.f64 %d72,%g78;bra.uni $24;",
-    "$8:.pragma \"nounroll\";mov.u64 %d15,%d14;mov.u64 %d14,%d13;mov.u64 %d13,%d72;mov.u32 %r43,%r166;"
-    "mov.u32 %r166,%r165;mov.u32 %r165,%r164;mov.u32 %r40,%r145;mov.u32 %r145,%r155;mov.u32 %r155,%r143;"
-    "and.b32 %r93,%r167,1;setp.eq.b32 %p12,%r93,1;setp.ne.s32 %p13,%r57,1;or.pred %p14,%p13,%p12;mov.f64 %g81,%g80;"
-    "@%p14 bra $10;shr.u32 %r94,%r40,8;add.s32 %r95,%r94,1;cvt.rn.f64.s32 %g8,%r95;mov.b64 %d52,%g8;"
-    "add.s64 %d53,%d52,2638149301829632;shr.u64 %d54,%d53,52;cvt.u32.u64 %r96,%d54;"
-    "and.b64 %d55,%d53,4503599627370495;add.s64 %d56,%d55,4604544269498187776;mov.b64 %g9,%d56;"
-    "add.rn.f64 %g10,%g9,0dBFF0000000000000;add.rn.f64 %g11,%g9,0d3FF0000000000000;div.rn.f64 %g12,%g10,%g11;"
-    "mul.rn.f64 %g13,%g12,%g12;mul.rn.f64 %g14,%g13,0d3FB1111111111111;add.rn.f64 %g15,%g14,0d3FB3B13B13B13B14;"
-    "mul.rn.f64 %g16,%g13,%g15;add.rn.f64 %g17,%g16,0d3FB745D1745D1746;mul.rn.f64 %g18,%g13,%g17;"
-    "add.rn.f64 %g19,%g18,0d3FBC71C71C71C71C;mul.rn.f64 %g20,%g13,%g19;add.rn.f64 %g21,%g20,0d3FC2492492492492;"
-    "mul.rn.f64 %g22,%g13,%g21;add.rn.f64 %g23,%g22,0d3FC999999999999A;mul.rn.f64 %g24,%g13,%g23;"
-    "add.rn.f64 %g25,%g24,0d3FD5555555555555;mul.rn.f64 %g26,%g13,%g25;add.rn.f64 %g27,%g26,0d3FF0000000000000;"
-    "mov.u32 %r97,1047;sub.s32 %r98,%r97,%r96;cvt.rn.f64.s32 %g28,%r98;mul.rn.f64 %g29,%g28,0d3FE62E42FEFA39EF;"
-    "mul.rn.f64 %g30,%g12,0dC000000000000000;mul.rn.f64 %g31,%g30,%g27;add.rn.f64 %g32,%g29,%g31;"
-    "add.rn.f64 %g33,%g32,%g32;sqrt.rn.f64 %g34,%g33;shr.u32 %r99,%r145,8;add.s32 %r100,%r99,2097152;"
-    "shr.u32 %r101,%r100,22;and.b32 %r102,%r100,29360128;sub.s32 %r103,%r99,%r102;cvt.rn.f64.s32 %g35,%r103;"
-    "mul.rn.f64 %g36,%g35,0d3E9921FB54442C73;mul.rn.f64 %g37,%g36,%g36;mul.rn.f64 %g38,%g37,0d3DE6124613A86D09;"
-    "add.rn.f64 %g39,%g38,0dBE5AE64567F544E4;mul.rn.f64 %g40,%g37,%g39;add.rn.f64 %g41,%g40,0d3EC71DE3A556C734;"
-    "mul.rn.f64 %g42,%g37,%g41;add.rn.f64 %g43,%g42,0dBF2A01A01A01A01A;mul.rn.f64 %g44,%g37,%g43;"
-    "add.rn.f64 %g45,%g44,0d3F81111111111111;mul.rn.f64 %g46,%g37,%g45;add.rn.f64 %g47,%g46,0dBFC5555555555555;"
-    "mul.rn.f64 %g48,%g37,%g47;mul.rn.f64 %g49,%g36,%g48;add.rn.f64 %g50,%g36,%g49;"
-    "mul.rn.f64 %g51,%g37,0d3E21EED8EFF8D898;add.rn.f64 %g52,%g51,0dBE927E4FB7789F5C;mul.rn.f64 %g53,%g37,%g52;"
-    "add.rn.f64 %g54,%g53,0d3EFA01A01A01A01A;mul.rn.f64 %g55,%g37,%g54;add.rn.f64 %g56,%g55,0dBF56C16C16C16C17;"
-    "mul.rn.f64 %g57,%g37,%g56;add.rn.f64 %g58,%g57,0d3FA5555555555555;mul.rn.f64 %g59,%g37,%g58;"
-    "add.rn.f64 %g60,%g59,0dBFE0000000000000;mul.rn.f64 %g61,%g37,%g60;add.rn.f64 %g62,%g61,0d3FF0000000000000;"
-    "and.b32 %r104,%r100,4194304;setp.eq.s32 %p15,%r104,0;selp.f64 %g63,%g62,%g50,%p15;selp.f64 %g64,%g50,%g62,%p15;"
-    "add.s32 %r105,%r101,1;and.b32 %r106,%r105,2;setp.eq.s32 %p16,%r106,0;neg.f64 %g65,%g63;"
-    "selp.f64 %g66,%g63,%g65,%p16;and.b32 %r107,%r100,8388608;setp.eq.s32 %p17,%r107,0;neg.f64 %g67,%g64;"
-    "selp.f64 %g68,%g64,%g67,%p17;mul.rn.f64 %g69,%g34,%g66;cvt.rn.f32.f64 %f2,%g69;cvt.f64.f32 %g81,%f2;"
-    "mul.rn.f64 %g70,%g34,%g68;cvt.rn.f32.f64 %f3,%g70;cvt.f64.f32 %g80,%f3;"
-    "$10:cvt.u64.u32 %d57,%r167;add.s64 %d16,%d66,%d57;cvt.u64.u32 %d58,%r43;cvt.u64.u32 %d59,%r40;"
-    "bfi.b64 %d60,%d58,%d59,32,32;setp.eq.s32 %p18,%r57,3;selp.b64 %d72,%d16,%d60,%p18;@%p19 bra $24;"
-    "shr.u32 %r108,%r40,8;cvt.rn.f64.s32 %g71,%r108;mul.rn.f64 %g72,%g71,0d3E70000000000000;"
-    "cvt.rn.f64.s64 %g73,%d16;selp.f64 %g74,%g73,%g72,%p18;selp.f64 %g6,%g81,%g74,%p3;cvt.rn.f32.f64 %f1,%g6;"
-    "mov.b32 %r45,%f1;setp.eq.s32 %p22,%r56,13;@%p22 bra $13;setp.ne.s32 %p23,%r56,1;@%p23 bra $14;"
-    "$13:cvt.u64.u32 %d72,%r45;"
-    "$24:add.s32 %r167,%r167,1;setp.ne.s32 %p33,%r167,4;mov.u32 %r143,%r142;mov.u32 %r164,%r157;@%p33 bra $8;"
-    "setp.eq.s64 %p34,%d5,0;cvt.u32.u64 %r131,%d4;shl.b64 %d61,%d66,%r131;add.s64 %d25,%d7,%d61;"
-    "sub.s64 %d26,%d37,%d66;setp.gt.u64 %p35,%d26,3;and.pred %p36,%p34,%p35;@!%p36 bra $26;setp.gt.s16 %p40,%h1,1;"
-    "@%p40 bra $33;setp.eq.s16 %p43,%h1,0;@%p43 bra $37;setp.eq.s16 %p44,%h1,1;@!%p44 bra $38;cvt.u16.u64 %h4,%d72;"
-    "cvt.u16.u64 %h5,%d13;cvt.u16.u64 %h6,%d14;cvt.u16.u64 %h7,%d15;st.global.v4.u16 [%d25],{%h7,%h6,%h5,%h4};"
-    "bra.uni $38;"
-    "$26:min.u64 %d62,%d26,4;cvt.u32.u64 %r133,%d62;shl.b32 %r53,%r133,%r131;setp.eq.s32 %p37,%r53,0;@%p37 bra $38;"
-    "mov.u32 %r170,0;",
-    "$28:.pragma \"nounroll\";cvt.u64.u32 %d63,%r170;add.s64 %d64,%d25,%d63;st.global.u8 [%d64],%d15;"
-    "and.b32 %r135,%r170,%r9;setp.eq.s32 %p38,%r135,%r9;selp.b64 %d30,%d72,%d13,%p38;selp.b64 %d31,%d13,%d14,%p38;"
-    "shr.u64 %d65,%d15,8;selp.b64 %d15,%d14,%d65,%p38;add.s32 %r170,%r170,1;setp.lt.u32 %p39,%r170,%r53;"
-    "mov.u64 %d13,%d30;mov.u64 %d14,%d31;@%p39 bra $28;bra.uni $38;"
-    "$33:setp.eq.s16 %p41,%h1,2;@%p41 bra $36;setp.ne.s16 %p42,%h1,3;@%p42 bra $38;"
-    "st.global.v2.u64 [%d25],{%d15,%d14};st.global.v2.u64 [%d25+16],{%d13,%d72};bra.uni $38;"
-    "$37:cvt.u16.u64 %h8,%d72;cvt.u16.u64 %h9,%d13;cvt.u16.u64 %h10,%d14;cvt.u16.u64 %h11,%d15;"
-    "st.global.v4.u8 [%d25],{%h11,%h10,%h9,%h8};bra.uni $38;"
-    "$36:cvt.u32.u64 %r136,%d72;cvt.u32.u64 %r137,%d13;cvt.u32.u64 %r138,%d14;cvt.u32.u64 %r139,%d15;"
-    "st.global.v4.u32 [%d25],{%r139,%r138,%r137,%r136};"
-    "$38:add.s64 %d67,%d67,%d6;shl.b64 %d66,%d67,2;setp.lt.u64 %p45,%d66,%d37;@%p45 bra $2;"
-    "$39:ret;}\n",
+    ".param .u32 p5){.reg .pred %p<37>;.reg .b16 %h<5>;.reg .f32 %f<4>;.reg .b32 %r<114>;.reg .f64 %g<71>;"
+    ".reg .b64 %d<51>;ld.param.u64 %d22,[p0];ld.param.u64 %d20,[p1];ld.param.u32 %r41,[p2];ld.param.u32 %r42,[p3];"
+    "ld.param.u64 %d21,[p4];ld.param.u32 %r43,[p5];cvta.to.global.u64 %d1,%d22;mov.u32 %r44,%ctaid.x;"
+    "mov.u32 %r45,%ntid.x;cvt.u64.u32 %d2,%r45;mul.wide.u32 %d23,%r44,%r45;mov.u32 %r46,%tid.x;"
+    "cvt.u64.u32 %d24,%r46;add.s64 %d48,%d23,%d24;setp.ge.u64 %p2,%d48,%d20;@%p2 bra $35;setp.eq.s32 %p3,%r42,2;"
+    "add.s32 %r47,%r41,-11;setp.lt.u32 %p4,%r47,2;and.pred %p5,%p3,%p4;add.s32 %r48,%r41,-5;setp.lt.u32 %p6,%r48,8;"
+    "setp.ne.s32 %p7,%r42,1;and.pred %p1,%p6,%p7;selp.u32 %r1,1,0,%p5;cvt.u32.u64 %r2,%d21;shr.u64 %d25,%d21,32;"
+    "cvt.u32.u64 %r3,%d25;shl.b32 %r49,%r41,2;mov.u64 %d26,9906741768688416;shr.u64 %d27,%d26,%r49;"
+    "cvt.u16.u64 %h2,%d27;and.b16 %h1,%h2,15;setp.eq.s32 %p8,%r41,14;selp.b32 %r4,20,21,%p8;"
+    "selp.b32 %r5,126,123,%p8;selp.b32 %r6,121,113,%p8;mad.lo.s32 %r7,%r6,-8388608,8388608;and.b32 %r8,%r41,1;"
+    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;"
+    "$2:.pragma \"nounroll\";cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;"
+    "mov.u32 %r110,%r109;mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;"
+    "cvt.u32.u64 %r10,%d29;shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;"
+    "mov.u32 %r102,%r1;"
+    "$4:.pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
+    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;"
+    "$5:.pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
+    "cvt.u32.u64 %r58,%d49;xor.b32 %r59,%r105,%r58;shr.u64 %d30,%d10,32;cvt.u32.u64 %r60,%d30;"
+    "xor.b32 %r108,%r59,%r60;shr.u64 %d31,%d9,32;cvt.u32.u64 %r61,%d31;xor.b32 %r62,%r104,%r106;"
+    "xor.b32 %r107,%r62,%r61;cvt.u32.u64 %r106,%d9;add.s32 %r105,%r105,-1640531527;add.s32 %r104,%r104,-1150833019;"
+    "add.s32 %r103,%r103,1;setp.ne.s32 %p10,%r103,10;mov.u64 %d49,%d10;@%p10 bra $5;setp.eq.s64 %p11,%d6,0;"
+    "selp.b32 %r109,%r108,%r107,%p11;selp.b64 %d32,%d10,%d9,%p11;cvt.u32.u64 %r110,%d32;add.s32 %r28,%r102,-1;"
+    "setp.gt.s32 %p12,%r102,0;mov.u32 %r102,%r28;@%p12 bra $4;setp.eq.s32 %p13,%r9,0;selp.b32 %r111,%r11,%r12,%p13;"
+    "$8:setp.eq.s32 %p14,%r9,0;selp.b32 %r33,%r109,%r110,%p14;@!%p1 bra $9;setp.eq.s32 %p30,%r42,3;"
+    "cvt.u64.u32 %d38,%r111;cvt.u64.u32 %d39,%r33;bfi.b64 %d40,%d38,%d39,32,32;selp.b64 %d50,%d48,%d40,%p30;"
+    "bra.uni $25;"
+    "$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;cvt.rn.f64.s64 %g6,%d48;"
+    "setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;add.s32 %r65,%r64,1;"
+    "cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;shr.u64 %d35,%d34,52;"
+    "cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;add.s64 %d37,%d36,4604544269498187776;"
+    "mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;add.rn.f64 %g10,%g8,0d3FF0000000000000;"
+    "div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;mul.rn.f64 %g13,%g12,0d3FB1111111111111;"
+    "add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;add.rn.f64 %g16,%g15,0d3FB745D1745D1746;"
+    "mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;mul.rn.f64 %g19,%g12,%g18;"
+    "add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;add.rn.f64 %g22,%g21,0d3FC999999999999A;"
+    "mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;mul.rn.f64 %g25,%g12,%g24;"
+    "add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;cvt.rn.f64.s32 %g27,%r68;"
+    "mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;mul.rn.f64 %g30,%g29,%g26;"
+    "add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;shr.u32 %r69,%r110,8;"
+    "add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;sub.s32 %r73,%r69,%r72;"
+    "cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;mul.rn.f64 %g36,%g35,%g35;",
+    "mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;mul.rn.f64 %g39,%g36,%g38;"
+    "add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;"
+    "mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;mul.rn.f64 %g45,%g36,%g44;"
+    "add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;mul.rn.f64 %g48,%g35,%g47;"
+    "add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;"
+    "mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;mul.rn.f64 %g54,%g36,%g53;"
+    "add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;add.rn.f64 %g57,%g56,0d3FA5555555555555;"
+    "mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;mul.rn.f64 %g60,%g36,%g59;"
+    "add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;"
+    "selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;"
+    "selp.f64 %g64,%g62,%g63,%p18;mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;"
+    "$11:cvt.rn.f32.f64 %f1,%g3;mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;"
+    "@%p20 bra $14;"
+    "$13:cvt.u64.u32 %d50,%r34;bra.uni $25;"
+    "$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;shr.u32 %r35,%r83,23;"
+    "add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;and.b32 %r84,%r34,8388607;"
+    "or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;min.u32 %r112,%r86,25;"
+    "$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;and.b32 %r91,%r90,1;"
+    "add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;shr.u32 %r95,%r94,%r112;"
+    "shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;cvt.u64.u32 %d50,%r99;"
+    "bra.uni $25;"
+    "$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;setp.eq.s32 %p23,%r41,3;@%p23 bra $19;"
+    "setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;"
+    "add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;bra.uni $25;"
+    "$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;"
+    "$20:setp.eq.s32 %p25,%r8,0;mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
+    "selp.f64 %g67,0dBFE0000000000000,0d3FE0000000000000,%p26;add.rn.f64 %g68,%g66,%g67;"
+    "setp.lt.f64 %p27,%g68,0d0000000000000000;and.pred %p28,%p25,%p27;selp.f64 %g69,0d0000000000000000,%g68,%p28;"
+    "cvt.rzi.s64.f64 %d50,%g69;"
+    "$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;setp.eq.s16 %p35,%h1,1;"
+    "@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;bra.uni $34;"
+    "$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
+    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;"
+    "$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;bra.uni $34;"
+    "$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;"
+    "$34:add.s64 %d48,%d48,%d4;setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;"
+    "$35:ret;}\n",
 };
 // clang-format on
 

@@ -46,7 +46,8 @@
             -o libkbench_kernels.so               (a C compiler without CUDA: cc -O2 -shared -fPIC -x c ... -lm)
 
        exports kbk_abi and kbk_row_*: table, launch, formulas and oracles, without structs that hold function
-       pointers. examples/python/kbench_kernels.py uses them. -DKBK_ONLY and -DKBK_TYPES work here, too.
+       pointers. examples/python/kbench_kernels.py uses them. With -c instead of -shared, the result is an object for
+       programs that define KBK_API_ONLY before the include, and then compile no kernel: `make kernels` builds it.
 
    SCRATCH MEMORY
 
@@ -182,7 +183,7 @@
        >>attention_bwd_mma attention backward on tensor cores with mma.sync
        >>attention_bwd_hopper attention backward with TMA and wgmma
        >>registry       the tables themselves; look-up and launch
-       >>shared         the table as plain C functions, for other languages
+       >>shared         the table as plain C functions: for other languages, and to link the compiled kernels
 */
 #ifndef KBENCH_KERNELS_CUH
 #define KBENCH_KERNELS_CUH
@@ -199,11 +200,13 @@
                                activation (relu, gelu_erf, gelu_tanh, silu), dropout, softmax, layernorm, rmsnorm,
                                sum, mse, weighted_sum, transpose, cross_entropy, embedding, matmul (and
                                matmul_e4m3), bmm, attention
-      KBK_TYPES=f32,bf16       a list of element types, out of f32, f16, bf16. One operation in one type compiles
-                               in seconds. nvcc ends the macro at a comma in -D. To have all names checked, write
-                               \, as in '-DKBK_ONLY=softmax\,matmul'
+      KBK_VARIANTS=tma,select  a list of variants: the other rows stay in the tables, without launch pointers
+      KBK_TYPES=f32,bf16       a list of element types, out of f32, f16, bf16. One variant in one type compiles in
+                               seconds. nvcc ends the macro at a comma in -D. To have all names used and checked,
+                               write \, as in '-DKBK_ONLY=softmax\,matmul'
       KBK_NO_REGISTRY          no tables: only launchers that are called are compiled
-      KBENCH_SHARED            a library for other languages: see >>shared
+      KBENCH_SHARED            defines the C functions of >>shared, for an object or a shared library
+      KBK_API_ONLY             only types and the declarations of >>shared: for programs linked with such an object
       KBK_CUBLAS               the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
                                or libcublasLt when first launched
       KBK_NO_CUBLAS            overrides KBK_CUBLAS
@@ -211,21 +214,6 @@
                                (of 2e9 clocks) stops with an error instead of waiting for ever */
 
 // clang-format off
-#if defined(KBK_ONLY_MEMORY) || defined(KBK_ONLY_ACCESS) || defined(KBK_ONLY_TRANSFER) \
-    || defined(KBK_ONLY_ELEMENTWISE) || defined(KBK_ONLY_ACTIVATION) || defined(KBK_ONLY_DROPOUT) \
-    || defined(KBK_ONLY_SOFTMAX) || defined(KBK_ONLY_LAYERNORM) || defined(KBK_ONLY_RMSNORM) \
-    || defined(KBK_ONLY_REDUCTION) || defined(KBK_ONLY_MSE) || defined(KBK_ONLY_WSUM) \
-    || defined(KBK_ONLY_TRANSPOSE) || defined(KBK_ONLY_CROSS_ENTROPY) || defined(KBK_ONLY_EMBEDDING) \
-    || defined(KBK_ONLY_MATMUL) || defined(KBK_ONLY_BMM) || defined(KBK_ONLY_ATTENTION) \
-    || defined(KBK_NO_MEMORY) || defined(KBK_NO_ACCESS) || defined(KBK_NO_TRANSFER) \
-    || defined(KBK_NO_ELEMENTWISE) || defined(KBK_NO_ACTIVATION) || defined(KBK_NO_DROPOUT) \
-    || defined(KBK_NO_SOFTMAX) || defined(KBK_NO_LAYERNORM) || defined(KBK_NO_RMSNORM) \
-    || defined(KBK_NO_REDUCTION) || defined(KBK_NO_MSE) || defined(KBK_NO_WSUM) || defined(KBK_NO_TRANSPOSE) \
-    || defined(KBK_NO_CROSS_ENTROPY) || defined(KBK_NO_EMBEDDING) || defined(KBK_NO_MATMUL) \
-    || defined(KBK_NO_BMM) || defined(KBK_NO_ATTENTION) || defined(KBK_NO_F32) || defined(KBK_NO_F16) \
-    || defined(KBK_NO_BF16)
-#error "kbench_kernels.cuh: KBK_ONLY_... and KBK_NO_... are now -DKBK_ONLY=softmax,matmul and -DKBK_TYPES=f32,bf16"
-#endif
 /*  Each name has a number, and #if compares numbers. An unknown name stays an undeclared identifier, so that the
     compiler's error shows the name, as in KBK_ONLY_has_no_sofmax. */
 #define KBK_ONLY_has_no_memory           1
@@ -264,134 +252,55 @@
      || l##b5 == i || l##b6 == i || l##b7 == i || l##b8 == i \
      || l##c1 == i || l##c2 == i || l##c3 == i || l##c4 == i \
      || l##c5 == i || l##c6 == i || l##c7 == i || l##c8 == i)
-#ifdef KBK_ONLY
-/*  nvcc splits the value of -D at its commas: KBK_ONLY gets the first name, and the others become macros. These
-    count as named, and are undefined again. A misspelt one among them is not noticed, unless commas are written as
-    \, instead. */
+/*  nvcc splits the value of -D at its commas: KBK_ONLY gets the first name, and the others become macros of value 1.
+    These count as named, and are undefined again behind >>table. A misspelt one among them is not noticed, unless
+    commas are written as \, instead. */
 #ifdef __CUDACC__
-#ifdef memory
-#undef memory
-#define KBKI_ALSO_memory 1
+#define KBKI_ALSO(name) name
+#else
+#define KBKI_ALSO(name) 0
 #endif
-#ifdef access
-#undef access
-#define KBKI_ALSO_access 1
-#endif
-#ifdef transfer
-#undef transfer
-#define KBKI_ALSO_transfer 1
-#endif
-#ifdef elementwise
-#undef elementwise
-#define KBKI_ALSO_elementwise 1
-#endif
-#ifdef activation
-#undef activation
-#define KBKI_ALSO_activation 1
-#endif
-#ifdef dropout
-#undef dropout
-#define KBKI_ALSO_dropout 1
-#endif
-#ifdef softmax
-#undef softmax
-#define KBKI_ALSO_softmax 1
-#endif
-#ifdef layernorm
-#undef layernorm
-#define KBKI_ALSO_layernorm 1
-#endif
-#ifdef rmsnorm
-#undef rmsnorm
-#define KBKI_ALSO_rmsnorm 1
-#endif
-#ifdef sum
-#undef sum
-#define KBKI_ALSO_sum 1
-#endif
-#ifdef mse
-#undef mse
-#define KBKI_ALSO_mse 1
-#endif
-#ifdef weighted_sum
-#undef weighted_sum
-#define KBKI_ALSO_weighted_sum 1
-#endif
-#ifdef transpose
-#undef transpose
-#define KBKI_ALSO_transpose 1
-#endif
-#ifdef cross_entropy
-#undef cross_entropy
-#define KBKI_ALSO_cross_entropy 1
-#endif
-#ifdef embedding
-#undef embedding
-#define KBKI_ALSO_embedding 1
-#endif
-#ifdef matmul
-#undef matmul
-#define KBKI_ALSO_matmul 1
-#endif
-#ifdef bmm
-#undef bmm
-#define KBKI_ALSO_bmm 1
-#endif
-#ifdef attention
-#undef attention
-#define KBKI_ALSO_attention 1
-#endif
-#endif
-#define KBKI_BUILDS(name)                                                                                          \
-    (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO_##name)
+#ifdef KBK_ONLY
+#define KBKI_BUILDS(name) \
+    (KBKI_AMONG(KBK_ONLY_has_no_, KBK_ONLY_has_no_##name, KBK_ONLY, KBKI_ENDS) || KBKI_ALSO(name))
 // a compile error for an unknown name
 enum { KBKI_ONLY_KNOWN = KBKI_AMONG(KBK_ONLY_has_no_, -1, KBK_ONLY, KBKI_ENDS) };
 #else
 #define KBKI_BUILDS(name) 1
 #endif
 #ifdef KBK_TYPES
-#ifdef __CUDACC__
-#ifdef f32
-#undef f32
-#define KBKI_ALSO_f32 1
-#endif
-#ifdef f16
-#undef f16
-#define KBKI_ALSO_f16 1
-#endif
-#ifdef bf16
-#undef bf16
-#define KBKI_ALSO_bf16 1
-#endif
-#endif
-#define KBKI_IN(type) (KBKI_AMONG(KBK_TYPES_has_no_, KBK_TYPES_has_no_##type, KBK_TYPES, KBKI_ENDS) || KBKI_ALSO_##type)
+#define KBKI_IN(type) \
+    (KBKI_AMONG(KBK_TYPES_has_no_, KBK_TYPES_has_no_##type, KBK_TYPES, KBKI_ENDS) || KBKI_ALSO(type))
 enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS) }; // f32, f16, bf16
 #else
 #define KBKI_IN(type) 1
 #endif
-// clang-format on
-
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#ifdef __CUDACC__
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-#define KBK_HD __host__ __device__
+// The types that are compiled, and the launchers for them.
+#if !KBKI_IN(f32)
+#define KBKI_HAS_F32 0u
+#define KBKI_IN_F32(has, f) NULL
 #else
-#define KBK_HD
+#define KBKI_HAS_F32 (1u << KBK_F32)
+#define KBKI_IN_F32(has, f) KBKI_LAUNCH(has, f, float)
 #endif
+#if !KBKI_IN(f16)
+#define KBKI_HAS_F16 0u
+#define KBKI_IN_F16(has, f) NULL
+#else
+#define KBKI_HAS_F16 (1u << KBK_F16)
+#define KBKI_IN_F16(has, f) KBKI_LAUNCH(has, f, __half)
+#endif
+#if !KBKI_IN(bf16)
+#define KBKI_HAS_BF16 0u
+#define KBKI_IN_BF16(has, f) NULL
+#else
+#define KBKI_HAS_BF16 (1u << KBK_BF16)
+#define KBKI_IN_BF16(has, f) KBKI_LAUNCH(has, f, __nv_bfloat16)
+#endif
+// clang-format on
 
 #if defined(KBK_CUBLAS) && defined(KBK_NO_CUBLAS)
 #undef KBK_CUBLAS
-#endif
-#if defined(KBK_CUBLAS) && defined(__CUDACC__)
-#include <cublasLt.h>
-#include <cublas_v2.h>
-#include <dlfcn.h>
 #endif
 
 // Not every file uses all functions of a header; this avoids warnings about it.
@@ -848,11 +757,57 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     KBK_TABLE_MATMUL_SIMT(row) KBK_TABLE_MATMUL_STEPS(row) KBK_TABLE_MATMUL_MMA(row)                             \
     KBK_TABLE_MATMUL_HOPPER(row) KBK_TABLE_MATMUL_E4M3(row) KBK_TABLE_MATMUL_VENDOR(row) KBK_TABLE_BMM(row)      \
     KBK_TABLE_BMM_VENDOR(row) KBK_TABLE_ATTENTION(row) KBK_TABLE_ATTENTION_VENDOR(row)
+#if defined(KBK_ONLY) && defined(__CUDACC__)
+#undef memory
+#undef access
+#undef transfer
+#undef elementwise
+#undef activation
+#undef dropout
+#undef softmax
+#undef layernorm
+#undef rmsnorm
+#undef sum
+#undef mse
+#undef weighted_sum
+#undef transpose
+#undef cross_entropy
+#undef embedding
+#undef matmul
+#undef bmm
+#undef attention
+#endif
+#if defined(KBK_TYPES) && defined(__CUDACC__)
+#undef f32
+#undef f16
+#undef bf16
+#endif
 // clang-format on
 
 /*------------------------------------------------------------------------------------------------------------
   >>shapes     Shapes, arguments, tensors, tolerances: the types of the table.
 ------------------------------------------------------------------------------------------------------------*/
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#ifndef KBK_API_ONLY // these headers take longer to compile than a small program
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#endif
+#define KBK_HD __host__ __device__
+#else
+#define KBK_HD
+#endif
+#if defined(KBK_CUBLAS) && defined(__CUDACC__) && !defined(KBK_API_ONLY)
+#include <cublasLt.h>
+#include <cublas_v2.h>
+#include <dlfcn.h>
+#endif
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
 #define KBK_IGNORE (-100)  // target that the loss ignores
@@ -890,11 +845,7 @@ typedef struct kbk_shape {
     uint64_t seed; // dropout: key of the mask
 } kbk_shape;
 
-#ifdef __CUDACC__
-typedef cudaStream_t kbk_stream;
-#else
 typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
-#endif
 
 typedef struct kbk_args {
     kbk_shape s;
@@ -1001,6 +952,17 @@ KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
+// KBKI_HAS_<word>: whether the variant is compiled. An unknown name in KBK_VARIANTS stays an undeclared identifier.
+#ifdef KBK_VARIANTS
+#define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
+enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
+#undef KBKI_WORD_ID
+#define KBKI_HAS_WORD(word) \
+    KBKI_HAS_##word = KBKI_AMONG(KBK_VARIANTS_has_no_, KBK_VARIANTS_has_no_##word, KBK_VARIANTS, KBKI_ENDS),
+#else
+#define KBKI_HAS_WORD(word) KBKI_HAS_##word = 1,
+#endif
+enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
 KBK_FN const char* kbk_dtype_name(int dtype) {
     return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
@@ -1434,6 +1396,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     return kbki_verify_whole(as, &c, &sum, r);
 }
 
+#ifndef KBK_API_ONLY
 /*------------------------------------------------------------------------------------------------------------
   >>device     What kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the last CTA
                (tickets).
@@ -15743,49 +15706,34 @@ enum { KBK_OPS(KBKI_OP_ID) KBK_OP_COUNT };
 enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 
 // clang-format off
-// The types that are compiled, and the launchers for them.
-#if !KBKI_IN(f32)
-#define KBKI_HAS_F32 0u
-#define KBKI_IN_F32(f) NULL
-#else
-#define KBKI_HAS_F32 (1u << KBK_F32)
-#define KBKI_IN_F32(f) f<float>
-#endif
-#if !KBKI_IN(f16)
-#define KBKI_HAS_F16 0u
-#define KBKI_IN_F16(f) NULL
-#else
-#define KBKI_HAS_F16 (1u << KBK_F16)
-#define KBKI_IN_F16(f) f<__half>
-#endif
-#if !KBKI_IN(bf16)
-#define KBKI_HAS_BF16 0u
-#define KBKI_IN_BF16(f) NULL
-#else
-#define KBKI_HAS_BF16 (1u << KBK_BF16)
-#define KBKI_IN_BF16(f) f<__nv_bfloat16>
-#endif
 #define KBKI_TYPES (KBKI_HAS_F32 | KBKI_HAS_F16 | KBKI_HAS_BF16)
-
-// Pasted to the name of the type mask, because cond ? f<T> : NULL would compile f<T> in any case.
-#ifdef __CUDACC__
-#define KBKI_LAUNCH_KBK_ALL(f) {KBKI_IN_F32(f), KBKI_IN_F16(f), KBKI_IN_BF16(f)}
-#define KBKI_LAUNCH_KBK_HALF(f) {NULL, KBKI_IN_F16(f), KBKI_IN_BF16(f)}
-#define KBKI_LAUNCH_KBK_SINGLE(f) {KBKI_IN_F32(f), NULL, NULL}
-#define KBKI_LAUNCH_KBK_BRAIN(f) {NULL, NULL, KBKI_IN_BF16(f)}
+#ifndef __CUDACC__
+#define KBKI_LAUNCH(has, f, T) NULL
+#elif !defined(KBK_VARIANTS)
+#define KBKI_LAUNCH(has, f, T) f<T>
 #else
-#define KBKI_LAUNCH_KBK_ALL(f) {NULL, NULL, NULL}
-#define KBKI_LAUNCH_KBK_HALF(f) {NULL, NULL, NULL}
-#define KBKI_LAUNCH_KBK_SINGLE(f) {NULL, NULL, NULL}
-#define KBKI_LAUNCH_KBK_BRAIN(f) {NULL, NULL, NULL}
+// has ? f<T> : NULL would compile f<T> in any case. The body of this lambda is compiled only if it is called.
+#define KBKI_LAUNCH(has, f, T) \
+    kbki_launch_of<has, T>([](auto t) -> kbk_launch_fn { return f<typename decltype(t)::type>; })
+template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_of(Launcher launcher) {
+    if constexpr (Has) return launcher(kbki_same<T>{});
+    else return NULL;
+}
 #endif
+
+// Pasted to the name of the type mask, so that f<T> is not compiled for other types.
+#define KBKI_LAUNCH_KBK_ALL(has, f) {KBKI_IN_F32(has, f), KBKI_IN_F16(has, f), KBKI_IN_BF16(has, f)}
+#define KBKI_LAUNCH_KBK_HALF(has, f) {NULL, KBKI_IN_F16(has, f), KBKI_IN_BF16(has, f)}
+#define KBKI_LAUNCH_KBK_SINGLE(has, f) {KBKI_IN_F32(has, f), NULL, NULL}
+#define KBKI_LAUNCH_KBK_BRAIN(has, f) {NULL, NULL, KBKI_IN_BF16(has, f)}
 #define KBKI_OP_ROW(op, dir, family, scratch, formula)                                                       \
     {#op, #dir, formula, family,                                                                             \
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, KBK_CHECK_##op##_##dir},
 #define KBKI_ROW(op, dir, variant, rung, dtypes, sm, origin, note)                                           \
-    {&kbk_ops[KBK_OP_##op##_##dir], #variant, rung, (dtypes) & KBKI_TYPES, KBK_SM_##sm, origin, note,        \
-     KBKI_LAUNCH_##dtypes(kbk_##op##_##dir##_##variant), KBKI_WORD_##variant},
+    {&kbk_ops[KBK_OP_##op##_##dir], #variant, rung, KBKI_HAS_##variant ? (dtypes) & KBKI_TYPES : 0,           \
+     KBK_SM_##sm, origin, note, KBKI_LAUNCH_##dtypes(KBKI_HAS_##variant, kbk_##op##_##dir##_##variant),      \
+     KBKI_WORD_##variant},
 // clang-format on
 
 KBK_DATA kbk_op kbk_ops[] = { KBK_OPS(KBKI_OP_ROW) };
@@ -15834,9 +15782,10 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #endif // KBK_NO_REGISTRY
 
 /*------------------------------------------------------------------------------------------------------------
-  >>shared     The table as plain C functions, exported from a shared library for other languages.
+  >>shared     The table as plain C functions: for other languages, and for programs that link the compiled kernels.
 ------------------------------------------------------------------------------------------------------------*/
-#ifdef KBENCH_SHARED
+#endif // KBK_API_ONLY
+#if defined(KBENCH_SHARED) || defined(KBK_API_ONLY)
 #ifdef KBK_NO_REGISTRY
 #error "kbench_kernels.cuh: KBENCH_SHARED exports the tables that KBK_NO_REGISTRY leaves out; define one of them"
 #endif
@@ -15881,6 +15830,7 @@ KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype,
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
+#ifndef KBK_API_ONLY
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
@@ -16037,6 +15987,7 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
     kbk_op op = kbk_op_of(v);
     return kbk_verify(&op, dtype, s, k, got, out, u0, u1, r);
 }
+#endif // KBK_API_ONLY
 #endif // KBENCH_SHARED
 #endif // KBENCH_KERNELS_CUH
 

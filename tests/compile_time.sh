@@ -7,8 +7,9 @@
 #                                      GPU), and prints the time of each compiler phase (nvcc --time) of both parts; no limit
 # Prints the sizes of the headers first. Limits: a .cu file with the implementation and one benchmark takes at most
 # 2.2 times as long as a .cu file with only a kernel. With a separately compiled implementation, a .cu file that
-# includes the API, with or without a benchmark, takes at most 1.05 times as long. A .c file with implementation and
-# benchmark takes at most 0.8 s.
+# includes the API, with or without a benchmark, takes at most 1.05 times as long. Example 05, which links the compiled
+# kernels, takes at most 1.1 times as long as its own kernel alone. A .c file with implementation and benchmark takes at
+# most 0.8 s.
 . tests/lib.sh
 [ -n "$NVCC" ] || NVCC=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
 
@@ -38,6 +39,8 @@ int main() { scale<<<1, 1>>>(nullptr, nullptr, 0); return 0; }
 EOF
 { echo '#include "kbench.h"'; cat "$tmp/bare.cu"; } > "$tmp/api.cu"
 cp tests/compile/five_lines.cu "$tmp/full.cu"
+cp examples/05_against_library.cu "$tmp/linked.cu"
+{ sed -n '/^__global__/,/^}/p' "$tmp/linked.cu"; echo 'int main() { matmul_mine<<<1, 1>>>(nullptr, nullptr, nullptr, 0, 0); return 0; }'; } > "$tmp/mine.cu"
 grep -v KBENCH_IMPLEMENTATION tests/compile/five_lines.cu > "$tmp/edited.cu"
 cp tests/compile/plain.c "$tmp/full.c"
 cp tests/compile/plain.c "$tmp/plain_O0.c"
@@ -53,7 +56,7 @@ compile() {
 }
 wc -lc kbench.h kbench_kernels.cuh examples/addons/kbench_report.h examples/addons/kbench_inspect.h
 files="full.c plain_O0.c"
-[ -n "$NVCC" ] && files="bare.cu api.cu edited.cu full.cu kbench.o $files"
+[ -n "$NVCC" ] && files="bare.cu api.cu edited.cu full.cu mine.cu linked.cu kbench.o $files"
 for f in $files; do build "$f" compile $f; done # once untimed: the compilers are then in memory, for the first as for the last
 for turn in 1 2 3 4 5 6 7; do
     for f in $files; do
@@ -77,6 +80,7 @@ if [ -n "$NVCC" ]; then
     bound "implementation and benchmark, nvcc / bare" "$(median full.cu)" "$bare" 2.2
     bound "API alone, nvcc / bare" "$(median api.cu)" "$bare" 1.05
     bound "API and benchmark, nvcc / bare" "$(median edited.cu)" "$bare" 1.05
+    bound "example 05, nvcc / its kernel" "$(median linked.cu)" "$(median mine.cu)" 1.1
 else
     skip "no nvcc"
 fi

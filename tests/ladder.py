@@ -30,7 +30,7 @@ import textwrap
 RECORDS = ['tests/evidence/h200/ladder.json', 'tests/evidence/h200/operations.json']
 TABLES = ['tests/evidence/h200/attention_matrix.txt']
 TEXTS = ['tests/evidence/h200/hopper.txt', 'tests/evidence/h200/hopper_attention.txt', 'tests/evidence/h200/e4m3.txt']
-SAME = 0.99  # slower by less than this is as fast
+SAME = 0.99  # a smaller loss counts as equally fast
 
 
 def rows_of(columns, batch, length):
@@ -39,9 +39,9 @@ def rows_of(columns, batch, length):
 
 MAP, ROWS = rows_of(4096, 16, 2048), rows_of(4096, 8, 1024)
 LOGITS, TOKENS = rows_of(50304, 8, 1024), dict(rows_of(768, 16, 1024), vocabulary=50304)
-HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)  # as many keys as naive takes
+HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)  # as many keys as naive supports
 LARGE = {'n': 268435456}
-# (operation, direction, type): the shape that its ladder is shown at
+# (operation, direction, type): the shape for its ladder
 LADDERS = {}
 for names, directions, dtype, shape in [
         ('copy fill read triad', 'run', 'f32', LARGE), ('strided', 'run', 'f32', {'n': 8388608, 'stride': 32}),
@@ -67,7 +67,7 @@ ROW = re.compile(r'row\(\s*(\w+),\s*(\w+),\s*(\w+),\s*(\d+)\s*,\s*(KBK_\w+),\s*(
 class Rung:
     def __init__(self, m):
         self.op, self.direction, self.name, self.number = m[1], m[2], m[3], int(m[4])
-        # what is the vendor's on a rung of its own, as cudaMallocAsync, is a step of the ladder like another
+        # a vendor function with a rung of its own, for example cudaMallocAsync, is a normal step of the ladder
         self.types, self.vendor, self.note = TYPES[m[5]].split(), self.number == 99, m[8]
 
 
@@ -83,7 +83,7 @@ def table(header):
 # ---- evidence --------------------------------------------------------------------------------------------------------
 
 class Time:
-    """One rung at one shape. star: not a time of kbench's. rates: what the GPU reaches, GFLOP/s and GB/s."""
+    """One rung at one shape. star: not measured by kbench. rates: peaks of the GPU, GFLOP/s and GB/s."""
 
     def __init__(self, ms, roof, star, gpu, date, source, rates=None):
         self.ms, self.roof, self.star, self.gpu, self.date, self.source = ms, roof, star, gpu, date, source
@@ -109,7 +109,7 @@ def shape_text(op, shape):
 
 
 def where_of(op, params):
-    """What of a record's parameters is its shape; a layout is NN unless it says otherwise."""
+    """The parameters of a record that form its shape; without a layout, NN."""
     left = {k: v for k, v in params.items() if k not in ('dtype', 'dir', 'p')}
     if left.get('layout') == 'NN':
         del left['layout']
@@ -131,7 +131,8 @@ def records(path, evidence):
 
 
 def tables(path, evidence):
-    """attention_matrix.py's table: kbench's own by its own clock. The roof is that of a record of the same type."""
+    """The table of attention_matrix.py: kbench's kernels, timed by kbench. The peak comes from a record of the same
+    type."""
     with open(path) as f:
         head, *lines = f.read().split('\n')
     stamp = re.match(r'(NVIDIA \w+), .*(\d{4}-\d\d-\d\d)', head)
@@ -152,7 +153,8 @@ def tables(path, evidence):
 
 
 def texts(path, evidence):
-    """Tables in TFLOP/s: a line of names, then `type layout MxNxK` or `type heads rows d full`, and a rate for each."""
+    """Tables in TFLOP/s: a line of names, then `type layout MxNxK` or `type heads rows d full`, and a rate for
+    each."""
     names, head, date, timed, direction = [], '', '', False, 'fwd'
     with open(path) as f:
         for line in f:
@@ -169,7 +171,7 @@ def texts(path, evidence):
                 m, n, k = (int(product[i]) for i in (3, 4, 5))
                 text = '%d x %d x %d%s' % (m, n, k, '' if product[2] == 'NN' else ' ' + product[2])
                 key, flops = ('matmul', 'fwd', product[1], text), 2 * m * n * k
-                if product[1] == 'e4m3':  # an operation by itself, of which C is bf16
+                if product[1] == 'e4m3':  # matmul_e4m3 is an operation of its own, with C in bf16
                     key = 'matmul_e4m3', 'fwd', 'bf16', text
             elif heads:
                 h, rows, d = (int(heads[i]) for i in (2, 3, 4))
@@ -182,7 +184,7 @@ def texts(path, evidence):
             else:
                 continue
             rates = [None if w == '-' else float(w) for w in (product or heads)[6].split()][timed:]
-            # behind each rate but the first stands its share of the first
+            # each rate but the first is followed by its ratio to the first
             rates = rates[:1] + rates[1::2] if len(rates) == 2 * len(names) - 1 else rates[:2]
             here = evidence.setdefault(key, {})
             for name, rate in zip(names, rates):
@@ -193,7 +195,7 @@ def texts(path, evidence):
 
 
 def roofs(evidence):
-    """Times without a share of the roof get one, where a record of the same shape tells what the roof is."""
+    """Adds the share of the peak to times without one, if a record of the same shape tells the peak."""
     for here in evidence.values():
         known = [t for t in here.values() if t.roof]
         for t in here.values():
@@ -232,7 +234,8 @@ def before(rungs, i, dtype, here):
 
 
 def losses(rungs, i, evidence):  # rungs in order
-    """(speedup, where) over the rung before, at all shapes and in all types of the evidence; times of one kind only."""
+    """(speedup, where) against the previous rung, at all shapes and types of the evidence; only times of the same
+    kind."""
     out, r = [], rungs[i]
     for (op, direction, dtype, where), here in evidence.items():
         if (op, direction) != (r.op, r.direction) or r.name not in here:
@@ -256,7 +259,7 @@ def loses_text(found):
 
 
 def ladder(op, direction, dtype, rungs, evidence):
-    """[(number, name, time, roof, gain, note, loses)], and what was measured where."""
+    """[(number, name, time, share of the peak, gain, note, losses)], and where it was measured."""
     shape = shape_text(op, LADDERS[op, direction, dtype])
     here, lines = evidence.get((op, direction, dtype, shape), {}), []
     shown = sorted((r for r in rungs if dtype in r.types), key=lambda r: r.number)
@@ -311,7 +314,7 @@ def document(rungs, evidence, excerpt):
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 def rewritten(text, rungs, evidence, problems):
-    """The header with all its measured columns as the evidence has them."""
+    """The header with all measured columns, generated from the evidence."""
     out, lines, i, seen = [], text.split('\n'), 0, set()
     while i < len(lines):
         m = re.match(r'/\*  measured (\w+) (\w+):(?: (b?f16|f32)\b.*)?', lines[i])
@@ -331,7 +334,7 @@ def rewritten(text, rungs, evidence, problems):
         i = end + 1
     for key in LADDERS:
         if key not in seen:
-            problems.append('no card shows what was measured of %s %s in %s' % key)
+            problems.append('no card shows the measurement of %s %s in %s' % key)
     for key in rungs:
         if not any(k[:2] == key for k in LADDERS):
             problems.append('tests/ladder.py names no shape for %s %s' % key)
@@ -353,8 +356,8 @@ PLAIN = '// ---- The plain rungs end here.'
 
 
 def order(text, rungs, problems):
-    """Of an operation's kernels for a type those of an earlier section, and in a section those above the line where
-    plain rungs end, have the lower numbers: nobody has to read machinery first to find a plain rung behind it."""
+    """Kernels in earlier sections, and above the line that ends the portable rungs, have lower numbers than those
+    below: a reader finds each portable rung without reading production code first."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
     above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
@@ -380,7 +383,7 @@ def order(text, rungs, problems):
 
 def sections(text, kernels, problems):
     """Of an operation in several sections, one says where its plain rungs end."""
-    found = {}  # of each operation, whether the line stands there: of each of its sections
+    found = {}  # for each operation, whether each of its sections has the line
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
                     for k in re.findall(r'\b(kbk_\w+_k)\(', body) if k in kernels}:
@@ -391,7 +394,8 @@ def sections(text, kernels, problems):
 
 
 def words(text, rungs, problems):
-    """The closed list, in the manual and in KBKI_WORDS: a word of it has a row or is reserved, and none is missing."""
+    """The closed list, in the manual and in KBKI_WORDS: a word of it has a row or is reserved, and none is
+    missing."""
     found = re.search(r'Variant words are a closed list, KBKI_WORDS in >>table:\n(.*?)\n\n   [A-Z]{4}', text, re.S)
     macro = re.search(r'#define KBKI_WORDS\(word\)(( *\\\n *word\(.*\))+)', text)
     compiled = set(re.findall(r'word\((\w+)\)', macro[1])) if macro else set()

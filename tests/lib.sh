@@ -33,7 +33,7 @@ run() {
     "$@" > "$out" 2> "$err" < /dev/null
     rc=$?
 }
-# the first lines of what the last run said, for a failure's message
+# the first lines of the last run's output, for the message of a failure
 said() { printf 'exit code %s; stdout: %s; stderr: %s' "$rc" "$(head -c 300 "$out" | tr '\n' '~')" "$(head -c 500 "$err" | tr '\n' '~')"; }
 # check_rc WHAT CODE
 check_rc() { if [ "$rc" -eq "$2" ]; then pass; else fail "$1: expected exit code $2; $(said)"; fi; }
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
 end
     build "heeds.c" $CC -O1 "$heeds.c" -o "$heeds"
 }
-# milliseconds since some fixed time; whole seconds where date knows no nanoseconds
+# milliseconds since some fixed time; whole seconds if date has no nanoseconds
 now_ms() {
     t=$(date +%s%N)
     case $t in *N) echo $((${t%N} * 1000)) ;; *) echo $((t / 1000000)) ;; esac

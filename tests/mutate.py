@@ -28,8 +28,9 @@ import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, r
 import subprocess, sys, threading, time
 
 NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
-          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests of what only optimised code does
-# how else tests are built, for mutants that pass them: as make sanitize has it, and as distributions build what they ship
+          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests of code that needs optimisation
+# other builds of the tests, for mutants that pass them: with the sanitizers of make sanitize, and with the options
+# of distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
 PARTLY, WHOLLY = 1, 2  # executed, of a line: of "if (a && b) f();" perhaps f() not
@@ -50,8 +51,8 @@ TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 
-# What the tests call as CC. It builds a program of one mutant once for all tests, and what has no header in it once for
-# all mutants.
+# The command that the tests call as CC. One build of a program with a mutant serves all tests; parts without the
+# header are built once for all mutants.
 COMPILER = """#!/bin/sh
 key= to= source= last=
 for a; do
@@ -74,8 +75,8 @@ store=$MUTATE_KEPT
 if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # whatever file brought the header
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
-# processes that end without exit() leave their counts all the same: those that crash, and a worker that the supervisor
-# kills is asked first. Where they go on they count anew: what was written once is not written again
+# processes that end without exit() write their counts, too: processes that crash, and a worker that the supervisor
+# kills receives a signal first. A process that continues starts its counts again, so that none is written twice
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -114,14 +115,14 @@ class Token:
 
 
 class Source:
-    """The header's text, its tokens below the "Stop here" line, and where its sections are."""
+    """The header's text, its tokens below the "Stop here" line, and the places of its sections."""
 
     def __init__(self, path):
         self.text = open(path, encoding="utf-8").read()
         stop = re.search(r"^.*Stop here.*\n(?:.*\*/)?", self.text, re.M)
         if not stop:
             sys.exit(f"mutate.py: {path} has no line 'Stop here'")
-        # a "Stop here" inside a comment ends with that
+        # a "Stop here" inside a comment ends with the comment
         self.first = self.text.index("*/", stop.start()) + 2 if stop.group().lstrip().startswith(("/*", "*")) \
             or "*/" in self.text[stop.start():stop.start() + 400] else stop.end()
         self.sections = [(m.group(1), self.text.count("\n", 0, m.start()) + 1)
@@ -143,7 +144,7 @@ class Source:
                 end = at if directive else n
                 if directive and directive.group(1) == "define" and directive.group(3):
                     macro, end = directive.group(3), directive.end()
-                else:  # the whole of it, with the lines it goes on in
+                else:  # the whole directive, with its continuation lines
                     while end < n and (self.text[end] != "\n" or self.text[end - 1] == "\\"):
                         end += 1
                 line += self.text.count("\n", at, end)
@@ -162,7 +163,7 @@ class Source:
         return tokens
 
     def extents(self):
-        """For each token its statement: index of the first token; for each line the lines of its statements."""
+        """For each token its statement (index of the first token), and for each line the lines of its statements."""
         self.start_of, self.function_at, self.spans = [], {}, {}
         start, depth, parens, name, opened = 0, 0, 0, None, None
         for i, t in enumerate(self.tokens):
@@ -186,7 +187,7 @@ class Source:
                 start = i + 1
 
     def declared_size(self, i):
-        """Whether the token stands in the brackets of a declaration: [64] of double ns[64]."""
+        """Whether the token is the size in a declaration of an array: [64] in double ns[64]."""
         depth, k = 0, i
         while k > self.start_of[i]:
             k -= 1
@@ -196,7 +197,8 @@ class Source:
         return depth < 0 and self.declares(k)
 
     def allocated(self, i):
-        """Whether the token is a term of how much is allocated, which nobody sees grow, as of an array's declared size."""
+        """Whether the token is a term of an allocated size or of a declared array size: no test can see such a size
+        grow."""
         depth, k = 0, i
         while k > self.start_of[i] and self.tokens[i - 1].text in "+*,(":
             k -= 1
@@ -325,11 +327,12 @@ class Mutant:
         return self.start, self.end, self.new
 
     def text(self, s):
-        lines = s.text.count("\n", self.start, self.end) - self.new.count("\n")  # none moves: __LINE__ is in the object code
+        # mutants keep their line, because __LINE__ is in the object code
+        lines = s.text.count("\n", self.start, self.end) - self.new.count("\n")
         return s.text[:self.start] + self.new + "\n" * lines + s.text[self.end:]
 
     def words(self, s):
-        """The line's part around it, as in: n [< -> <=] size"""
+        """The part of the line around the change, for example: n [< -> <=] size"""
         first, last = s.text.rindex("\n", 0, self.start) + 1, s.text.index("\n", self.end)
         old = s.text[self.start:self.end]
         around = f"{s.text[first:self.start]}[{old} -> {self.new or 'nothing'}]{s.text[self.end:last]}"
@@ -339,7 +342,7 @@ class Mutant:
 
 
 def draw(s, seed, only, at):
-    """Mutants without end: each section in turn, in it each kind that it has as often as any other."""
+    """Mutants without end: all sections in turn, and in each section all kinds equally often."""
     pool, dice = {}, random.Random(seed)
     for site in sites(s):
         line, kind = (at.split(":") + [None])[:2] if at else (None, None)
@@ -361,7 +364,7 @@ def draw(s, seed, only, at):
 
 
 class Bench:
-    """A folder that looks like the repository but for its kbench.h, and what is needed to run tests in it."""
+    """A copy of the repository with another kbench.h, and everything that its tests need."""
 
     def __init__(self, root, scratch, name):
         self.root, self.scratch, self.folder = root, scratch, os.path.join(scratch, name)
@@ -370,7 +373,7 @@ class Bench:
         for entry in os.listdir(root):
             if entry not in ("kbench.h", "build", ".git") and not os.path.abspath(os.path.join(root, entry)) in scratch:
                 path = os.path.join(root, entry)
-                if entry == "tests":  # a copy: these are worked on while mutants run
+                if entry == "tests":  # a copy, because these files may be edited while mutants run
                     shutil.copytree(path, os.path.join(self.folder, entry))
                 else:
                     os.symlink(os.path.abspath(path), os.path.join(self.folder, entry))
@@ -407,7 +410,7 @@ class Bench:
         return e
 
     def run(self, test, limit, coverage=False, how=None):
-        """None where it passes, else the first thing that went wrong; stops there."""
+        """None if the test passes, else its first failure; it stops there."""
         e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh"))
@@ -419,7 +422,7 @@ class Bench:
             if "virtual_gpu.h" in open(os.path.join(self.folder, base + ".c"), encoding="utf-8").read():
                 include = cuda_headers()
                 if not include:
-                    return None  # run.sh skips it, too
+                    return None  # tests/run.sh skips it, too
                 cuda = f"-DKBENCH_CUDA -isystem '{include}'"
             command = f"$CC -Wno-error {cuda} -I. -Itests {base}.c -o build/test/{test} -lm -ldl -lpthread || exit 1\n" \
                 f"exec build/test/{test}"
@@ -461,7 +464,7 @@ def watch(p, end, to_the_end):
 
 
 class Tests:
-    """The tests of tests/host and tests/cli, what lines each executes, and how long it takes without a mutation."""
+    """The tests of tests/host and tests/cli: the lines that each executes, and its time without a mutation."""
 
     def __init__(self, root, scratch, source, jobs):
         self.root, self.scratch, self.source, self.jobs = root, scratch, source, jobs
@@ -478,14 +481,15 @@ class Tests:
         self.known, self.unused = {}, {}
 
     def mark(self, name):
-        """Of all that a test is made of but the header: where that has changed it has to be learnt anew."""
+        """A hash of everything that a test consists of, except the header; when it changes, the coverage is
+        measured again."""
         h = hashlib.sha256((COMPILER + DUMPS + NOT_O0.get(name, "")).encode())
         folder = os.path.join(self.root, "tests")
         files = [os.path.join(folder, f) for f in ("lib.sh", "test.h", "json.h", "guarded.h")]
         files += glob.glob(os.path.join(folder, name + ".*"))
         if name.startswith("host/"):
             files += glob.glob(folder + "/host/*.h")
-        if name.startswith("cli/"):  # and what it names
+        if name.startswith("cli/"):  # and the files that it includes or names
             text = open(os.path.join(folder, name + ".sh"), encoding="utf-8").read()
             files += [f for f in glob.glob(folder + "/cli/*.[cpj]*") if os.path.basename(f) in text]
             if "fixtures" in text:
@@ -496,7 +500,8 @@ class Tests:
         return h.hexdigest()
 
     def learn(self, anew):
-        """What each test executes. Where the header alone has changed, what is known of its other lines stands."""
+        """Measures the lines that each test executes. If only the header has changed, the coverage of its unchanged
+        lines is kept."""
         guard, benches = threading.Lock(), [Bench(self.root, self.scratch, f"learn{k}") for k in range(self.jobs)]
 
         def one(name):
@@ -531,7 +536,7 @@ class Tests:
         os.replace(self.store + ".new", self.store)
 
     def moved(self, header, lines):
-        """Counts by line of another header as those by line of this one; lines that it lacks have none."""
+        """Converts counts by line of another header to lines of this one; lines without a counterpart have none."""
         if header == self.header:
             return lines
         if header not in self.moves:
@@ -543,7 +548,7 @@ class Tests:
         return {to[n]: count for n, count in lines.items() if n in to}
 
     def passes(self, name, bench, how):
-        """Whether it does without any mutation: asked once a header, when it first fails on a mutant of that."""
+        """Whether the test passes without a mutation: run once per header, when the test first fails on a mutant."""
         old, key = self.learnt[name], how or "passed"
         if self.header not in (not how and old["header"], old.get(key)):
             bench.put(self.source.text)
@@ -571,7 +576,8 @@ class Tests:
         return {"mark": mark, "header": self.header, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
 
     def at(self, line):
-        """The tests that execute a line; those that execute its function where the line itself is no code; else all."""
+        """The tests that execute a line; for a line without code, the tests that execute its function; else all
+        tests."""
         s = self.source
         usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
@@ -580,16 +586,18 @@ class Tests:
             first, last = s.function_at[line]
             if not code or not any(k in self.by_line for k in code):
                 code = set(range(first, last + 1)) & self.executable
-                if not any(k in self.by_line for k in code):  # what runs only where no counter slows it down, if at all
+                # tests that run only without the counters, which would slow them down
+                if not any(k in self.by_line for k in code):
                     return [n for n in NOT_O0 if n in usable and any(str(k) in self.known[n]["lines"] for k in code)]
         elif not code:
             return self.order((n for n in usable if self.known[n]["lines"]), s.section(line))
         wanted = set().union(*(self.by_line.get(k, set()) for k in code))
         order = self.order((n for n in wanted if n in usable), s.section(line))
-        return sorted(order, key=lambda n: self.known[n]["lines"].get(str(line)) == PARTLY)  # those to the end
+        # tests that run to their end
+        return sorted(order, key=lambda n: self.known[n]["lines"].get(str(line)) == PARTLY)
 
     def order(self, names, section):
-        """First what takes little time and has most of its lines in this section: it was written for that."""
+        """Fast tests with most of their lines in this section come first, because they were written for it."""
         def cost(name):
             if (name, section) not in self.costs:
                 lines = [int(n) for n, count in self.known[name]["lines"].items() if count]
@@ -651,7 +659,8 @@ class Compiled:
 
 
 def judge(mutant, k, source, tests, compiled, bench, within):
-    """Runs the tests until one fails. Not 0: that is no mutant; 1: it does not compile, 2: has the same object code."""
+    """Runs the tests until one fails. Returns 0 for a mutant, 1 if it does not compile, 2 if it has the same object
+    code."""
     text, name = mutant.text(source), f"slot{k}"
     if not compiled.compiles(text, name):
         return 1
@@ -663,7 +672,7 @@ def judge(mutant, k, source, tests, compiled, bench, within):
         if at and spent > within:
             mutant.why = f"{at} tests were run, {len(names) - at} that take longer were not"
             break
-        if not compared and spent > 10:  # about what it takes to compare
+        if not compared and spent > 10:  # about the time of the comparison
             compared = True
             if compiled.same(text, name):
                 return 2
@@ -749,7 +758,7 @@ def show_coverage(source, tests):
         if not lines:
             continue
         runs, first = [], None
-        for k, n in enumerate(missed):  # one run as long as no executed line lies between
+        for k, n in enumerate(missed):  # lines form one run if no executed line is between them
             first = n if first is None else first
             following = [x for x in lines if x > n][:1]
             if not following or following[0] not in missed:
@@ -762,20 +771,20 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--count", type=int, default=100)
-    p.add_argument("--skip", type=int, default=0, help="leave out the first so many that would be drawn")
-    p.add_argument("--only", action="append", help="a section by its tag; several: given several times")
+    p.add_argument("--skip", type=int, default=0, help="skips this number of the drawn mutants")
+    p.add_argument("--only", action="append", help="a section by its tag; repeatable")
     p.add_argument("--at", help="LINE or LINE:KIND; kinds: " + " ".join(KINDS))
     p.add_argument("--list", action="store_true")
     p.add_argument("--again", help="a --json file")
     p.add_argument("--coverage", action="store_true")
-    p.add_argument("--anew", action="store_true", help="what tests execute is looked at again in another header")
-    p.add_argument("--least", type=float, default=90, help="per cent caught; exit code 1 below")
-    p.add_argument("--within", type=float, default=200, help="seconds of tests on one mutant, as long as they take "
-                   "on the header; what is left survives")
-    p.add_argument("--json", help="results, as they come")
+    p.add_argument("--anew", action="store_true", help="measures the coverage again after a change of the header")
+    p.add_argument("--least", type=float, default=90, help="percent caught, below which the exit code is 1")
+    p.add_argument("--within", type=float, default=200, help="seconds of tests for one mutant "
+                   "seconds for all; mutants that are not finished survive")
+    p.add_argument("--json", help="file for the results, written as they come")
     p.add_argument("--jobs", type=int, default=2)
     p.add_argument("--root", default=".", help="the repository")
-    p.add_argument("--scratch", help="folder for copies and what was learnt; build/mutate of the repository")
+    p.add_argument("--scratch", help="folder for copies and coverage; build/mutate of the repository")
     args = p.parse_args()
     args.root = os.path.abspath(args.root)
     args.scratch = os.path.abspath(args.scratch or os.path.join(args.root, os.environ.get("BUILD", "build"), "mutate"))
@@ -813,8 +822,8 @@ def main():
     for m in sorted(results, key=lambda m: m.line):
         print(row(m, source))
     caught = sum(m.verdict == "caught" for m in results)
-    print(f"seed {args.seed}: {caught} of {len(results)} caught; thrown away: {dropped[0]} that do not compile, "
-          f"{dropped[1]} of the same object code")
+    print(f"seed {args.seed}: {caught} of {len(results)} caught; discarded: {dropped[0]} that do not compile, "
+          f"{dropped[1]} with the same object code")
     return 0 if results and 100 * caught >= args.least * len(results) else 1
 
 

@@ -12,7 +12,8 @@
 #   sh tests/run.sh --quick gpu          passes --quick to the GPU programs
 #   sh tests/run.sh --tool "compute-sanitizer --tool memcheck --error-exitcode 9" gpu    runs GPU programs under a tool,
 #                                        and passes --sanitize to them
-#   TEST_JOBS=1 sh tests/run.sh          runs one test at a time; the default is one per processor
+#   TEST_JOBS=1 sh tests/run.sh          runs one test at a time; the default is one more than there are processors,
+#                                        because tests wait (for deadlines, for each other) for a third of their time
 #   TEST_AGAIN=1 sh tests/run.sh         runs a failed test again, and counts only the second result; the first output
 #                                        is printed as "again". For machines on which other programs disturb times
 #
@@ -34,7 +35,7 @@
 # separately, for example because it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
-: "${TEST_ALL:=}" "${TEST_JOBS:=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1)}"
+: "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"
 sanitize= no_skip= quick= tool= wanted= one= lean= together= rest=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -306,20 +307,21 @@ case " $wanted " in
     ;;
 esac
 # A lane runs the tests of its lists, each unless another lane has taken it. The first lane starts with those that measure
-# time, so that no two of them run at once.
+# time, so that no two of them run at once. The other lanes have a lower priority, so that they do not disturb its times.
 rm -rf "$logs/taken" && mkdir "$logs/taken"
-lane() {
+lane() { # PRIORITY LIST...
+    priority=$1 && shift
     cat "$@" | while read -r t; do
         mkdir "$logs/taken/$(echo "$t" | tr / _)" 2> /dev/null || continue
-        if [ -n "$tool" ]; then sh "$0" --tool "$tool" $again "$t"; else sh "$0" $again "$t"; fi
+        if [ -n "$tool" ]; then sh "$0" --tool "$tool" $again "$t"; else nice -n "$priority" sh "$0" $again "$t"; fi
     done
 }
 i=1
 while [ $i -lt "$TEST_JOBS" ]; do
-    lane "$logs/beside" &
+    lane 5 "$logs/beside" &
     i=$((i + 1))
 done
-lane "$logs/timed" "$logs/beside"
+lane 0 "$logs/timed" "$logs/beside"
 wait
 
 passed=0 failed=0 skipped=0

@@ -5,7 +5,8 @@
 #define KBENCH_TEST_SCRIPT_H
 
 static struct {
-    // ns of a sample; sample -1: of a launch outside the samples. It may set flags of the case: an ERROR ends it.
+    // Returns the time of a sample in ns; sample -1: of a launch outside the samples. It may set flags of the case; an
+    // ERROR ends the case.
     double (*time)(const char* case_name, int64_t sample, uint64_t* flags);
     double (*roof)(int which); // NULL: a copy roof of 1e12 bytes a second, and no other
     int placement;             // of the recipe
@@ -15,7 +16,7 @@ static int64_t script_begin(kbi_run* run) { return (void)run, 1; }
 
 static void script_end(kbi_run* run) {
     uint64_t flags = 0;
-    double ns = scripted.time(run->of->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
+    double ns = scripted.time(run->bench_case->name, run->call.unit == KBI_SAMPLE ? run->m.n : -1, &flags);
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         if (!((flags >> f) & 1)) continue;
         if (kb_flag_is_error((kb_flag)f))
@@ -38,7 +39,7 @@ static void script_roof(kbi_machine* m, int which) {
 static bool script_open(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_machine_clear(m, "script");
     snprintf(m->why, sizeof m->why, "%s", scripted.time ? "scripted" : "no script");
-    m->simulated = m->tool[0] = 0; // under valgrind the times are right
+    m->simulated = m->tool[0] = 0; // under valgrind the times are correct
     scripted.placement = recipe->placement;
     m->l2 = 1 << 20;
     if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) script_roof(m, KBI_ROOF_COPY);

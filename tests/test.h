@@ -29,8 +29,8 @@ static long test_passed, test_failed, test_skipped;
 #define TEST_UNUSED
 #endif
 
-// counts, and prints what went wrong; returns the condition, so that a test can stop where going on makes no
-// sense
+// counts, prints the failure, and returns the condition, so that a test can stop when it makes no sense to
+// continue
 TEST_UNUSED static int test_check(int fine, const char* file, int line, const char* format, ...) {
     if (fine) {
         ++test_passed;
@@ -80,8 +80,8 @@ TEST_UNUSED static void test_skip(const char* format, ...) {
     printf("\n");
 }
 
-// How many of n rounds of a simulation to run: a tenth, and all of them in make test-all (TEST_ALL), whose bars are
-// narrower. Where a sanitizer slows everything down a tenth is enough: memory is what it looks at.
+// How many of n rounds of a simulation to run: a tenth, and all of them in make test-all (TEST_ALL), whose bars
+// are narrower. Under a sanitizer a tenth is enough, because it checks memory.
 TEST_UNUSED static int test_rounds(int n) {
 #ifdef TEST_SANITIZE
     const int share = 10;

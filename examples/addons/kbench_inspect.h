@@ -136,7 +136,7 @@ static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
     in->counters--;
 }
 
-static double kbi_counter_value(const kbi_inside* in, const char* name) { // NaN: not counted
+static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not counted
     for (int64_t i = 0; i < in->counters; i++)
         if (kbi_is(kbi_counters_of(in)[i].name, name)) return kbi_counters_of(in)[i].value;
     return NAN;
@@ -732,7 +732,8 @@ static bool kbi_activity_end(kb_state* kb) {
     int64_t ends = kbi_activity_now();
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
-    if (kbi_meter.gpu.alarmed && run->sampling.gated) return run->sampling.gated = false, true; // it waits at the gate
+    if (kbi_meter.gpu.alarmed && run->sampling.gated)
+        return run->sampling.gated = false, true; // it waits at the gate
     if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
     in->runs++;
     bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
@@ -958,9 +959,9 @@ static bool kbi_range_supported(int device) {
     if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
     memcpy(answer, &p[2], sizeof answer);
     if (answer[1] == KBI_RANGE_YES) return true;
-    return kbi_insight_say("this GPU cannot be profiled. Possible reasons: a virtual GPU or MIG instance, confidential "
-                           "computing, WSL, or a libcupti.so that is older than the GPU"),
-           false;
+    kbi_insight_say("this GPU cannot be profiled. Possible reasons: a virtual GPU or MIG instance, confidential "
+                    "computing, WSL, or a libcupti.so that is older than the GPU");
+    return false;
 }
 
 // Adds a metric if the chip has it, because one unknown metric would make the whole configuration fail. named: the
@@ -1167,7 +1168,7 @@ static void kbi_counters_close(kb_state* kb) {
 // count is the DRAM traffic plus what may still be in L2. Otherwise it is the L2 traffic. A count above the
 // declaration is no error: data that is read twice is compulsory traffic only once.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
-    double dram = kbi_counter_value(in, "dram_bytes"), l2 = kbi_counter_value(in, "l2_bytes"), size = (double)machine->l2;
+    double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
     double most = far ? dram + size : l2;
     char said[40], seen[40], times[40];
@@ -1186,15 +1187,15 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
 // Compares declared operations with the largest number that the counted instructions can have done. Comparisons,
 // roots and exponentials have no agreed count. Tensor core instructions are not compared.
 static double kbi_counted_flops(const kbi_inside* in) { // operations of f32 and f64 that are certain
-    return kbi_counter_value(in, "fadd") + kbi_counter_value(in, "fmul") + 2 * kbi_counter_value(in, "ffma") + kbi_counter_value(in, "dadd") +
-           kbi_counter_value(in, "dmul") + 2 * kbi_counter_value(in, "dfma");
+    return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
+           kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
 }
 
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
-    double fp32 = kbi_counter_value(in, "fp32_instructions"), fp64 = kbi_counter_value(in, "fp64_instructions");
-    double fp16 = kbi_counter_value(in, "fp16_instructions"), tensor = kbi_counter_value(in, "tensor_instructions");
-    double most = fp32 + kbi_counter_value(in, "ffma") + fp64 + kbi_counter_value(in, "dfma") + 4 * fp16 +
-                  32 * kbi_counter_value(in, "xu_instructions");
+    double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
+    double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
+    double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
+                  32 * kbi_counted(in, "xu_instructions");
     double sure = kbi_counted_flops(in);
     char said[40], seen[40];
     bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
@@ -1213,7 +1214,7 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
 // the profiler (H200). The profiled time itself is then removed.
 static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
     static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
-    const double longer = kbi_counter_value(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
+    const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
     kbi_counter* of = kbi_counters_at(in);
     for (int64_t i = 0; i < in->counters; i++)
         for (int k = 0; k < KBI_COUNT(shares) && longer > 1; k++)
@@ -1234,11 +1235,11 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
                  { "sm_pct", "busiest pipe", "compute" } };
     const double enough = 60; // percent
     kbi_text why = KBI_BLANK;
-    double most = 0, warps = kbi_counter_value(in, "occupancy_pct");
+    double most = 0, warps = kbi_counted(in, "occupancy_pct");
     const char* bound = "latency";
     int n = 0;
     for (int i = 0; i < KBI_COUNT(rows); i++) {
-        double x = kbi_counter_value(in, rows[i].counter);
+        double x = kbi_counted(in, rows[i].counter);
         if (!kbi_finite(x)) continue;
         if (x > most && x >= enough) bound = rows[i].bound;
         most = KBI_MAX(most, x);
@@ -1264,14 +1265,14 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
 // are counted. Returns the number of levels.
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
-    double sure = kbi_counted_flops(in), tensor = kbi_counter_value(in, "tensor_instructions");
+    double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
     // some f16 instructions run on the tensor pipe
-    bool moves = !(tensor > 0) || 32 * tensor == kbi_counter_value(in, "fp16_instructions");
+    bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions");
     double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
     int n = 0;
     if (r->status != KB_OK || !(flops > 0)) return 0;
     for (int i = 0; i < KBI_COUNT(names); i++) {
-        double bytes = kbi_counter_value(in, names[i][1]);
+        double bytes = kbi_counted(in, names[i][1]);
         if (!(bytes > 0)) continue;
         memset(&out[n], 0, sizeof out[n]);
         snprintf(out[n].name, sizeof out[n].name, "%s", names[i][0]);
@@ -1284,7 +1285,7 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
 // A case counts as cold only if the counters confirm that the eviction works.
 static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     const double enough = 90;
-    double gone = kbi_counter_value(in, "evicted_pct");
+    double gone = kbi_counted(in, "evicted_pct");
     if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
     kbi_judge_say(r,
@@ -1307,8 +1308,8 @@ static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* ma
 // For host work: the share of the processor's slots that waited for memory, if the processor counts it. Cache
 // misses alone prove nothing, because most of them overlap with other work.
 static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
-    double memory = kbi_counter_value(in, "memory_bound_pct"), backend = kbi_counter_value(in, "backend_bound_pct");
-    if (!kbi_finite(kbi_counter_value(in, "cycles"))) return;
+    double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
+    if (!kbi_finite(kbi_counted(in, "cycles"))) return;
     if (kbi_finite(memory))
         kbi_judge_say(r, "bound by memory for %.0f %% of the processor's issue slots", memory);
     else if (kbi_finite(backend))
@@ -1325,7 +1326,7 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
     kbi_judge_counted_time(r, in);
     kbi_judge_energy(r, in, machine);
     if (r->status == KB_OK && in->counters) {
-        r->occupancy_achieved = kbi_counter_value(in, "occupancy_pct");
+        r->occupancy_achieved = kbi_counted(in, "occupancy_pct");
         kbi_judge_declared_bytes(r, in, machine);
         kbi_judge_declared_flops(r, in);
         kbi_judge_bound(r, in);
@@ -1345,10 +1346,10 @@ typedef struct kbi_metric { // a number of a kernel over its launches
 } kbi_metric;
 
 typedef struct kbi_launches { // the launches of a kernel with one grid and block in the timed block of a case; or the
-                          // total of all its kernels
-    int number;           // of the case, as encoded in its marks
-    bool whole;           // for the total: the end mark was seen as well
-    const char* kernel;   // NULL: the total
+                              // total of all its kernels
+    int number;               // of the case, as encoded in its marks
+    bool whole;               // for the total: the end mark was seen as well
+    const char* kernel;       // NULL: the total
     const char *grid, *block;
     int64_t calls;
     double ns;
@@ -1424,7 +1425,8 @@ static bool kbi_ends(const char* s, const char* end) {
 
 // Adds a launch of `ns`. Sums, times and bytes are added. For launch parameters the largest value is kept. All
 // other metrics are shares or rates, averaged with the duration as weight.
-static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x, double ns) {
+static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
+                           double ns) {
     char base[40];
     int at = 0;
     x *= kbi_unit_base(unit, base);
@@ -1447,7 +1449,8 @@ static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* nam
         m->sum += x * ns, m->weight += ns;
 }
 
-static int kbi_launches_find(kbi_launch_list* l, int number, const char* kernel, const char* grid, const char* block) {
+static int kbi_launches_find(kbi_launch_list* l, int number, const char* kernel, const char* grid,
+                             const char* block) {
     for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
         if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
             kbi_same_text(l->of[i].block, block))
@@ -1613,7 +1616,8 @@ static void kbi_ncu_record(kbi_csv_reader* r) {
         for (int i = 0; i < r->n && i < r->n_head; i++)
             if (kbi_ncu_metric(r->head[i]) && kbi_tool_number(r->cells[i], &x))
                 kbi_csv_metric(r, r->head[i], r->units ? r->units[i] : "", x);
-        kbi_csv_launch_end(r, kbi_csv_cell(r, "Kernel Name"), kbi_csv_cell(r, "Grid Size"), kbi_csv_cell(r, "Block Size"));
+        kbi_csv_launch_end(r, kbi_csv_cell(r, "Kernel Name"), kbi_csv_cell(r, "Grid Size"),
+                           kbi_csv_cell(r, "Block Size"));
     }
 }
 
@@ -1622,7 +1626,8 @@ static void kbi_ncu_record(kbi_csv_reader* r) {
 static void kbi_nsys_record(kbi_csv_reader* r) {
     static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
     char of[2][80], *name = kbi_csv_cell(r, "Name");
-    double start = kbi_column_number(r, "Start"), ns = kbi_column_number(r, "Duration"), bytes = kbi_column_number(r, "Bytes");
+    double start = kbi_column_number(r, "Start"), ns = kbi_column_number(r, "Duration"),
+           bytes = kbi_column_number(r, "Bytes");
     double registers = kbi_column_number(r, "Reg/Trd");
     bool memory = strncmp(name, "[CUDA mem", 9) == 0;
     if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
@@ -2018,8 +2023,8 @@ static void kbi_code_show(const kb_result* r) {
 
 // For a profiler: runs the block once more in a call of its own, hot after a first run.
 static void kbi_marked_call(kbi_run* run, int number) {
-    run->call.mark = number;
-    run->call.looks = run->recipe->mode == KBI_COLD ? 1 : 2;
+    run->call.marked = number;
+    run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
@@ -2080,7 +2085,7 @@ static int kbi_profiled_main(const kbi_options* o) {
 // The files of a tool; those of nsys follow from the name of the report.
 enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
 static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
-                                                "report.nsys-rep", "report.sqlite" };
+                                                     "report.nsys-rep", "report.sqlite" };
 
 typedef struct kbi_vendor { // an external profiler and its files
     kbi_supervisor* s;
@@ -2394,12 +2399,12 @@ static void kbi_vendor_after(int vendor) {
 }
 
 // The functions of an instrument that is an external profiler.
-#define KBI_VENDOR(tool, vendor)                                                                             \
-    static bool kbi_##tool##_ready(const char* value) { return (void)value, kbi_vendor_available(vendor); }       \
-    static bool kbi_##tool##_before(void) { return kbi_vendor_before(vendor); }                               \
-    static void kbi_##tool##_after(void) { kbi_vendor_after(vendor); }                                        \
-    static void kbi_##tool##_amend(kb_result* r, int64_t number) {                                            \
-        kbi_record_launches(r, &kbi_vendor_launches[vendor], (int)number);                                         \
+#define KBI_VENDOR(tool, vendor)                                                                            \
+    static bool kbi_##tool##_ready(const char* value) { return (void)value, kbi_vendor_available(vendor); } \
+    static bool kbi_##tool##_before(void) { return kbi_vendor_before(vendor); }                             \
+    static void kbi_##tool##_after(void) { kbi_vendor_after(vendor); }                                      \
+    static void kbi_##tool##_amend(kb_result* r, int64_t number) {                                          \
+        kbi_record_launches(r, &kbi_vendor_launches[vendor], (int)number);                                  \
     }
 KBI_VENDOR(ncu, KBI_NCU)
 KBI_VENDOR(nsys, KBI_NSYS)
@@ -2520,8 +2525,8 @@ static struct { // The option of an output is NULL if it is always active.
 #if KBI_CUDA
 static bool kbi_activity_wanted(const char* value) { // it has no option of its own
     (void)value;
-    kbi_inspect_parts.activity.on =
-        kbi_inspect_given.on[KBI_INSPECT_profile] || kbi_inspect_given.on[KBI_INSPECT_trace] || kbi_inspect_given.on[KBI_INSPECT_sass];
+    kbi_inspect_parts.activity.on = kbi_inspect_given.on[KBI_INSPECT_profile] ||
+                                    kbi_inspect_given.on[KBI_INSPECT_trace] || kbi_inspect_given.on[KBI_INSPECT_sass];
     return true;
 }
 

@@ -5345,7 +5345,7 @@ static void kbi_regression_free(kbi_regression* g) {
     kbi_records_free(&g->before);
     kbi_records_free(&g->history);
     KBENCH_FREE(g->save);
-    if (g->lines.path) kbi_lines_free(&g->lines);
+    if (g->lines.path) kbi_out_free(&g->lines);
     memset(g, 0, sizeof *g);
 }
 
@@ -6109,7 +6109,7 @@ static bool kbi_race_files(kbi_race* r) {
     kbi_putf(&r->words, "%s.words", r->records.s);
     kbi_text* both[2] = { &r->records, &r->words };
     for (int i = 0; i < 2; i++) {
-        int file = kbi_open_file(both[i]->s, O_WRONLY | O_CREAT | O_EXCL | KBI_NOFOLLOW);
+        int file = kbi_open_file(both[i]->s, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
         if (file < 0) return kbi_error("--race: cannot create %s: %s", both[i]->s, strerror(errno)), false;
         close(file);
     }
@@ -6201,7 +6201,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     pid_t parent = getpid(), process;
     memset(to, 0, sizeof *to);
     kbi_race_progress(r, one->path.s);
-    int file = kbi_open_file(r->records.s, O_WRONLY | O_TRUNC | KBI_NOFOLLOW);
+    int file = kbi_open_file(r->records.s, O_WRONLY | O_TRUNC | O_NOFOLLOW);
     if (file < 0) return kbi_error("--race: %s: %s", r->records.s, strerror(errno)), KBI_EXIT_FAILED;
     close(file);
     fflush(NULL);

@@ -16,7 +16,7 @@ def bad(*words):
 
 
 def spelled(text):
-    """A text as a cell has it: on one line, nothing that is obeyed, and no formula."""
+    """A text as it stands in a cell: on one line, without escape sequences, and not a formula."""
     text = re.sub(r"[\t-\r]", " ", text)
     text = re.sub(r"[\x00-\x1f\x7f-\x9f]", lambda m: "\\x%02x" % ord(m[0]), text)
     return re.sub(r"^(?= *[-+=@])", "'", text)
@@ -27,7 +27,7 @@ def check_csv(records, path):
         text = f.read()
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     head, rows = rows[0], rows[1:]
-    inside = {}  # a column for each name in an object: where its value is
+    inside = {}  # a column for each name in an object, with its value
     for key, before in ("params", "params."), ("counters", "counter:"), ("environment", "environment."):
         for r in records:
             inside.update({before + name: (key, name) for name in r[key]})

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// as where a device takes long to start
+// as if a device took long to start
 __attribute__((constructor)) static void start_slowly(void) {
     const char* seconds = getenv("FAULTS_START");
     if (seconds) sleep((unsigned)atoi(seconds));
@@ -26,7 +26,7 @@ static void work(kb_state* kb) {
     KBENCH_IMPL(name, good) { work(kb); } \
     KBENCH_IMPL(name, bad)
 
-static int runs; // how often this process has run a block: faults that come late look at it
+static int runs; // number of runs of a block in this process, for faults that come late
 #define LATE 20
 
 KBENCH_IMPL(first, good) { work(kb); }
@@ -54,7 +54,7 @@ FAULT(exit_zero) {
 FAULT(exit_three) {
     KB_TIME(kb) { exit(3); }
 }
-FAULT(killed) { // as the kernel does where memory runs out
+FAULT(killed) { // as the kernel does when memory runs out
     KB_TIME(kb) { kill(getpid(), SIGKILL); }
 }
 FAULT(hangs) {
@@ -68,7 +68,7 @@ FAULT(hangs_before) {
         for (int kept = 0; kept < 20; kept++) kb_keep(kb);
     }
 }
-FAULT(sleeps_deaf) { // a hang that does not listen to polite signals
+FAULT(sleeps_deaf) { // a hang that ignores SIGTERM
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     KB_TIME(kb) { sleep(1000); }
@@ -119,7 +119,7 @@ FAULT(write_after_late) {
     }
     kb_check_that(kb, true, 0, 0, "fine");
 }
-// what has failed, or been skipped, is given no memory: functions that do not look at that write to NULL
+// a failed or skipped case gets no memory, so functions that do not check the pointer write to NULL
 static void goes_on(kb_state* kb) {
     int* want = KB_ALLOC_HOST(kb, int, 4);
     want[1] = 1;
@@ -146,7 +146,7 @@ FAULT(skips_then_crashes) {
 }
 FAULT(skips_then_fails) {
     kb_skip(kb, "not on a weekday");
-    kb_fail(kb, "without what was skipped for");
+    kb_fail(kb, "without the memory, because the case was skipped");
 }
 FAULT(no_loop) { kb_bytes(kb, 1); }
 FAULT(breaks_out) {
@@ -185,10 +185,10 @@ FAULT(wrong_nan) {
     KB_TIME(kb) {
         y[0] = 1, y[1] = 2;
         kb_keep(y);
-    } // the third keeps its poison
+    } // the third element keeps the poison pattern
     kb_check(kb, y, want, 3, 1e9);
 }
-FAULT(wrong_late) { // right when it is checked first, wrong ever after
+FAULT(wrong_late) { // correct at the first check, wrong later
     float *y = KB_ALLOC(kb, float, 1), want[1] = { 1 };
     runs = 0;
     KB_TIME(kb) {
@@ -230,7 +230,7 @@ FAULT(fails_itself) {
         for (int kept = 0; kept < 20; kept++) kb_keep(kb);
     }
 }
-FAULT(closes_files) { // what a daemon does: the harness's pipes survive that
+FAULT(closes_files) { // as a daemon does: the pipes of the harness survive it
     KB_TIME(kb) {
         for (int i = 0; i < 64; ++i) close(i);
     }
@@ -240,7 +240,7 @@ FAULT(closes_everything) {
         for (int i = 0; i < 1024; ++i) close(i);
     }
 }
-FAULT(says_much) { // output of the body is not taken for a record, nor does it block
+FAULT(says_much) { // output of the benchmark function is not taken for a record, and does not block
     KB_TIME(kb) {
         char line[4096];
         memset(line, '{', sizeof line);
@@ -248,7 +248,7 @@ FAULT(says_much) { // output of the body is not taken for a record, nor does it 
     }
     kb_check_that(kb, true, 0, 0, "fine");
 }
-FAULT(checks_once) { // looks at the first run only: that proves nothing about the timed ones
+FAULT(checks_once) { // checks only the first run, which proves nothing about the timed runs
     static int calls;
     KB_TIME(kb) {
         for (int kept = 0; kept < 20; kept++) kb_keep(kb);

@@ -44,9 +44,9 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/cli/faults_in_cases.c) f
 done
 
 # no worker process: no file descriptors for its pipes
-run sh -c 'ulimit -n 5 && exec "$@"' sh "$tmp/faults" $options --op first
+run sh -c 'ulimit -n 4 && exec "$@"' sh "$tmp/faults" $options --op first
 check_rc "no process to measure in" 1
-check_err "no process to measure in" 'error: no pipe to a worker: .*; --no-isolate needs none'
+check_err "no process to measure in" 'error: cannot start a worker: .*; --no-isolate needs none'
 check_same "no process to measure in: lines on stderr" "$(wc -l < "$err" | tr -d ' ')" 1
 out=$tmp/table err=$tmp/messages
 

@@ -22,11 +22,11 @@ static void check_doubled(kb_state* kb, const float* y, const float* x) {
 typedef struct memory { // of a kernel
     const float* input;
     float output[N];
-    int launches, known; // known: bytes of it that it keeps
+    int launches, known; // known: number of its bytes that are cached
 } memory;
-// Knows the answer where it knows the address, from a launch on.
+// Knows the answer from the address, after a number of launches.
 static void by_address(memory* m, float* y, const float* x, int from) {
-    doubled(y, x); // so that times do not tell
+    doubled(y, x); // so that the times do not reveal it
     if (m->input == x && ++m->launches >= from) memcpy(y, m->output, (size_t)m->known);
     if (m->input != x) m->launches = 0;
     m->input = x;
@@ -76,7 +76,7 @@ KBENCH(filled_by_hand) { // a comparison of its own
     for (int i = 0; i < N; i++) most = got[i] - 2 * x[i] > most ? got[i] - 2 * x[i] : most;
     kb_check_that(kb, most <= 1e-6f, most, 1e-6, "off by %g", (double)most);
 }
-KBENCH(constant) { // what is expected was made once
+KBENCH(constant) { // the expected values were computed once
     static float want[N];
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
     if (want[1] == 0) doubled(want, x);
@@ -101,7 +101,7 @@ KBENCH(adds_up) {
     }
     check_doubled(kb, y, x);
 }
-KBENCH(other_size) { // how much there is depends on the inputs
+KBENCH(other_size) { // the amount of work depends on the inputs
     int n = 1000 + (int)(kb->seed % 5);
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n), *want = KB_ALLOC_HOST(kb, float, n);
     kb_fill(kb, x, n, KB_NORMAL);
@@ -116,7 +116,7 @@ KBENCH(unchecked) {
     kb_note(kb, "seed %d", (int)kb->seed);
     KB_TIME_HOST(kb) { doubled(y, x); }
 }
-KBENCH(checked_once) { // not with the second seed after the first
+KBENCH(checked_once) { // not with a second seed after the first
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
     KB_TIME_HOST(kb) { doubled(y, x); }
     if (kb->seed != 44) check_doubled(kb, y, x);

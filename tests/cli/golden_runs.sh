@@ -22,7 +22,7 @@ records() {
         }' | sed 's/, "/,\
   "/g'
 }
-# recorded NAME CODE COMMAND...: thrice, where a busy machine held up the gate or the watchdog
+# recorded NAME CODE COMMAND...: tried three times, because a busy machine can delay the gate or the watchdog
 recorded() {
     name=$1 code=$2 && shift 2
     for attempt in 1 2 3; do
@@ -58,7 +58,7 @@ recorded gpu_energy 0 $tmp/profiling --iters 30 --warmup 3 --op one,declares --e
 recorded gpu_counters 0 env VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000,lts__t_bytes.sum:2000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91 \
     $tmp/profiling --iters 30 --warmup 3 --op one,declares,mixed --counters
 
-# what --profile and --trace find in blocks: kernels, copies and calls of the virtual GPU; but not when it was
+# the results of --profile and --trace, with kernels, copies and calls of the virtual GPU, but without times
 for attempt in 1 2 3; do
     run env VIRTUAL_CUPTI=1 $tmp/profiling --iters 20 --warmup 3 --op one,mixed,rivals,many --no-progress --profile -v --trace $tmp/trace
     grep '^    ' "$out" > "$tmp/profile.txt"

@@ -54,8 +54,8 @@ run ./kbench --load after.json --csv a.csv --gbench a.gbench --op scale,requests
 check_rc "files of some" 0
 for format in csv gbench; do same "shown/$format.txt" "a.$format"; done
 
-# --- a page: its own script, style and records are not of what it shows; and the figures that it does not have. A case
-# that fails and did not before is exit code 1, whatever --fail-on says
+# --- a page without its script, style and records, and the figures that are not on it. A case that fails now and did
+# not before gives exit code 1, whatever --fail-on says
 # drawn NAME CODE FILE OPTIONS...: prints an element per line
 drawn() {
     name=$1 code=$2 file=$3 && shift 3
@@ -72,8 +72,8 @@ for kind in time gbps gflops efficiency fits; do drawn $kind.svg.txt 0 $kind.svg
 drawn changes.svg.txt 1 changes.svg --baseline before.json --fail-on never --svg changes.svg --plot changes
 drawn where.svg.txt 0 warp.svg --where impl=warp --svg warp.svg --plot roofline
 
-# --- records of every kind, from runs on a script's clock and on the virtual GPU: what failed and why, what a note, a
-# counter, energy and several processes add. Of each the same again, and all that is made of them
+# --- records of every kind, from the test backend and from the virtual GPU: failures and their reasons; notes,
+# counters, energy, several processes. Two runs give the same records, and every output is made from them
 shows kinds.txt 0 --load kinds.json -v
 COLUMNS=40 shows kinds_narrow.txt 0 --load kinds.json
 COLUMNS=160 shows kinds_wide.txt 0 --load kinds.json -v --sort implementation,-time

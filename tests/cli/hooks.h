@@ -3,15 +3,16 @@
 #ifndef KBENCH_TEST_HOOKS_H
 #define KBENCH_TEST_HOOKS_H
 
-// The times of --device script, which a test chooses: ns of a sample, or of a launch outside the samples where the sample
-// is -1. The function may set flags of the case.
+// The times of --device script, which a test chooses: time of a sample in ns; for sample -1, of a launch outside
+// the samples. The function may set flags of the case.
 void hook_script(double (*script)(const char* case_name, int64_t sample, uint64_t* flags));
-// Which placement of the buffers is measured; with --procs each process has another.
+// Index of the buffer placement that is measured; with --procs each process has another one.
 int hook_placement(void);
-// Numbers that depend on their arguments alone, on every machine: 64 bits, and one of the standard normal distribution.
+// Numbers that depend only on their arguments, on every machine: 64 bits, and one with the standard normal
+// distribution.
 uint64_t hook_hash(uint64_t start, const char* name);
 double hook_normal(const char* name, int index);
-// Bytes of the cache that one core has to itself.
+// Size in bytes of the largest cache that belongs to one core.
 size_t hook_core_cache(void);
 
 #ifdef KBENCH_IMPLEMENTATION

@@ -58,7 +58,7 @@ KBENCH_IMPL(leaves_a_timer, good) {
     usleep(150000);
     work(kb);
 }
-static int poisoned; // as a smashed heap is: it strikes in a later case
+static int poisoned; // like a corrupted heap, which fails in a later case
 KBENCH_IMPL(poisons, bad) {
     work(kb);
     poisoned = 1;
@@ -73,15 +73,15 @@ KBENCH_IMPL(moves, bad) {
 }
 KBENCH_IMPL(moves, good) {
     char here[4096];
-    if (getcwd(here, sizeof here) && strcmp(here, "/") == 0) kb_fail(kb, "not where it was started");
+    if (getcwd(here, sizeof here) && strcmp(here, "/") == 0) kb_fail(kb, "not in the folder where it was started");
     work(kb);
 }
-HOSTILE(nests) { // a run of all in the middle of one
+HOSTILE(nests) { // kb_main called inside a benchmark function
     char* words[] = { (char*)"hostile", (char*)"--list", NULL };
     if (kb_main(2, words) != 0) kb_fail(kb, "there is a run already");
     work(kb);
 }
-KBENCH_IMPL(takes_long, good) { // about two seconds in all
+KBENCH_IMPL(takes_long, good) { // about two seconds in total
     usleep(700000);
     float* y = KB_ALLOC(kb, float, 64);
     KB_TIME(kb) {

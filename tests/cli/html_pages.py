@@ -27,7 +27,7 @@ random.seed(1)
 
 
 def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
-    """A record as a run on a GPU leaves it."""
+    """A record as a GPU run writes it."""
     r = dict(name='%s/impl=%s/%s' % (op, impl, '/'.join('%s=%s' % p for p in params.items())), operation=op,
              implementation=impl, dtype='f32', params=params, planned=9, status='ok', flags=[], verified=True,
              time_ms=ms, time_ms_mean=ms, time_ms_std=ms / 99, time_ms_min=ms * .9, time_ms_max=ms * 1.2,
@@ -53,7 +53,7 @@ def case(op, impl, params, ms, bytes_=None, flops=None, samples=20, **more):
 
 
 def sweep(rows, cols, impls, **more):
-    """Implementations over two axes, the first of them the baseline."""
+    """Implementations over two axes, the first one is the baseline."""
     out = []
     for n in rows:
         for m in cols:
@@ -105,7 +105,7 @@ for file in files:
 
 
 class Page(html.parser.HTMLParser):
-    """Tags that are closed in their order, ids that are there once, no script but the page's own, nothing fetched."""
+    """Tags are closed in their order, ids are unique, no script but the page's own, no external resources."""
     def __init__(self, text):
         super().__init__()
         self.open, self.ids, self.scripts = [], [], 0
@@ -172,7 +172,7 @@ def look(name, records):
 
 
 def large():
-    """200 cases as a GPU sweep has them: below 1 MiB, in less than a second."""
+    """200 cases like those of a GPU sweep: below 1 MiB, in less than a second."""
     records = sweep([2 ** k for k in range(8, 18)], (256, 512, 1024, 2048, 4096), ('naive', 'warp', 'block', 'vec'), samples=392)
     for r in records:
         r['samples_ms'] = [r['time_ms'] * random.gauss(1, .01) for _ in range(392)]
@@ -196,7 +196,7 @@ def missing():
 
 
 def numbers_drawn():
-    """A square of the size takes four times as long: the exponent is 2, whatever scatters by less than a percent."""
+    """Twice the size takes four times as long: the exponent is 2, if the noise is below one percent."""
     records = [case('o', 'i', {'n': n}, 3e-6 * n * n * random.gauss(1, .002), 8. * n) for n in (64, 256, 1024, 4096)]
     text = look('a power', records)
     power = re.search(r'3\.\d+ ns.*?n</span><sup>(2\.00|1\.99\d?|2\.01)</sup>', text)
@@ -204,20 +204,20 @@ def numbers_drawn():
 
 
 def levels():
-    """What counters saw of L2 and DRAM: a ring and a dot on a line; nothing of it where there are none."""
+    """L2 and DRAM traffic from counters: a ring and a dot on a line; neither if there are no counters."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, 9. * n) for n in (1024, 16384)]
     assert 'ring: by L2' not in look('without levels', records), 'nothing was counted'
     for r, l2 in zip(records, (2, .5)):  # x of L2, and 16 operations a byte of DRAM; the second declares no bytes
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
     records[1].update(bytes=None, throughput_gbps=None, gflops=None)
-    records.append(case('o', 'i', {'n': 1 << 20}, 1, 8e6))  # all of it from cache: DRAM says nothing
+    records.append(case('o', 'i', {'n': 1 << 20}, 1, 8e6))  # everything from the cache: no point for DRAM
     records[2]['counters'] = {'dram_bytes': 1, 'l2_bytes': 1e6, 'intensity_dram': 8e6, 'intensity_l2': 8}
     look('levels', records)
     svg = run('%s/set.json' % folder, '--svg', '-', '--plot', 'roofline')
     pairs = re.findall(r"<path class='thin k\d' d='M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)'/><path class='mk k\d hollow' d='M([\d.]+) "
                        r"[^>]*/><path class='pt k\d' d='M([\d.]+) ", svg)
-    assert len(pairs) == 3, 'a pair a case, one in the legend: %s' % pairs
+    assert len(pairs) == 3, 'a pair for each case, one in the legend: %s' % pairs
     for x0, y0, x1, y1, ring, dot in pairs[:2]:
         assert y0 == y1 and float(x0) < float(x1) and abs(float(ring) + 2 - float(x0)) < .1 and dot == x1, pairs
     assert pairs[0][2] == pairs[1][2], 'the same DRAM, the same place: %s' % pairs
@@ -226,7 +226,7 @@ def levels():
 
 
 def machines():
-    """What was measured on stands below the title: a line for each machine, of four at most."""
+    """The machines stand below the title, a line for each, at most four."""
     for n in (1, 3, 4, 6):
         text = look('machines', [dict(case('o', 'i', {'n': i}, 1), gpu='NVIDIA H%d' % i) for i in range(n)])
         head = re.findall(r"<p class='dim'>(NVIDIA H\d), driver", text.split('</header>')[0])
@@ -236,7 +236,8 @@ def machines():
 
 
 def cache():
-    """Where the memory of a case passes the size of L2 is marked, once in each picture, between the sizes around it."""
+    """The point where the memory of a case exceeds the L2 size is marked once in each picture, between the sizes
+    around it."""
     records = [case('o', 'i', {'n': n}, n * 1e-6, 8. * n, memory_bytes=n * 1024) for n in (1024, 16384, 262144, 4194304)]
     text = look('a cache', records)
     marks = re.findall(r"<path class='hint' d='M([\d.]+) .*?</path>|<path class='hint' d='M([\d.]+) [^>]*/><text[^>]*>L2, 50.0 MiB<", text)
@@ -249,7 +250,7 @@ for name, test in [(n, lambda n=n: look(n, SETS[n])) for n in SETS] + [('200 cas
     try:
         test()
         print('ok', name)
-    except Exception as e:  # each kind is a test of its own
+    except Exception as e:  # each kind is a separate test
         print('%s: %s' % (name, ' '.join(str(e).split())[:400]))
         failed = True
 sys.exit(failed)

@@ -41,13 +41,14 @@ static void plain(kb_state* kb) {
     }
     kb_check_that(kb, true, 0, 0, "fine");
 }
-static void direction(kb_state* kb) { // an axis of numbers that is named as the direction is
+static void direction(kb_state* kb) { // a numeric axis named like the direction
     double want = kb->implementation[0] == 'i' ? (double)kb_int(kb, "dir") : kb_real(kb, "dir");
     if (!kb_has(kb, "dir") || kb->direction || want <= 0) kb_fail(kb, "dir is %g", want);
     plain(kb);
     kb_note(kb, "dir is %g", want);
 }
-// Bodies that are never suspended: where the loop is not over they return. "later" has a reset before each run.
+// Benchmark functions that are never suspended return before the loop has ended. "later" has a reset before each
+// run.
 static int inside, runs, resets, set_up;
 static void step(kb_stream stream, void* user) {
     (void)stream, (void)user;

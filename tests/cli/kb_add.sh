@@ -55,7 +55,7 @@ ADDED=again run "$tmp/added" --list
 check_same "an entry that is added again" "$(wc -l < "$out" | tr -d ' ')" 4
 ADDED=same run "$tmp/added" $quick --device cpu --op ladder --impl naive
 check_rc "two entries of one name" 2
-check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice, at .kb_add, entry 1. and at .kb_add, entry 5.'
+check_err "two entries of one name" 'ladder/impl=naive/n=7 is registered twice, at kb_add:1 and at kb_add:5'
 run "$tmp/added" $quick --device cpu --op ladder
 check_not_err "no two entries of one name" 'twice'
 # the same shape with the axes in another order: these are implementations of one comparison

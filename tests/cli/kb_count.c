@@ -16,7 +16,7 @@ KBENCH_IMPL(counted, naive, KB_AXIS("n", 1, 2)) {
     block(kb);
     kb_count(kb, "hits", 1234567.0 * (double)kb_int(kb, "n"), "");
     kb_count(kb, "hit_ratio", 0.123456789, "%");
-    kb_count(kb, "real_time", 2, "ms"); // of other formats' own keys
+    kb_count(kb, "real_time", 2, "ms"); // names of keys in other formats
 }
 KBENCH_IMPL(counted, other, KB_AXIS("n", 1, 2)) {
     block(kb);
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
         kb_state* kb = kb_open(&desc);
         block(kb);
         kb_count(kb, "hits", 7, "1/s");
-        // as long as they may be
+        // of the maximum length
         kb_count(kb, "a12345678901234567890123456789012345678901234567890123456789012", 8,
                  "abcdefghijklmnopqrstuvwxyz01234");
         kb_result r = kb_close(kb);

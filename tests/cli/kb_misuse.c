@@ -56,7 +56,7 @@ MISUSE(tolerance_infinite) {
     BLOCK
     kb_check_ulp(kb, y, x, 64, (double)INFINITY);
 }
-MISUSE(check_before) { // whether what lies there is right, or is what lies there before the first run
+MISUSE(check_before) { // the output may be correct, or may be left from before the first run
     kb_check(kb, y, x, 64, 0.0);
     BLOCK
 }
@@ -73,7 +73,7 @@ MISUSE(check_of_null) {
     kb_check(kb, y, (float*)NULL, 64, 0.0);
 }
 
-// --- what no call knows
+// --- values that no function knows
 MISUSE(kind_beyond) {
     kb_fill(kb, x, 64, (kb_kind)77);
     BLOCK
@@ -112,7 +112,7 @@ MISUSE(axis_null) {
     BLOCK
 }
 
-// --- calls in the timed block, whose time would be the block's
+// --- calls in the timed block, whose time would be included
 MISUSE(alloc_inside) {
     KB_TIME(kb) { y = KB_ALLOC_HOST(kb, float, 64); WORK kb_keep(y); }
 }
@@ -152,7 +152,7 @@ MISUSE(inside_sample) {
         KB_TIME(kb) { WORK kb_check(kb, y, x, 64, 0.0); }
     }
 }
-MISUSE(after_break) { // left in its middle: that is what is wrong
+MISUSE(after_break) { // the loop was left in its middle, which is the error
     KB_TIME(kb) {
         WORK
         break;
@@ -167,7 +167,7 @@ MISUSE(alloc_in_sample) {
         KB_TIME(kb) { WORK }
     }
 }
-MISUSE(alloc_behind_sample) { // what a check compares with
+MISUSE(alloc_behind_sample) { // the values that a check compares with
     KB_SAMPLE(kb) { BLOCK }
     float* want = KB_ALLOC_HOST(kb, float, 64);
     if (!want) return;
@@ -175,7 +175,7 @@ MISUSE(alloc_behind_sample) { // what a check compares with
     kb_check(kb, y, want, 64, 0.0);
 }
 
-// --- fine: nothing of nothing
+// --- valid: zero elements
 MISUSE(nothing) {
     kb_fill(kb, x, 0, KB_NORMAL);
     kb_to_host(kb, NULL, x, 0);
@@ -186,7 +186,7 @@ MISUSE(nothing) {
 MISUSE(long_note) {
     char text[3000];
     memset(text, 'n', sizeof text);
-    memcpy(text + 1019, "\xc3\xa4", 2); // where it is cut
+    memcpy(text + 1019, "\xc3\xa4", 2); // the place of the cut
     text[sizeof text - 1] = 0;
     kb_note(kb, "%s", text);
     BLOCK
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
     odd.axes = words;
     odd.body = body;
     kb_add(&odd);
-    for (int i = 0; i < 3; i++) { // the third differs from the others in its last letter alone
+    for (int i = 0; i < 3; i++) { // the third differs from the others only in its last letter
         longs[i].operation = i < 2 ? operation : other;
         longs[i].implementation = i == 1 ? "short" : implementation;
         longs[i].axes = far;

@@ -52,11 +52,11 @@ KBENCH(takes_a_second) {
 int main(int argc, char** argv) {
     const char* how = getenv("MAINS") ? getenv("MAINS") : "";
     int status;
-    if (strcmp(how, "again") == 0) { // the mark of this is gone where kb_main starts a worker
+    if (strcmp(how, "again") == 0) { // kb_main starts a worker with a mark in the environment; here it is removed
         if (!getenv("AGAIN")) setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");
     }
-    if (strcmp(how, "cleared") == 0) { // and the worker's mark is gone as well
+    if (strcmp(how, "cleared") == 0) { // and the worker's mark is removed as well
         if (!getenv("AGAIN"))
             clearenv(), setenv("MAINS", how, 1), setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");

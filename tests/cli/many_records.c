@@ -16,7 +16,7 @@ enum { RECORDS = 20000, SAMPLES = 30 };
 static const char* path[] = { "build/test/big_before.json", "build/test/big_after.json" };
 static double samples[RECORDS][SAMPLES];
 
-static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; } // of this process, whatever others do
+static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; } // of this process only
 
 static void make(kb_result* all, int n, kbi_arena* texts, uint64_t seed) {
     char text[64];
@@ -90,7 +90,7 @@ int main(int argc, char** given) {
     dup2(kept, 1);
     getrusage(RUSAGE_SELF, &after);
     double megabytes = (double)(after.ru_maxrss - before.ru_maxrss) / 1024;
-    printf("%d records a side: written in %.2f s (printf of the samples %.2f s), compared in %.2f s (strtod %.2f s), "
+    printf("%d records per side: written in %.2f s (printf of the samples %.2f s), compared in %.2f s (strtod %.2f s), "
            "%.0f MB; %g\n",
            (int)RECORDS, written, print, compared, read, megabytes, sum);
 #ifndef TEST_SANITIZE

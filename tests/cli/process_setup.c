@@ -9,7 +9,7 @@
 #include "kbench.h"
 
 long __real_sysconf(int name);
-long __wrap_sysconf(int name); // which the linker puts in place of sysconf
+long __wrap_sysconf(int name); // the linker uses this one instead of sysconf
 long __wrap_sysconf(int name) { // 64 MiB of memory, if asked for
     return name == _SC_PHYS_PAGES && getenv("AROUND_SMALL") ? (64L << 20) / __real_sysconf(_SC_PAGESIZE) : __real_sysconf(name);
 }
@@ -33,7 +33,7 @@ KBENCH(moves) {
     if (chdir("/") != 0) kb_fail(kb, "chdir");
     work(kb);
 }
-// files that somebody else has open; AROUND_FILES: those of a process that the body starts
+// files that other processes have open; AROUND_FILES: those of a process that the benchmark function starts
 KBENCH(inherits) {
     struct stat s;
     if (getenv("AROUND_FILES") && system("ls -l /proc/self/fd/ | grep around_r") == 0) kb_fail(kb, "files");
@@ -57,7 +57,7 @@ KBENCH_IMPL(memory, other) {
     KB_ALLOC(kb, char, 20 << 20);
     work(kb);
 }
-// measured again because another implementation crashes: 3 s in total exceed its limit; half of it each time does not
+// measured again because another implementation crashes: the total of 3 s exceeds its limit, half of it does not
 KBENCH_IMPL(again, good) {
     usleep(500000);
     work(kb);
@@ -68,6 +68,6 @@ KBENCH_IMPL(again, crashes) {
     if (++calls == 2) abort();
 }
 int main(int argc, char** argv) {
-    if (getenv("AROUND_DEAF")) signal(SIGCHLD, SIG_IGN); // as whoever started it may have done
+    if (getenv("AROUND_DEAF")) signal(SIGCHLD, SIG_IGN); // as the parent may have done
     return kb_main(argc, argv);
 }

@@ -47,8 +47,8 @@ check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- records of two GPUs with the same case names: each GPU has its own changes
-# gpus FILE MS0 MS1: a program that measures so much on them; a round differs from the next by 0.1 %. It writes down when
-# it had its turn.
+# gpus FILE MS0 MS1: a program with these times on them; rounds differ by 0.1 %. It writes down when it
+# ran.
 gpus() {
     cat > "$1" << end
 #!/bin/sh

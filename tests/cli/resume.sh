@@ -122,8 +122,8 @@ done
 # a read error is not the end of the file
 if have strace && strace -o "$tmp/trace" true 2> /dev/null; then
     cp "$tmp/plain" "$lines"
-    opened=$(strace -e trace=openat,read "$prog" $some --list --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | grep -an 'l.jsonl"' | head -n 1 | cut -d: -f 1)
-    reads=$(strace -e trace=openat,read "$prog" $some --list --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | head -n "$opened" | grep -c '^read')
+    opened=$(strace -e trace=openat,read "$prog" $some --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | grep -an 'l.jsonl"' | head -n 1 | cut -d: -f 1)
+    reads=$(strace -e trace=openat,read "$prog" $some --resume --jsonl "$lines" 2>&1 | grep -a '^openat\|^read' | head -n "$opened" | grep -c '^read')
     for at in 1 2 3; do
         run strace -o /dev/null -e trace=read -e inject=read:error=EIO:when=$((reads + at)) "$prog" $some --resume --jsonl "$lines"
         check_rc "read $at of the file fails" 2

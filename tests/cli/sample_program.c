@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program with several operations, implementations, axes, dtypes and sizes, for command_line.sh and record_keys.sh.
-// PROG_BUILD makes the executable differ.
+// A program with several operations, implementations, axes, dtypes and sizes, for command_line.sh and
+// record_keys.sh. PROG_BUILD makes the executable differ.
 #include "kbench.h"
 #ifndef PROG_BUILD
 #define PROG_BUILD 1
@@ -54,7 +54,7 @@ KBENCH_IMPL(dropout, philox, KB_AXIS_REAL("p", 0.1, 0.5), KB_AXIS_STR("mode", "t
     if (kb_real(kb, "p") < 0 || !kb_str(kb, "mode")[0]) kb_fail(kb, "bad axes");
     touch(kb, kb_int(kb, "n"));
 }
-KBENCH(slow) { // about 100 ms a run: for interruptions
+KBENCH(slow) { // about 100 ms per run, so that it can be interrupted
     KB_TIME(kb) {
         volatile double x = 0;
         for (int i = 0; i < 50000000; ++i) x += 1;

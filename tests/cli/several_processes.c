@@ -9,9 +9,10 @@
 #include "kbench.h"
 #include "hooks.h"
 
-static int seed = 42; // another run's processes are others
+static int seed = 42; // processes of another run have other seeds
 
-// All samples of a process are the same. Short cases scatter farther; of one in ten the processes do, threefold.
+// All samples of a process are the same. Short cases vary more; in one of ten, the processes vary, by a factor of
+// three.
 static double script(const char* name, int64_t i, uint64_t* flags) {
     int n = strstr(name, "/n=") ? atoi(strstr(name, "/n=") + 3) : 1;
     double time = 2000 * pow(1.2, n), sd = 0.006 * pow(time / 2000, -0.15) * (n % 10 == 7 ? 3 : 1);
@@ -32,7 +33,7 @@ KBENCH_IMPL(rivals, base, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, faster, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, slower, KB_SIZE("all", "n=1:12")) { body(kb); }
 
-// one process of several waits to be interrupted; before and behind it others are measured
+// one of several processes waits to be interrupted; the cases before and after it are measured
 KBENCH(before) { body(kb); }
 KBENCH(waits) {
     const char* where = getenv("WAIT_IN");
@@ -43,7 +44,7 @@ KBENCH(waits) {
 }
 KBENCH(behind) { body(kb); }
 
-// where the buffers of the timed call lie
+// the address of the buffers in the timed call
 static void placed(kb_state* kb, int64_t n) {
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
     float* host = KB_ALLOC_HOST(kb, float, 100);
@@ -57,7 +58,7 @@ static void placed(kb_state* kb, int64_t n) {
             (long long)((uintptr_t)y % 65536), (long long)((uintptr_t)host % 65536), y[99] == 2 ? "right" : "wrong");
 }
 KBENCH(alone) { placed(kb, 5000); }
-KBENCH(large) { placed(kb, 17 << 20); } // two of these are too much for a stage
+KBENCH(large) { placed(kb, 17 << 20); } // two of these do not fit into the shared buffers
 KBENCH_IMPL(both, one) { placed(kb, 5000); }
 KBENCH_IMPL(both, two) { placed(kb, 5000); }
 

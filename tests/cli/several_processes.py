@@ -12,7 +12,7 @@ LAP = 16  # cases at least
 
 
 def psi(x, order):
-    """Digamma (0) or trigamma (1), by its series where that is exact enough."""
+    """Digamma (0) or trigamma (1), by the asymptotic series where it is exact enough."""
     total = 0.0
     while x < 40:
         total += -1 / x if order == 0 else 1 / x**2
@@ -23,7 +23,7 @@ def psi(x, order):
 
 
 def bisect(f, low, high):
-    """Where the falling f reaches 0."""
+    """The zero of the decreasing function f."""
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if f(middle) > 0 else (low, middle)
@@ -85,7 +85,8 @@ def check(name, key, got, want):
 
 
 def laps(records):
-    """Consecutive groups, cases that differ in the implementation alone, until they and what is left have enough cases."""
+    """Consecutive groups, of cases that differ only in the implementation, until they and the remainder have enough
+    cases."""
     out, lap, last = [], [], None
     for r in records:
         group = (r["operation"], r["direction"], json.dumps(r["params"], sort_keys=True))
@@ -111,7 +112,7 @@ def main():
         for rivals in groups.values():
             fastest = min(rivals, key=lambda r: r["time_ms"])
             pairs = [(rivals[0], r) for r in rivals[1:]]
-            for r in rivals[1:]:  # in the order in which the harness meets them; the order matters for nothing
+            for r in rivals[1:]:  # in the harness's order, which does not matter
                 if fastest is not rivals[0] and r is not fastest:
                     pairs.append((r, fastest))
             for a, b in pairs:

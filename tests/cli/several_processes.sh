@@ -111,7 +111,7 @@ interrupt() {
 }
 interrupt 3
 check_same "interrupted in process 3: processes" "$(of before processes) $(of waits processes) $(of behind processes)" "3 2 2"
-check_err "interrupted in process 3: it says so" 'interrupted: .*not finished by 2 processes have no record'
+check_err "interrupted in process 3: it says so" 'interrupted: .*not finished have no record'
 check_same "interrupted in process 3: the legend" "$(grep -e '^+-' "$out")" "+-: 95 % over 2 to 3 processes"
 interrupt 2
 check_same "interrupted in process 2: processes" "$(of before processes),$(of waits processes),$(of behind processes)" "2,,"

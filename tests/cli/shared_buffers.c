@@ -7,7 +7,7 @@
 
 enum { N = 3000 };
 
-// Each implementation keeps a number of its own in what it computes, and says where its data lies.
+// Each implementation writes its own number into its results, and reports the address of its data.
 static void rival(kb_state* kb, float own, bool more, bool from_elsewhere) {
     float *x = KB_ALLOC(kb, float, N), *y = KB_ALLOC(kb, float, N), *brought = NULL;
     if (more) KB_ALLOC(kb, char, 100000);
@@ -27,7 +27,7 @@ KBENCH_IMPL(same, one) { rival(kb, 1, false, false); }
 KBENCH_IMPL(same, two) { rival(kb, 2, true, false); }
 KBENCH_IMPL(same, three) { rival(kb, 3, false, true); }
 
-// allocates differently when it is called again: it finds a place, but not on the stage
+// allocates differently when it is called again: it gets memory, but not in the shared buffers
 KBENCH_IMPL(grows, steady) { rival(kb, 1, false, false); }
 KBENCH_IMPL(grows, later) {
     static int calls;

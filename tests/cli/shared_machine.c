@@ -7,12 +7,12 @@
 #include "kbench.h"
 #include <sched.h>
 
-// Some 50 us, and no memory.
+// About 50 us, without memory access.
 static void work(void) {
     for (int i = 0; i < 50000; i++) __asm__ __volatile__("");
 }
 
-// A process that does nothing but run, where this one may; it does not outlive this one by more than some seconds.
+// A process that only computes, on the same processors; it ends at most a few seconds after this one.
 static pid_t neighbour(void) {
     pid_t child = fork();
     if (child) return child;
@@ -24,18 +24,18 @@ KBENCH(crowded) {
     int runs = 0;
     KB_TIME_HOST(kb) {
         work();
-        // the scheduler by itself prefers the end of a system call, between samples
+        // the scheduler prefers to switch at the end of a system call, between samples
         if (++runs % 16 == 0) sched_yield();
     }
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
     kb_check_that(kb, other > 0, 0, 0, "no process");
 }
-KBENCH(naps) { // waits by itself, which is its own time
+KBENCH(naps) { // waits, which counts as its own time
     KB_TIME_HOST(kb) { usleep(300); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(paused) { // as by Ctrl-Z: this process and the one that waits for it, in the middle of the samples
+KBENCH(paused) { // as Ctrl-Z does: stops this process and its parent, in the middle of the samples
     int runs = 0;
     pid_t self = getpid(), parent = getppid();
     KB_TIME_HOST(kb) {
@@ -63,7 +63,7 @@ KBENCH(where) {
     KB_TIME_HOST(kb) { work(); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// half of the samples take twice as long, in stretches: known to no better than that
+// half of the samples take twice as long, in long runs, so the time is not known better than that
 KBENCH(two_speeds) {
     int runs = 0;
     KB_TIME_HOST(kb) {
@@ -72,7 +72,7 @@ KBENCH(two_speeds) {
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// where the blocks of implementations begin: on the shared buffers, and in the first call next to them
+// where the timed blocks of the implementations begin: on the shared buffers, and in the first call beside them
 static void placed(kb_state* kb) {
     char *small = KB_ALLOC(kb, char, 1000), *large = KB_ALLOC(kb, char, 3 << 20), *next = KB_ALLOC(kb, char, 1 << 20);
     if (!next) return;

@@ -7,7 +7,8 @@
 #include "kbench.h"
 #include "hooks.h"
 
-// Where the job array's task $HELD_TASK has records in the file $HELD, its first run stays here until it is killed.
+// In the task $HELD_TASK of the job array, with records in the file $HELD, the first run waits here until it is
+// killed.
 static void held(void) {
     const char *task = getenv("SLURM_ARRAY_TASK_ID"), *of = getenv("HELD_TASK"), *path = getenv("HELD");
     struct stat file;

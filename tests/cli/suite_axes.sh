@@ -36,7 +36,7 @@ check_same "matmul_e4m3: layouts" "$(values layout --op matmul_e4m3)" "NT "
 check_same "-a M, N and K" \
     "$("$suite" --list --op matmul --impl naive --size rectangular --dtype f32 -a M=8 -a N=16:64:*2 -a K=5 -a layout=TN | sed 's,.*/dtype=,,' | tr '\n' ' ')" \
     "f32/layout=TN/M=8/N=16/K=5 f32/layout=TN/M=8/N=32/K=5 f32/layout=TN/M=8/N=64/K=5 "
-# the shapes that a matrix product is judged at: tall, wide, deep, few rows, odd; a quick run leaves them out
+# the shapes for judging a matrix product: tall, wide, deep, few rows, odd; a quick run leaves them out
 rectangles() { "$suite" --list --op matmul --impl naive --dtype f32 -a layout=NT "$@" | sed -n 's,.*/M=\([0-9]*\)/N=\([0-9]*\)/K=\([0-9]*\).*,\1x\2x\3,p' | sort; }
 rectangles --size large > "$tmp/large"
 check_same "matmul: large" "$(tr '\n' ' ' < "$tmp/large")" \
@@ -46,7 +46,7 @@ check_same "a quick run has none of them" "$(grep -cxF -f "$tmp/large" "$tmp/qui
 check_same "dropout: p" "$(values p --op dropout)" "0.1 "
 check_same "dropout: -a p" "$(values p --op dropout -a p=0,0.25,1)" "0 0.25 1 "
 
-# --- the oracle gets the shape: the record has its work
+# --- the oracle receives the shape, so the record has the FLOPs of that shape
 short="--iters 3 --warmup 1 --no-progress"
 run "$suite" $short --op matmul --impl oracle --size rectangular -a M=6 -a N=10 -a K=14 --json "$tmp/r.json"
 check_rc "matmul of 6 x 10 x 14" 0

@@ -12,7 +12,7 @@ static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
     return (double)((z ^ (z >> 31)) >> 11) / 4503599627370496.0 - 1;
 }
 
-// ns of a sample: most are 10 us, some vary, some make the judge raise its flags
+// time of a sample in ns: most are 10 us, some vary, some make the judge raise its flags
 static double script(const char* name, int64_t i, uint64_t* flags) {
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (strstr(name, "impl=half")) return steady / 2;
@@ -39,7 +39,7 @@ static void body(kb_state* kb, double bytes, double flops, double items) {
     kb_check_that(kb, true, 0, 0, "fine");
 }
 
-// operations with one case: columns come with those that need them
+// operations with one case: columns appear only for the cases that need them
 KBENCH(bare) { body(kb, 0, 0, 0); }
 KBENCH(moves) { body(kb, 5e3, 0, 0); }
 KBENCH(computes) { body(kb, 0, 2e4, 0); }
@@ -52,7 +52,7 @@ KBENCH_IMPL(noted, unverified, KB_AXIS_STR("what", "\xc3\xa9t\xc3\xa9", "bad\xff
     kb_note(kb, "a note of some length that has to be wrapped, so that nothing of it is lost: %s",
             kb_str(kb, "what"));
 }
-// comparisons: one is surely the fastest; nobody knows which; with those that have no time among them
+// comparisons: with a significant winner; without one; with implementations that have no time
 #define SHAPES KB_DTYPE("f32", "bf16"), KB_AXIS("rows", 16, 512), KB_AXIS("cols", 4096)
 KBENCH_IMPL(sure, base, SHAPES) { body(kb, 4e3, 1e4, 0); }
 KBENCH_IMPL(sure, half, SHAPES) { body(kb, 4e3, 1e4, 0); }

@@ -7,7 +7,7 @@
 #include "examples/addons/kbench_report.h"
 #include "json.h"
 
-static const char* here; // what is being read, for messages
+static const char* here; // the file that is read, for messages
 static void bad(const char* what) {
     fprintf(stderr, "shows: %s: '%.60s'\n", what, here);
     exit(2);
@@ -92,7 +92,7 @@ static void fill(kb_result* r, const kbi_key* key, const json_field* x) {
     void* field = (char*)r + key->offset;
     char* text = *x->value == '"' ? text_of(x->value, x->value_n) : NULL;
     here = x->key;
-    if (*x->value == 'n') return; // null: as a cleared record has it
+    if (*x->value == 'n') return; // null: as in a cleared record
     switch (key->kind) {
     case KBI_KIND_text: *(const char**)field = text; break;
     case KBI_KIND_real: *(double*)field = strtod(x->value, NULL); break;
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     kb_result* results = (kb_result*)calloc((size_t)f.n + 1, sizeof *results);
     for (int i = 0; i < f.n; ++i) {
         kbi_result_clear(&results[i]);
-        if (f.records[i].n != KBI_COUNT(kbi_keys)) bad("as many keys as the table has");
+        if (f.records[i].n != KBI_COUNT(kbi_keys)) bad("another number of keys than the table of keys");
         for (int k = 0; k < KBI_COUNT(kbi_keys); ++k) fill(&results[i], &kbi_keys[k], &f.records[i].of[k]);
     }
     (void)json_get;

@@ -10,7 +10,7 @@ static void body(kb_state* kb, int turns) {
         kb_keep(x[7]);
     }
     kb_bytes(kb, 4096.0 * turns);
-    kb_flops(kb, 1000.0 * turns); // made up, for a bar: data in cache has no share of the memory's bandwidth
+    kb_flops(kb, 1000.0 * turns); // invented, for a bar: data in the cache has no share of the memory bandwidth
     kb_check_that(kb, true, 0, 0, "fine");
 }
 

@@ -81,7 +81,7 @@ static int written(const char* plant, const char* path, bool before) {
         r->samples_ms.of = samples, r->samples_ms.n = KBI_COUNT(samples);
         if (i >= 14) r->status = i == 14 ? KB_FAILED : KB_SKIPPED, r->time_ms = NAN;
         if (i == 14) r->flags = (uint64_t)1 << KB_FLAG_CRASHED;
-        if (i == 12) r->gpu = NULL; // the processor stands in its place
+        if (i == 12) r->gpu = NULL; // the name of the processor is in its place
     }
     return kb_write_json(records, ROWS, path) ? 0 : 2;
 }
@@ -147,7 +147,7 @@ static int found(const char* what, const char* kind, size_t at) {
     return 1;
 }
 
-// The code point at p and its bytes; 0 bytes: it is no UTF-8. Told by another decoder than kbench.h's.
+// The code point at p and its length in bytes; 0 bytes: invalid UTF-8. Decoded independently of kbench.h.
 static int decoded(const unsigned char* p, const unsigned char* end, unsigned* code) {
     int n = *p < 0x80 ? 1 : *p >> 5 == 6 ? 2 : *p >> 4 == 14 ? 3 : *p >> 3 == 30 ? 4 : 0;
     *code = n == 1 ? *p : n ? *p & (0xffu >> (n + 1)) : 0;
@@ -176,7 +176,7 @@ static int line_checked(const char* kind, const char* line, size_t n, size_t at)
         size_t slashes = 0;
         while (slashes < i && line[i - 1 - slashes] == '\\') slashes++;
         if (md && slashes % 2 == 0 && strchr("<`[&$", line[i])) return found("Markdown", kind, at + i);
-        if (!page || *line == '{') continue; // JSON, where a quote is a quote
+        if (!page || *line == '{') continue; // JSON, where a quote is escaped
         if (n - i > 4 && !strncmp(line + i, "<img", 4)) return found("an image", kind, at + i);
         if (n - i > 13 && !strncmp(line + i, "<script>alert", 13)) return found("a script", kind, at + i);
         if (n - i > 8 && !strncmp(line + i, "' onload", 8)) return found("an attribute", kind, at + i);

@@ -39,7 +39,7 @@ KBENCH(once) {
     }
     check_doubled(kb, y, x);
 }
-KBENCH(once_by_hand) { // as the suite checks: its own comparison of what kb_to_host brings
+KBENCH(once_by_hand) { // as the suite checks: with its own comparison of the values from kb_to_host
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N), got[N], most = 0;
     volatile int launches = 0, spent = 0;
     KB_TIME_HOST(kb) {
@@ -72,7 +72,7 @@ KBENCH(two_outputs_one_stale) {
     check_doubled(kb, y, x);
     check_doubled(kb, z, x);
 }
-KBENCH(wrong_later) { // it does write, but not what it should
+KBENCH(wrong_later) { // it writes, but wrong values
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
     volatile int launches = 0;
     KB_TIME_HOST(kb) {
@@ -81,7 +81,7 @@ KBENCH(wrong_later) { // it does write, but not what it should
     }
     check_doubled(kb, y, x);
 }
-KBENCH(in_place) { // each launch doubles what the one before left; the last one starts from the input again
+KBENCH(in_place) { // each launch doubles the result of the last one; the last launch starts from the input again
     float *x = numbers(kb), *keep = KB_ALLOC_HOST(kb, float, N);
     if (!keep) return;
     kb_to_host(kb, keep, x, N * sizeof(float));
@@ -109,7 +109,7 @@ KBENCH(adds_up) { // y += 2 x, from zeros
 KBENCH(empty) {
     KB_TIME_HOST(kb) {}
 }
-KBENCH(removed) { // the compiler sees that nobody wants the sum
+KBENCH(removed) { // the compiler sees that the sum is never used
     float* x = KB_ALLOC_HOST(kb, float, N);
     KB_TIME_HOST(kb) {
         float sum = 0;
@@ -162,7 +162,7 @@ KBENCH(halves) {
     int64_t turns = 1 << 22;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
-KBENCH(halves_for_good) { // the next call of the function goes on where this one ended
+KBENCH(halves_for_good) { // the next call of the function continues where this one ended
     static int64_t turns = 1 << 24;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
@@ -174,7 +174,7 @@ KBENCH(every_second) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 10000 : 10); }
 }
-KBENCH(every_second_long) { // its samples are launches
+KBENCH(every_second_long) { // each launch is a sample
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 2 ? 500000 : 1000); }
 }
@@ -191,12 +191,12 @@ KBENCH(sorts) { // honest: each launch sorts the same numbers
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(starts_slowly) { // honest: pages, tables and branches that only the first launch meets
+KBENCH(starts_slowly) { // honest: page faults, table misses and branch misses that only the first launch has
     int launches = 0;
     KB_TIME_HOST(kb) { spend(launches++ ? 10000 : 1000000); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(varies) { // honest: now and then a launch takes longer
+KBENCH(varies) { // honest: a launch sometimes takes longer
     uint64_t state = 1;
     KB_TIME_HOST(kb) {
         state = state * 6364136223846793005u + 1442695040888963407u;
@@ -232,7 +232,7 @@ KBENCH(folded_three) {
     KB_TIME_HOST(kb) { kb_keep(a + b, a * b, a - b); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(hoisted) { // no constant, but the same in each run
+KBENCH(hoisted) { // not a constant, but the same in each run
     double x = (double)kb->seed, y = 0;
     KB_TIME_HOST(kb) {
         y = x * x + 1;
@@ -249,7 +249,7 @@ KBENCH(hidden) {
     }
     kb_check_that(kb, y > 0.02 && y < 0.03, 0, 0, "%g", y);
 }
-KBENCH(one_instruction) { // it is there, and takes no longer than the loop around it
+KBENCH(one_instruction) { // it is executed, and takes no longer than the loop around it
     volatile int v = 1;
     KB_TIME_HOST(kb) {
         int r = v + 1;
@@ -262,7 +262,7 @@ static void constant(kb_stream stream, void* user) {
     kb_keep(2 * 3);
 }
 
-// --- the same work by itself and behind a reset ---
+// --- the same work alone and after a reset ---
 
 #define CHAIN(n) \
     for (int i = 0; i < (n); i++) x = x * 1664525u + 1013904223u, kept = x;
@@ -290,7 +290,7 @@ TWO_WAYS(ways_300, 300)
 TWO_WAYS(ways_1000, 1000)
 TWO_WAYS(ways_10000, 10000)
 
-// Copies of so many bytes, in the caches or beyond, from KB_ALLOC or from malloc; each run makes them so often.
+// Copies this number of bytes, in the caches or in memory, from KB_ALLOC or from malloc, several times per run.
 static void copies(kb_state* kb, size_t bytes, int times, bool own) {
     char* x = own ? (char*)malloc(2 * bytes) : KB_ALLOC(kb, char, (int64_t)(2 * bytes));
     if (!x) return;
@@ -306,11 +306,11 @@ static void copies(kb_state* kb, size_t bytes, int times, bool own) {
     if (own) free(x);
 }
 KBENCH(in_cache) { copies(kb, 256 << 10, 1, false); }
-KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // more bytes than any cache has, of data that fits
+KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // more traffic than any cache holds
 KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
 KBENCH(in_memory) { copies(kb, hook_core_cache() + (1 << 20), 1, false); }
 KBENCH(in_memory_own) { copies(kb, hook_core_cache() + (1 << 20), 1, true); }
-static void own_main(void) { // the same without a registry
+static void own_main(void) { // the same without registration
     kb_desc d;
     memset(&d, 0, sizeof d);
     d.name = "embedded_once";

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Interleaved rounds suspend benchmark functions with ucontext; with musl, which lacks it, with kbench's own code on
-# x86-64. On other systems, interleaving is off: the table, the record and --env report it, and several processes are
-# compared instead.
+# Interleaved rounds suspend benchmark functions with ucontext. musl lacks it, so interleaving is off there: the table,
+# the record and --env report it, and several processes are compared instead.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -22,15 +21,6 @@ cat > "$tmp/prog.c" << 'EOF'
 KBENCH_IMPL(work, a) { WORK(1000) }
 KBENCH_IMPL(work, same) { WORK(1000) }
 KBENCH_IMPL(work, slower) { WORK(1600) }
-#ifdef __cplusplus
-KBENCH_IMPL(thrown, a) { WORK(1000) }
-KBENCH_IMPL(thrown, throws) {
-    int n = 0;
-    KB_TIME(kb) {
-        if (++n > 3000) throw "enough";
-    }
-}
-#endif
 KBENCH_MAIN()
 EOF
 reader
@@ -47,36 +37,6 @@ decided() {
     check_same "$what: slower" "$(field slower verdict)" '"SLOWER"'
     case $(field same verdict) in '"EQUIVALENT"' | '"UNRESOLVED"') pass ;; *) fail "$what: same: $(field same verdict)" ;; esac
 }
-own() {
-    interleaved "$1"
-    decided
-    check_not_out "$1" 'one after another'
-    run "$tmp/prog" --env
-    check_not_out "$1: --env" 'interleaved rounds'
-}
-if echo 'int x = sizeof(void*) == 8 ? __x86_64__ : 0;' | $CC -x c -c - -o "$tmp/x.o" 2> /dev/null; then
-    for options in -O0 -O1 -O2; do
-        everything || [ $options = -O1 ] || continue
-        check "own switch, $options" $CC $options -Wall -Wextra -Werror -DKBI_UCONTEXT=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs && own "own switch, $options"
-    done
-    if everything && have $CXX && check "own switch, C++" $CXX -x c++ -O2 -DKBI_UCONTEXT=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs; then
-        own "own switch, C++"
-        run "$tmp/prog" --no-progress --op thrown --json "$tmp/out.json"
-        "$tmp/flat" "$tmp/out.json" > "$tmp/flat.txt"
-        check_same "an exception on such a stack" "$(field throws status) $(field a status)" '"failed" "ok"'
-        check_out "an exception on such a stack" enough
-    fi
-    if ! everything; then
-        :
-    elif have musl-gcc; then
-        check "musl" musl-gcc -O2 -I. "$tmp/prog.c" -o "$tmp/prog" -lm && own "musl"
-    else
-        skip "no musl-gcc on this machine"
-    fi
-else
-    skip "own switch: not x86-64"
-fi
-
 off='one after another, not in interleaved rounds'
 build "without fibers" $CC -O1 -DKBI_FIBERS=0 -I. "$tmp/prog.c" -o "$tmp/prog" $libs
 interleaved "without fibers"

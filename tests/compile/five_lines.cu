@@ -7,6 +7,6 @@ KBENCH(scale) {
     int n = 1 << 24; float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);   // untimed, tracked, freed for you
     kb_fill(kb, x, n, KB_NORMAL);                                                      // seeded, the same on every machine
     KB_TIME(kb) { scale<<<n / 256, 256, 0, kb->stream>>>(x, y, n); }                   // timed, synced, checked
-    kb_bytes(kb, 2.0 * sizeof(float) * n);                                             // so GB/s and % of the machine can be said
+    kb_bytes(kb, 2.0 * sizeof(float) * n);                                             // enables GB/s and % of the peak
 }
 KBENCH_MAIN()

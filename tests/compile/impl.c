@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     int rc = kb_main(argc, argv);
 #ifdef OWN_MALLOC
     if (own_calls == 0) printf("own malloc was not used\n"), rc = 1;
-    if (own_live != 0) fprintf(stderr, "own malloc: %ld blocks not given back\n", own_live);
+    if (own_live != 0) fprintf(stderr, "own malloc: %ld blocks were not freed\n", own_live);
 #endif
     return rc;
 }

@@ -71,6 +71,11 @@ static void test_hidden(void) {
     int element[2] = { 1, 2 };
     kb_keep(element[1]);
     HIDDEN(element[1] + 1);
+#ifdef __cplusplus
+    p.a = 1;
+    kb_keep(p.a);
+    HIDDEN(p.a + 1);
+#endif
     CHECK(x == 1 && y == 2 && element[1] == 2);
 }
 
@@ -86,7 +91,7 @@ static void test_any(point* q, int n) {
     int in_register = 1;
     kb_keep(ci), kb_keep(v), kb_keep(cv), kb_keep(vp), kb_keep(ld), kb_keep(cp), kb_keep(in_register), kb_keep(pi);
     kb_keep(ENUMERATOR), kb_keep(MACRO), kb_keep(1 + i), kb_keep(i), kb_keep((int)2.5), kb_keep(1.5), kb_keep(1.5f);
-    kb_keep(p.bits), kb_keep(p.a), kb_keep(q->bits), kb_keep(q->large), kb_keep(cp.more), kb_keep(p.bits, q->more);
+    kb_keep(+p.bits), kb_keep(p.a), kb_keep(+q->bits), kb_keep(q->large), kb_keep(+cp.more), kb_keep(+p.bits, +q->more);
     kb_keep(called(3)), kb_keep(*pi), kb_keep(table), kb_keep(table[i]), kb_keep("abc"), kb_keep(!i);
     kb_keep(i ? 1 : 2), kb_keep(*q), kb_keep(&called), kb_keep(true), kb_keep((i)), kb_keep(~i), kb_keep(i<n);
     kb_keep(i|n), kb_keep(i^n), kb_keep(-i), kb_keep(sizeof i), kb_keep(&i), kb_keep(i = 3), kb_keep('c');
@@ -106,7 +111,7 @@ static void test_any(point* q, int n) {
     of_n[0] = 3;
     kb_keep(of_n);
     CHECK(of_n[0] == 3);
-    kb_keep(((point){ 1, 2, 3, { 4 } }).more);
+    kb_keep(p.bits), kb_keep(q->bits), kb_keep(cp.more), kb_keep(((point){ 1, 2, 3, { 4 } }).more);
 #else
     struct nothing {
     } empty;
@@ -121,7 +126,7 @@ static void test_any(point* q, int n) {
     std::string text("a text");
     enum class scoped { one } one = scoped::one;
     kb_keep(empty), kb_keep(own), kb_keep(member), kb_keep(method), kb_keep(text), kb_keep(one), kb_keep(nullptr);
-    kb_keep(called), kb_keep(std::pair<int, int>(1, 2)), kb_keep(std::vector<int>{ 1, 2 }, p.bits);
+    kb_keep(called), kb_keep(std::pair<int, int>(1, 2)), kb_keep(std::vector<int>{ 1, 2 }, +p.bits);
     kb_keep([&] { return i + 1; }());
     kb_keep(std::accumulate(table, table + 64, 0.0, [](double a, int b) { return a + b; }));
     CHECK(own.x == 3 && text == "a text" && one == scoped::one);

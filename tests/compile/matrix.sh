@@ -31,7 +31,11 @@ for c in $compilers_c; do
             check "$c $std $file" $c -std=$std $strict -fsyntax-only $here/$file
         done
         everything || [ $c = clang ] || continue # four times as fast as gcc
-        check "$c $std, the user's headers first" $c -std=$std $strict -DLATE -fsyntax-only $here/impl.c
+        late="$c $std, the user's headers first"
+        case $std in
+        gnu*) check "$late" $c -std=$std $strict -DLATE -fsyntax-only $here/impl.c ;;
+        *) run $c -std=$std $strict -DLATE -fsyntax-only $here/impl.c && check_err "$late" 'error: .*include kbench.h before it' ;;
+        esac
     done
 done
 for c in $compilers_cxx; do
@@ -134,7 +138,7 @@ else
 fi
 
 # --- the program's own allocator: all three or none
-check "own allocator" $cc1 -std=c11 -O2 $strict -DOWN_MALLOC $here/impl.c -o "$tmp/own" $libs && {
+check "own allocator" $cc1 -std=gnu11 -O2 $strict -DOWN_MALLOC $here/impl.c -o "$tmp/own" $libs && {
     run "$tmp/own" $short
     check_rc "own allocator runs" 0
     check_not_out "own allocator is used" "not used"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# KBK_ONLY and KBK_TYPES select operations and element types: what is compiled, and that an unknown name is a compile
-# error that shows the name, in C, C++ and CUDA.
+# KBK_ONLY, KBK_VARIANTS and KBK_TYPES select operations, variants and element types: what is compiled, and that an
+# unknown name is a compile error that shows the name, in C, C++ and CUDA.
 . tests/lib.sh
 
 cat > "$tmp/names.c" << 'EOF'
@@ -12,6 +12,15 @@ int main(void) {
         if (i == 0 || kbk_table[i].op != kbk_table[i - 1].op) printf("%s_%s ", kbk_table[i].op->name, kbk_table[i].op->dir);
     for (unsigned i = 0, all = kbk_table[0].dtypes; i < KBK_DTYPES; i++)
         if (all >> i & 1) printf("%s ", kbk_dtype_name((int)i));
+    return 0;
+}
+EOF
+cat > "$tmp/kept.c" << 'EOF'
+#include "kbench_kernels.cuh"
+#include <stdio.h>
+int main(void) {
+    for (int i = 0; i < KBK_VARIANT_COUNT; i++)
+        if (kbk_table[i].dtypes) printf("%s_%s_%s ", kbk_table[i].op->name, kbk_table[i].op->dir, kbk_table[i].name);
     return 0;
 }
 EOF
@@ -42,8 +51,9 @@ for language in "$CC -x c -std=c11" "$CXX -x c++ -std=c++11" "$CXX -x c++ -std=c
     rejected "$language, the last one misspelt" "KBK_ONLY_has_no_matmull" $language -I. -DKBK_ONLY=softmax,matmull
     rejected "$language, a type misspelt" "KBK_TYPES_has_no_fp8" $language -I. -DKBK_ONLY=mse -DKBK_TYPES=f32,fp8
     rejected "$language, empty" "KBK_ONLY_has_no_" $language -I. -DKBK_ONLY=
-    rejected "$language, one of the former macros" "-DKBK_ONLY=.*-DKBK_TYPES=" $language -I. -DKBK_ONLY_SOFTMAX
-    rejected "$language, a former macro of a type" "-DKBK_ONLY=.*-DKBK_TYPES=" $language -I. -DKBK_NO_F16
+    check "$language, variants" $language $strict -DKBK_ONLY=softmax,mse -DKBK_VARIANTS=online,block "$tmp/kept.c" -o "$tmp/kept" -lm &&
+        check_same "$language, variants" "$("$tmp/kept")" "softmax_fwd_block softmax_fwd_online mse_fwd_block "
+    rejected "$language, a variant misspelt" "KBK_VARIANTS_has_no_onlin" $language -I. -DKBK_VARIANTS=block,onlin
 done
 eight=mse,mse,mse,mse,mse,mse,mse,mse
 built "24 names" "mse_fwd mse_bwd f32 f16 bf16 " $CC -std=c11 $strict -DKBK_ONLY=$eight,$eight,$eight
@@ -69,7 +79,11 @@ if [ -n "$NVCC" ] && have "$NVCC"; then
     rejected "nvcc, misspelt" "KBK_ONLY_has_no_sofmax" $nvcc -DKBK_ONLY=sofmax
     rejected "nvcc, the last one misspelt" "KBK_ONLY_has_no_matmull" $nvcc '-DKBK_ONLY=mse\,matmull' -DKBK_TYPES=bf16
     rejected "nvcc, a type misspelt" "KBK_TYPES_has_no_fp8" $nvcc -DKBK_ONLY=mse '-DKBK_TYPES=bf16\,fp8'
-    rejected "nvcc, one of the former macros" "-DKBK_ONLY=.*-DKBK_TYPES=" $nvcc -DKBK_ONLY_SOFTMAX
+    rejected "nvcc, a variant misspelt" "KBK_VARIANTS_has_no_onlin" $nvcc -DKBK_ONLY=softmax '-DKBK_VARIANTS=block\,onlin'
+    check "nvcc, one variant in one type" $NVCC -arch=sm_90 -x cu -I. -ptx -DKBK_ONLY=softmax -DKBK_VARIANTS=online -DKBK_TYPES=f16 \
+        kbench_kernels.cuh -o "$tmp/one.ptx"
+    check_same "nvcc, one variant in one type: kernels" "$(grep -o 'entry .*softmax[a-z_]*k[A-Z][a-z0-9_]*' "$tmp/one.ptx" | tr '\n' ' ')" \
+        "entry _Z24kbk_softmax_fwd_online_kI6__half "
 else
     skip "no nvcc: the lists are not tried through it"
 fi

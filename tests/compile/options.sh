@@ -57,7 +57,7 @@ for c in g++ clang++; do
     have $c && check "$c, old casts" $c -x c++ -std=c++17 $strict -Wold-style-cast -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
 done
 have g++ && check "g++, 0 for a pointer" g++ -x c++ -std=c++17 $strict -Wzero-as-null-pointer-constant -Wuseless-cast -fsyntax-only "$tmp/uses.c"
-# a C standard that is too old: one error that names it, and no further errors
+# a C standard that is too old: the first error names it
 for c in gcc clang; do
     have $c && check "$c, casts" $c -std=c11 $strict -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
     for std in gnu89 gnu90 c89; do
@@ -65,8 +65,7 @@ for c in gcc clang; do
         printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\nint main(void) { return 0; }\n' > "$tmp/old.c"
         [ $std = c89 ] || cat "$tmp/uses.c" >> "$tmp/old.c"
         run $c -std=$std -I. -fsyntax-only "$tmp/old.c"
-        check_same "$c $std: errors" "$(grep -c 'error: ' "$err")" 1
-        check_err "$c $std" 'error: .*kbench.h needs C11 or later'
+        check "$c $std" sh -c "grep -m 1 'error: ' '$err' | grep 'kbench.h needs C11 or later'"
     done
 done
 if [ -n "$NVCC" ] && everything; then

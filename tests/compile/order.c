@@ -5,8 +5,7 @@
 #include "kbench.h"
 #include <string.h>
 
-// where they stand in the line is the point
-// clang-format off
+// their places in the line are tested: clang-format off
 #define NOTHING(kb) { KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); } }
 #define BOTH(op) KBENCH_IMPL(op, one) NOTHING(kb) KBENCH_IMPL(op, two) NOTHING(kb)
 #define COUNT 3

@@ -25,7 +25,7 @@ struct {
 }
 namespace {
 struct account {
-    std::map<const void*, std::string> names; // by the address that a launch is given
+    std::map<const void*, std::string> names; // by the address that a launch passes
     std::map<std::string, long> launches, asked;
     ~account() {
         const char* path = getenv("RUNTIME_LOG");
@@ -131,7 +131,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void* kernel) {
     auto at = books().names.find(kernel);
     memset(a, 0, sizeof *a);
     a->ptxVersion = a->binaryVersion = compiled_for();
-    // how the library asks whether it was compiled for sm_90a
+    // the library calls this to learn whether it was compiled for sm_90a
     a->maxThreadsPerBlock = at == books().names.end() || at->second.find("kbki_hopper_k") == std::string::npos ? 1024
                             : getenv("RUNTIME_COMPILED")                                                       ? 32
                                                                                                                : 96;
@@ -149,7 +149,7 @@ cudaError_t cudaGetLastError(void) {
     cudaError_t e = last;
     return last = cudaSuccess, e;
 }
-const char* cudaGetErrorString(cudaError_t) { return "an error of the runtime that stands in"; }
+const char* cudaGetErrorString(cudaError_t) { return "an error of the simulated runtime"; }
 
 cudaError_t cudaMalloc(void** p, size_t bytes) {
     return *p = next_address, next_address += (bytes + 4095) / 4096 * 4096, cudaSuccess;

@@ -3,7 +3,7 @@
 #include "kbench.h"
 #include <stdexcept>
 
-// What a destructor waits for: with a virtual or a real device this would hang behind a closed gate.
+// A destructor waits for this: with a virtual or a real device it would hang behind a closed gate.
 struct holds_memory {
     int* p;
     holds_memory() : p(new int(7)) {}
@@ -25,7 +25,7 @@ KBENCH_IMPL(throws, inside) {
     holds_memory m;
     KB_TIME_HOST(kb) throw std::runtime_error("inside the block");
 }
-KBENCH_IMPL(throws, late) { // while the others are being measured in turn
+KBENCH_IMPL(throws, late) { // while the other implementations run in interleaved rounds
     static int passes;
     holds_memory m;
     KB_TIME_HOST(kb) {
@@ -59,7 +59,7 @@ KBENCH_IMPL(throws, caught) {
         } catch (int) { turn(); }
     }
 }
-KBENCH_IMPL(throws, twice) { // what failed already keeps its first word
+KBENCH_IMPL(throws, twice) { // a case that has already failed keeps its first flag
     kb_fail(kb, "failed first");
     throw std::runtime_error("and then threw");
 }

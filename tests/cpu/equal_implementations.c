@@ -10,7 +10,7 @@
 
 #define ALONE __attribute__((noinline, aligned(64)))
 
-// --- the kernels: what they leave last is returned, so that something can wait for it ---
+// --- the kernels: each returns its last value, so that a later computation can depend on it ---
 
 ALONE static float axpy_k(const float* x, float* y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = 0.5f * x[i] + 1.0f;
@@ -49,7 +49,7 @@ ALONE static float gather_k(const int32_t* x, const float* from, float* y, int64
 
 // --- 5 % more ---
 
-// Each step waits for the one before.
+// Each step depends on the one before.
 ALONE static uint64_t chain(uint64_t x, int64_t steps) {
     for (int64_t i = 0; i < steps; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
@@ -65,7 +65,7 @@ typedef struct work {
     void* y;
 } work;
 
-// The kernel, begun when `after` is known; then so many steps, begun when the kernel's last value is.
+// The kernel, begun when `after` is known; then a number of steps, begun when the kernel's last value is known.
 ALONE static uint64_t turn(const work* w, uint64_t after, int64_t steps) {
     uint64_t zero = 0;
     __asm__ __volatile__("" : "+r"(zero));
@@ -87,8 +87,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// How long a turn takes (w NULL: so many steps alone), in ns: the least of 15 batches of at least 50 us, since
-// others may have the processor meanwhile.
+// Time of a turn in ns (w NULL: of the steps alone): the minimum of 15 batches of at least 50 us, because other
+// programs may use the processor meanwhile.
 static double turn_ns(const work* w, int64_t steps) {
     double least = INFINITY;
     int64_t batch = 1;

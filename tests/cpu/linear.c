@@ -4,7 +4,7 @@
 // interleaved rounds, so that the processor's clock is the same for all. Driven by linear.sh.
 #include "kbench.h"
 
-// One step: the compiler may neither compute nor leave out what it cannot see through.
+// One step: the compiler can neither compute nor remove it, because it cannot see through the asm.
 #define X1                    \
     x *= 0x9e3779b97f4a7c15u; \
     __asm__ __volatile__("" : "+r"(x));

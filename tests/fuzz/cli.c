@@ -24,7 +24,7 @@ static void look(const kbi_options* o) {
     if (!(kbi_wanted.alpha > 0) || !(kbi_wanted.threshold >= 0) || !(kbi_wanted.noise >= 0) || o->procs < 1) abort();
 }
 
-// The list of what these words choose; NULL: they are refused.
+// The list of what these words select; NULL: they are rejected.
 static char* chosen(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;
@@ -37,7 +37,7 @@ static char* chosen(int argc, char** argv) {
     if (fuzz_said() != !good) abort();
     if (parsed) look(&o);
     if (good) {
-        int least = o.shards > 1 ? 0 : 1; // a shard may have nothing to do
+        int least = o.shards > 1 ? 0 : 1; // a shard may be empty
         if (plan.n < least || plan.n > KBI_CASES || plan.groups < least || plan.groups > plan.n) abort();
         for (int i = 0, end; i < plan.n; i = end) {
             end = kbi_group_end(&plan, i);
@@ -59,7 +59,7 @@ FUZZ_MAIN("--list", "--list-ops", "-a\n", "rows=", "p=", ":", "*", "+2", ",", "^
     char* argv[34] = { program };
     int argc = 1;
     kbi_text words = { NULL, 0, 0 };
-    int braces = 0; // regcomp of the system writes repeats out: several of them multiply, and take all memory
+    int braces = 0; // regcomp of the system expands repetitions: nested ones multiply and take all memory
     for (size_t i = 0; i < size; i++) braces += data[i] == '{';
     if (braces > 1) return 0;
     kbi_put(&words, (const char*)data, size);

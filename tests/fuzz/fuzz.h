@@ -3,7 +3,7 @@
 // -DFUZZER) it has a main function: TARGET SECONDS FILE... mutates these files at random and inserts words of their
 // language.
 #include <stdio.h>
-static FILE* said_to; // what kbench.h knows as stderr
+static FILE* said_to; // where kbench.h writes messages
 #undef stderr
 #define stderr said_to
 #include "kit.h"
@@ -11,7 +11,7 @@ static FILE* said_to; // what kbench.h knows as stderr
 
 static char said[1 << 16];
 
-// How many lines were said since the last question, of those that there was room for.
+// The number of lines written since the last call, as far as there was room.
 static inline int fuzz_said(void) {
     int n = 0;
     if (!said_to) said_to = fmemopen(said, sizeof said, "w");

@@ -37,12 +37,12 @@ static_assert(KBKI_MAP_8 == CU_TENSOR_MAP_DATA_TYPE_UINT8, "a number of cuda.h")
 
 typedef __nv_bfloat16 bf16;
 typedef kbk_e4m3 byte;
-static int64_t pieces; // of K, that ways are to cut it into
+static int64_t pieces; // number of split-K slices
 template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_e4m3_refuses(a);
     return why ? why : kbki_e4m3_select<bf16>(a, { Way, kbki_wg_way_of(Way).split && pieces ? pieces : 1, 0, 0 }, st);
 }
-// Cuts that select does not have: to see whether it should.
+// Numbers of slices that select does not use, to see whether it should.
 template <class Plan> static const char* cut(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_e4m3_refuses(a);
     if (why) return why;
@@ -53,7 +53,7 @@ typedef kbki_wg_plan<128, 128, 2, 6, 2, true> pairs;
 struct rung {
     const char* name;
     kbk_launch_fn launch;
-    bool any, split, vendor, slow; // takes every K and address; can take K in pieces; is too slow for large shapes
+    bool any, split, vendor, slow; // accepts every K and address; supports split-K; is too slow for large shapes
 };
 static const rung rungs[] = {
     { "naive", kbk_matmul_e4m3_fwd_naive<bf16>, true, false, false, true },
@@ -77,7 +77,7 @@ static std::string text(shape s) {
     return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
 }
 static int passed, failed, skipped;
-static int theirs; // of the failures, those of cuBLASLt: the others are timed all the same
+static int theirs; // failures of cuBLASLt, which do not prevent the times of the others
 static const char* only_rung;
 static shape only_shape;
 static bool quick, sanitize, no_vendor;
@@ -98,14 +98,14 @@ static void cuda(cudaError_t e, const char* what) {
 }
 #define CUDA(call) cuda((call), #call)
 
-// --- what the device does for the checks
+// --- device code of the checks
 
 __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 16) * 0x7FEB352Du;
     x = (x ^ x >> 15) * 0x846CA68Bu;
     return x ^ x >> 16;
 }
-// -1, 0 and 1, or what is in the table.
+// -1, 0 and 1, or the values of the table.
 __global__ void fill_k(byte* x, int64_t n, uint32_t seed, const byte* table) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t r = mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32)));
@@ -113,7 +113,7 @@ __global__ void fill_k(byte* x, int64_t n, uint32_t seed, const byte* table) {
         x[i] = table ? table[r % TABLE] : of[r % 3];
     }
 }
-// 32 x 32 tiles, one FMA after the other, numbers by the toolkit's own conversion.
+// 32 x 32 tiles, one FMA after the other, with the toolkit's own conversion.
 __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, const float* f, bf16* c, int m, int n,
                             int k) {
     __shared__ float s[32][33], t[32][33];
@@ -128,8 +128,9 @@ __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, cons
     }
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (bf16)(k ? sum * (f[0] * f[4]) : 0.0f);
 }
-// All of [raw, raw + bytes): C of n elements from byte `at` on must be as wanted, NaN where it is, everything around it
-// 0xFF; no one wanted: C as well. counts: wrong, the first of them, outside.
+// Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values (NaN where NaN
+// is expected), and everything around them must be 0xFF; without expected values, C must be 0xFF, too. counts:
+// wrong elements, index of the first, overwritten guard bytes.
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16* wanted, int64_t n,
                           unsigned long long* v) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / 2;
@@ -156,7 +157,7 @@ __global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums
     if (threadIdx.x % 32 == 0) atomicAdd(sums, d), atomicAdd(sums + 1, s);
 }
 __global__ void decode_k(float* x) { x[threadIdx.x] = kbki_float(byte{ (uint8_t)threadIdx.x }); }
-// Keeps the stream busy while the host queues what is timed.
+// Keeps the stream busy while the host queues the timed launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -172,12 +173,12 @@ static void reference(const byte* a, const byte* b, shape s) {
     reference_k<<<grid, dim3(32, 32), 0, stream>>>((const __nv_fp8_e4m3*)a, (const __nv_fp8_e4m3*)b, factors, want,
                                                    (int)s.m, (int)s.n, (int)s.k);
 }
-static void put(void* to, const void* from, size_t bytes) { // and it is there
+static void put(void* to, const void* from, size_t bytes) { // and the configuration exists
     CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
     CUDA(cudaStreamSynchronize(stream));
 }
 static void set_factors(float sa, float sb) {
-    float both[5] = { sa, 0, 0, 0, sb }; // each on 16 bytes, as cuBLASLt wants them
+    float both[5] = { sa, 0, 0, 0, sb }; // rows that are 16-byte aligned, as cuBLASLt requires
     put(factors, both, sizeof both);
 }
 static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
@@ -196,13 +197,13 @@ static bool takes(const rung& r, const kbk_args& a) {
 
 // --- the checks
 
-// One launch, and what came of it. off: by so many elements C is off 16 bytes.
+// Launches a kernel once and checks its results. off: C starts this number of elements behind a 16-byte boundary.
 static void try_one(const rung& r, const byte* a, const byte* b, shape s, int off, const char* what) {
     const int64_t n = s.m * s.n, at = GUARD + 2 * off, bytes = at + 2 * n + GUARD;
     unsigned long long v[3] = { 0, ~0ull, 0 };
     kbk_args args = arguments(a, b, c_all + at, s);
     bool can = takes(r, args);
-    if (!strcmp(r.name, "select")) // no more than it says that it wants
+    if (!strcmp(r.name, "select")) // not more than the workspace that the variant asks for
         args.workspace_bytes = kbki_scratch_matmul_e4m3(&args.s, 2, KBKI_WORD_select);
     CUDA(cudaMemsetAsync(work, 0xFF, (size_t)1 << 22, stream));
     CUDA(cudaMemsetAsync(c_all, 0xFF, (size_t)bytes, stream));
@@ -212,7 +213,7 @@ static void try_one(const rung& r, const byte* a, const byte* b, shape s, int of
     CUDA(cudaMemcpyAsync(v, counts, sizeof v, cudaMemcpyDeviceToHost, stream));
     cudaError_t e = cudaStreamSynchronize(stream);
     const char* say = e != cudaSuccess ? cudaGetErrorString(e)
-                      : !can && !why   ? "took what it cannot take"
+                      : !can && !why   ? "accepted a case that it cannot compute"
                       : can && why     ? why
                       : v[2]           ? "wrote outside C"
                       : v[0]           ? "wrong"
@@ -248,8 +249,8 @@ static void try_shape(shape s, int off) {
     fill(a_all, s.m * s.k, 1, NULL), fill(b_all, s.k * s.n, 2, NULL);
     try_rungs(a_all, b_all, s, off, "integers");
 }
-/* Every number there is, one in each line of one operand, somewhere along K, beside ones in the other: a result is that
-   number, or NaN. */
+/* Each of the 256 values stands in one row of one operand, somewhere along K, and the other operand is 1: each
+   result is that value, or NaN. */
 static void try_numbers() {
     const shape s = { 256, 256, 384 };
     std::vector<uint8_t> one((size_t)(s.m * s.k), 0), ones((size_t)(s.n * s.k), 0x38);
@@ -259,7 +260,7 @@ static void try_numbers() {
         put(which ? a_all : b_all, ones.data(), ones.size());
         try_rungs(a_all, b_all, s, 0, which ? "every number in B" : "every number in A");
     }
-    // the conversions of host and device, and the toolkit's
+    // conversions of the host, of the device and of the toolkit
     float *dev, got[256];
     int wrong = 0;
     CUDA(cudaMalloc((void**)&dev, sizeof got));
@@ -275,12 +276,12 @@ static void try_numbers() {
         wrong += !nan && kbk_e4m3_bits(mine) != (uint32_t)i;
     }
     if (wrong)
-        failed++, printf("FAIL: %d of 256 numbers are decoded to something else\n", wrong);
+        failed++, printf("FAIL: %d of 256 numbers are decoded to another value\n", wrong);
     else
         passed++;
 }
-/* 32768 from the first 128 of K, and from there on 1 now and then: in less than 16 bits these would be lost, one after
-   the other. Every sum is exact in f32. */
+/* The first 128 of K give 32768, and later terms are 1 now and then: a sum with fewer than 16 bits would lose each
+   of them. Every sum is exact in f32. */
 static void try_promotion() {
     const shape s = { 128, 128, 65536 };
     std::vector<uint8_t> x((size_t)(s.m * s.k), 0);
@@ -294,9 +295,10 @@ static void try_promotion() {
 static void try_addresses() {
     const shape s = { 136, 264, 208 };
     fill(a_all, s.m * s.k + 4000, 3, NULL), fill(b_all, s.k * s.n + 4000, 4, NULL);
-    for (int i = 0; i < (sanitize ? 4 : 200); i++) // more than there are maps kept
+    for (int i = 0; i < (sanitize ? 4 : 200); i++) // more than the cached tensor maps
         try_rungs(a_all + i % 150 * 16, b_all + (200 - i) * 16, s, 0, "many addresses");
-    for (int i = 0; i < 2; i++) try_rungs(a_all + (i == 0), b_all + (i == 1) * 8, s, 0, "an operand off 16 bytes");
+    for (int i = 0; i < 2; i++) 
+        try_rungs(a_all + (i == 0), b_all + (i == 1) * 8, s, 0, "an operand that is not 16-byte aligned");
     kbk_args nn = arguments(a_all, b_all, c_all, s);
     nn.s.layout = KBK_NN;
     for (const rung& r : rungs) {
@@ -325,7 +327,7 @@ static void try_all() {
         return;
     }
     set_factors(1, 1), try_numbers();
-    set_factors(-0.5f, 4); // powers of two: a result is rounded once
+    set_factors(-0.5f, 4); // powers of two, so that a result is rounded once
     for (int i = 0; i < 8 * 8 * 9; i += sanitize ? 53 : quick ? 7 : 1)
         try_shape({ sizes[i / 72], sizes[i / 9 % 8], depths[i % 9] }, i % 2);
     for (const shape& s : odd_shapes)
@@ -345,7 +347,7 @@ static double median(float* t, int n) {
     std::sort(t, t + n);
     return n % 2 ? t[n / 2] : 0.5 * (t[n / 2 - 1] + t[n / 2]);
 }
-// How far a result is from sums in f32, as a share of them: roundings to bf16 come to 1.7e-3.
+// Relative difference from sums in f32; rounding to bf16 alone gives 1.7e-3.
 static void show_distance(const rung& r, const byte* a, const byte* b, shape s) {
     static double* sums;
     double host[2];
@@ -433,7 +435,7 @@ static void time_all(size_t l2) {
     }
 }
 
-// Whether the model of a way, which select goes by, is of the tiles that it has.
+// Whether the model of a configuration, which select uses, has the tile shape of the configuration.
 template <class Plan> static void same_tiles(int number) {
     kbki_wg_way w = kbki_wg_way_of(number);
     bool same = w.tile_m == Plan::tile_m && w.tile_n == Plan::tile_n && w.pair == Plan::pair &&
@@ -441,7 +443,7 @@ template <class Plan> static void same_tiles(int number) {
     if (same)
         passed++;
     else
-        failed++, printf("FAIL: the model of way %d is of other tiles\n", number);
+        failed++, printf("FAIL: the model's configuration %d has other tiles\n", number);
 }
 static bool parse(int argc, char** argv, bool* check, bool* time) {
     for (int i = 1; i < argc; i++) {

@@ -51,11 +51,12 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
 typedef __nv_bfloat16 bf16;
 struct rung {
     const char* name;
-    kbk_launch_fn launch[3], batched[3]; // f16, bf16, f32; of a batch: NULL where there is no such variant
-    bool any;                            // takes lines that do not start on 16 bytes
-    bool way, cut;                       // a way of select, asked for by name; it can take K in pieces
+    kbk_launch_fn launch[3], batched[3]; // f16, bf16, f32; for batches: NULL where the variant does not exist
+    bool any;                            // accepts rows that are not 16-byte aligned
+    bool way, cut;                       // a configuration of select, chosen by name, that supports split-K
 };
-static int64_t pieces, whole_units; // of K, that ways are to cut it into; 0: as many as seem best. Units before those
+static int64_t pieces;      // number of split-K slices for the configurations; 0: chosen by the model
+static int64_t whole_units; // number of tiles that are not split
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     int64_t batch = a->s.batch ? a->s.batch : 1, best = 1, ctas;
     kbki_wg_way w = kbki_wg_way_of(Way);
@@ -114,7 +115,7 @@ constexpr int dtype_of = kbki_type<T>::cuda == CUDA_R_16F    ? 0
                                                              : 2;
 
 struct shape {
-    int64_t m, n, k, b = 0; // b: of a batch; 0: one product, of matmul
+    int64_t m, n, k, b = 0; // b: number of products in a batch; 0: one product, of matmul
 };
 static int64_t many(shape s) { return s.b ? s.b : 1; }
 static std::string text(shape s) {
@@ -130,7 +131,7 @@ static shape only_shape;
 static bool quick, sanitize, ways, graphs, sustained;
 static cudaStream_t stream;
 static char* work;                            // workspace
-static size_t work_bytes = (size_t)640 << 20; // both operands of 8192 x 8192 in f32, turned, and more
+static size_t work_bytes = (size_t)640 << 20; // room for both operands of 8192 x 8192 in f32, transposed, and more
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
@@ -140,7 +141,7 @@ static void cuda(cudaError_t e, const char* what) {
 }
 #define CUDA(call) cuda((call), #call)
 
-// --- what the device does for the checks
+// --- device code of the checks
 
 __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 16) * 0x7FEB352Du;
@@ -154,7 +155,7 @@ template <class T> __global__ void fill_k(T* x, int64_t n, uint32_t seed, bool i
         x[i] = (T)(integers ? (float)(int)(r % 3) - 1 : (float)(r >> 8) * 0x1p-23f - 1);
     }
 }
-// The product with nothing clever about it: 32 x 32 tiles, one FMA after the other; A[i,k] at i * am + k * ak.
+// The reference product: 32 x 32 tiles, one FMA after the other; A[i,k] is at i * am + k * ak.
 template <class T>
 __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, int64_t am, int64_t ak, int64_t bk,
                             int64_t bn) {
@@ -172,12 +173,12 @@ __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, i
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (T)sum;
 }
 struct verdict {
-    unsigned long long bad, first, outside; // elements that differ, the first of them, and bytes of the guards
+    unsigned long long bad, first, outside; // different elements, index of the first, overwritten guard bytes
 };
 template <class T> struct bits { typedef unsigned short word; };
 template <> struct bits<float> { typedef uint32_t word; };
-// All of [raw, raw + bytes): C of n elements from byte `at` on must be as wanted, everything around it 0xFF; wanted
-// NULL: C as well.
+// Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values, and everything
+// around them must be 0xFF; wanted NULL: C, too.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* want, int64_t n, verdict* v) {
     typedef typename bits<T>::word word;
@@ -205,7 +206,8 @@ template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n,
     if (threadIdx.x % 32 == 0) atomicAdd(sums, d), atomicAdd(sums + 1, s);
 }
 
-// Keeps the stream busy while the host queues what is timed: short kernels would else be timed with gaps before them.
+// Keeps the stream busy while the host queues the timed launches, because short kernels would otherwise be timed
+// with the gaps between them.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -242,7 +244,7 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
     if (r.any || s.k == 0) return true;
     if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208"))) return false; // half panels
     if (layout != KBK_TN && !strcmp(r.name, "turns160")) return false;
-    bool turned = layout != KBK_NT && s.n % width == 0; // of which turns of tf32 takes none
+    bool turned = layout != KBK_NT && s.n % width == 0; // no ping-pong configuration of tf32 exists for them
     if (sizeof(T) == 4) return s.k % width == 0 && aligned && !(turned && !strcmp(r.name, "turns"));
     return lda % width == 0 && ldb % width == 0 && aligned;
 }
@@ -262,7 +264,7 @@ static int word_of(const char* variant) {
         if (!strcmp(names[i], variant)) return i;
     return -1;
 }
-// One launch, and what came of it. off: by so many elements C is off 16 bytes.
+// Launches a kernel once and checks its results. off: C starts this number of elements behind a 16-byte boundary.
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
     const int dtype = dtype_of<T>;
@@ -270,11 +272,11 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     verdict zero = { 0, ~0ull, 0 }, v;
     kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
     bool can = takes(r, a, b, s, layout);
-    if (!r.way) // no more than it says that it wants
+    if (!r.way) // not more than the workspace that the variant asks for
         args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, (int)sizeof(T), word_of(r.name))
                                    : kbki_scratch_matmul(&args.s, (int)sizeof(T), word_of(r.name));
     cuda(args.workspace_bytes <= work_bytes ? cudaSuccess : cudaErrorInvalidValue,
-         "this test's scratch is too small");
+         "the scratch memory of this test is too small");
     if (args.workspace_bytes)
         CUDA(cudaMemsetAsync(work, 0xFF, std::min(args.workspace_bytes, (size_t)1 << 22), stream));
     CUDA(cudaMemsetAsync(x.c, 0xFF, (size_t)bytes, stream));
@@ -284,7 +286,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     CUDA(cudaMemcpyAsync(&v, x.v, sizeof v, cudaMemcpyDeviceToHost, stream));
     cudaError_t e = cudaStreamSynchronize(stream);
     const char* say = e != cudaSuccess ? cudaGetErrorString(e)
-                      : !can && !why   ? "took what TMA cannot take"
+                      : !can && !why   ? "accepted a case that TMA does not support"
                       : can && why     ? why
                       : v.outside      ? "wrote outside C"
                       : v.bad          ? "wrong"
@@ -306,7 +308,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         exit(1);
     }
 }
-// The variants, or the ways; ways that can take K in pieces do so twice more.
+// All variants, or all configurations of select; configurations that support split-K run twice more.
 template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
     const int dtype = dtype_of<T>;
     fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
@@ -320,13 +322,13 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
                 (size_t)(n * (s.m + 255) * (s.n + 255)) * sizeof(float) + KBK_TICKETS <= work_bytes; // of tiles
             if (!rungs[i].cut || s.b || !room) break;
             pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
-            whole_units = n + 1, try_one(x, rungs[i], x.a, x.b, s, layout, off); // and so many before the first piece
+            whole_units = n + 1, try_one(x, rungs[i], x.a, x.b, s, layout, off); // guard bytes before the first slice
             whole_units = 0;
         }
         pieces = 0;
     }
 }
-// More inputs than there are maps kept, at addresses near each other: each launch has to take its own.
+// More inputs than cached tensor maps, at neighbouring addresses: each launch must use its own map.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
     const int dtype = dtype_of<T>;
     shape s = { 136, 264, 200 };
@@ -337,7 +339,7 @@ template <class T> static void try_addresses(const bench<T>& x, int layout) {
         for (const rung& r : rungs)
             if (wanted(r, dtype, s) && !r.way) try_one(x, r, a, b, s, layout, 0);
     }
-    for (int i = 0; i < 2; i++) { // an operand off by an element
+    for (int i = 0; i < 2; i++) { // an operand shifted by an element
         const T *a = x.a + (i == 0), *b = x.b + (i == 1);
         reference(a, b, x.want, s, layout);
         for (const rung& r : rungs)
@@ -362,7 +364,7 @@ static const shape batches[] = {
     { 200, 520, 136, 16 },   { 256, 256, 8192, 1 }, { 512, 2048, 1024, 8 }, { 1024, 1024, 128, 32 },
     { 1000, 1000, 1000, 4 }, { 8, 16, 72, 3000 },
 };
-// Each way on its own: select takes few of them for shapes as small as most of these.
+// Tests each configuration separately, because select chooses few of them for shapes as small as most of these.
 template <class T> static void try_ways(const bench<T>& x, int layout) {
     static const int sizes[] = { 8, 64, 136, 200, 264, 392 }, depths[] = { 8, 64, 136, 456, 1000, 3080 };
     for (int i = 0; i < 6 * 6 * 6; i += sanitize ? 43 : quick ? 11 : 1)
@@ -372,7 +374,8 @@ template <class T> static void try_ways(const bench<T>& x, int layout) {
     for (const shape& s : large_shapes)
         if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
 }
-// Up to 16 rows along K, which select has kernels for: every number of them, and tails of columns and of K.
+// Up to 16 rows in K-major layout, for which select has special kernels: every number of rows, and tails of
+// columns and of K.
 template <class T> static void try_thin(const bench<T>& x) {
     static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
     for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
@@ -403,8 +406,8 @@ template <class T> static void try_all(const bench<T>& x) {
     }
 }
 
-// --- the primitives that no product uses yet: wgmma with A from registers, at every width; copies of three dimensions,
-//     to one CTA and to a pair, and back
+// --- primitives that no product uses yet: wgmma with A from registers, at every width; three-dimensional tensor
+// copies to one CTA and to a pair, and back
 
 #define PROBE_PLANES 4
 template <class T, int Width>
@@ -420,7 +423,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
     if (t == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncwarp();
     kbki_cluster_barrier();
-    if (t == 0) { // B of the pair's first plane for both CTAs
+    if (t == 0) { // B in the pair's first plane, for both CTAs
         kbki_bar_expect(&full, 8192 + Width * 128);
         kbki_tma_load_3d<false>(sa, &a, &full, 0, 0, plane);
         if (rank == 0) kbki_tma_load_3d<true>(sb, &b, &full, 0, 0, plane, 3);
@@ -431,7 +434,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         uint32_t r[4];
-        for (int e = 0; e < 4; e++) { // rows 0, 8 and packs 0, 1 of this warp's 16 x 16
+        for (int e = 0; e < 4; e++) { // rows 0, 8 and vectors 0, 1 of this warp's 16 x 16
             int row = warp * 16 + lane / 4 + e % 2 * 8, pack = step * 2 + e / 2;
             r[e] = *(const uint32_t*)(sa + row * 128 + (pack ^ row % 8) * 16 + lane % 4 * 4);
         }
@@ -456,7 +459,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 }
 template <class T, int Width> static void probe(const bench<T>& x) {
     const int dtype = dtype_of<T>;
-    const int64_t M = 60, N = Width - 8, K = 56, P = PROBE_PLANES; // all less than their boxes
+    const int64_t M = 60, N = Width - 8, K = 56, P = PROBE_PLANES; // all sizes smaller than their boxes
     kbki_map a = {}, b = {}, c = {};
     verdict zero = { 0, ~0ull, 0 }, v;
     T* out = (T*)(x.c + GUARD);
@@ -536,7 +539,7 @@ static const char* cublas_tf32(const kbk_args* a) {
                                        tf32, CUBLAS_GEMM_DEFAULT)
                            : lib->batched(h, tb, ta, n, m, k, &one, io.b, f32, ldb, io.sb, io.a, f32, lda, io.sa,
                                           &zero, io.c, f32, n, io.sc, (int)batch, tf32, CUBLAS_GEMM_DEFAULT);
-    return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS would not multiply";
+    return e == CUBLAS_STATUS_SUCCESS ? kbki_launched() : "cuBLAS returned an error";
 }
 #endif
 template <class T> static const char* launch(int which, const kbk_args* a) {
@@ -551,7 +554,7 @@ template <class T> static const char* launch(int which, const kbk_args* a) {
     return "built without cuBLAS";
 #endif
 }
-// How far a variant's result is from that of cuBLAS, as a share of it.
+// Relative norm-wise difference between a variant's result and that of cuBLAS.
 template <class T> static void compare_norms(T* c, T* other, shape s, int which, int layout, const kbk_args* with) {
     const int dtype = dtype_of<T>;
     static double* sums;
@@ -580,7 +583,7 @@ static void print_or_dash(bool there, const char* format, double x, int width) {
     printf("%*s", width, text);
 }
 static bool shown(const rung& r) { return only_rung ? !strcmp(only_rung, r.name) : r.way == ways; }
-// Sets of operands and results in turn, as many as take more room than L2, and which variants there are for them.
+// Sets of operands and results, used in rotation, that together exceed L2; and the variants that exist for them.
 template <class T> struct rotation {
     shape s;
     int layout, sets, turn = 0;
@@ -662,7 +665,7 @@ template <class T> static void time_shape(shape s, int layout, size_t l2) {
         if (of.on[v]) compare_norms((T*)a.out[0], (T*)b.out[0], s, v, layout, &a);
 }
 
-// --- small products: per launch, in a graph
+// --- small products: time per launch in a CUDA graph
 
 enum { NODES = 50, GRAPH_LAUNCHES = 15 };
 template <class T> static cudaGraphExec_t graph_of(int which, const kbk_args* a, int nodes) {
@@ -701,7 +704,7 @@ template <class T> static void time_graph(shape s, int layout, size_t l2) {
     of.print(ms);
 }
 
-// --- large products: short and cool, and until the device is as warm as it gets
+// --- large products: short runs on a cool device, and runs until its temperature is stable
 
 static struct {
     void* device;
@@ -743,7 +746,8 @@ template <class T> static pace burst(rotation<T>& of, int v) {
     while (cudaStreamQuery(stream) == cudaErrorNotReady) mhz = nvml.mhz();
     return { median<LAUNCHES>(spans.data()), (double)mhz, 0 };
 }
-// A second to settle and two that count. A portion of launches waits in the stream while another is at work.
+// One second to reach steady state, and two that are timed. Queues a portion of launches in the stream while the
+// previous portion runs.
 template <class T> static pace sustain(rotation<T>& of, int v, double ms) {
     int portion = (int)(20 / ms) + 1, clocks = 0, launches = 0;
     const int settle = (int)(1000 / ms / portion) + 1, end = 3 * settle;
@@ -919,7 +923,7 @@ int main(int argc, char** argv) {
         if (same[i])
             passed++;
         else
-            failed++, printf("FAIL: the model of way %d is of other tiles\n", i);
+            failed++, printf("FAIL: the model's configuration %d has other tiles\n", i);
     }
     CUDA(cudaMalloc((void**)&work, work_bytes));
     CUDA(cudaMemset(work, 0, KBK_TICKETS));

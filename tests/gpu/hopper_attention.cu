@@ -40,7 +40,7 @@ struct rung {
     {                                                                                       \
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-// flashpp with so many warpgroups in a CTA, whatever the shape.
+// flashpp with this number of warpgroups per CTA, for any shape.
 template <class T, class At128, class At64> static const char* fwd_groups(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io);
@@ -59,7 +59,7 @@ static const rung rungs[] = { RUNG(fwd, flashws),
                               { "few", { fwd_few<__half>, fwd_few<bf16> } },
                               { "many", { fwd_many<__half>, fwd_many<bf16> } } },
                   older = RUNG(fwd, flashmma);
-// Backward's two ways at d = 128, hidden or not: CTAs that stay, and a CTA for each tile of keys.
+// The two configurations of backward with d = 128, causal or not: persistent CTAs, and one CTA per tile of keys.
 template <class T, bool Stay> static const char* back_other(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
@@ -68,7 +68,7 @@ template <class T, bool Stay> static const char* back_other(const kbk_args* a, k
     return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st)
                            : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
 }
-// What flashmma does at d = 128 on a GPU with less shared memory than this one; elsewhere flashmma.
+// flashmma with d = 128 as on a GPU with less shared memory than this one; for other d, flashmma.
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
@@ -87,8 +87,9 @@ static const char* const dtype_name[] = { "f16", "bf16" };
 struct shape {
     int heads, n, d, causal;
 };
-// What the inputs are: one key in reach of each row matches it, and takes all; all keys are alike; numbers of [-1, 1);
-// the same with infinite keys in the first head and NaN in keys and values of the last; scores over a wide range.
+// Inputs: one visible key matches each row and gets all the weight; all keys are equal; uniform numbers of [-1,
+// 1); the same with infinite keys in the first head and NaN in the keys and values of the last head; scores over a
+// wide range.
 enum { MATCH, ALIKE, RANDOM, SPOILED, WIDE, FILLS };
 static const char* const fill_name[] = { "one match", "all alike", "random", "NaN and infinity", "wide scores" };
 
@@ -97,7 +98,7 @@ static const char *only_rung, *only_dtype, *only_dir; // options
 static shape only_shape;
 static bool quick, sanitize;
 static cudaStream_t stream;
-static char* tickets; // forward's workspace: counters, which each launch finds and leaves at 0
+static char* tickets; // workspace of forward: counters, which are 0 before and after each launch
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
@@ -107,7 +108,7 @@ static void cuda(cudaError_t e, const char* what) {
 }
 #define CUDA(call) cuda((call), #call)
 
-// --- what the device does for the checks
+// --- device code of the checks
 
 __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 16) * 0x7FEB352Du;
@@ -117,7 +118,8 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
 __device__ inline float uniform(uint32_t seed, int64_t i) {
     return (float)(mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32))) >> 8) * 0x1p-23f - 1;
 }
-// Signs that tell keys apart: the match's score is 121 sqrt(d), others' have that mean that chance gives them, 0.
+// Signs that distinguish the keys: the matching key has the score 121 sqrt(d); the scores of other keys have the
+// mean 0.
 __device__ inline float code(int64_t key, int c) { return uniform(11, key * 128 + c) < 0 ? -11.0f : 11.0f; }
 __device__ inline float special(int which) { return __uint_as_float(which ? 0x7FC00000u : 0x7F800000u); }
 
@@ -145,9 +147,9 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
         q[i] = (T)a, k[i] = (T)b, v[i] = (T)x;
     }
 }
-/*  In double, a CTA per row. allowed: by how much each element may be off. Rounding of the probabilities to 16 bits is
-    off by at most `unit` of each, this way or that: five times that of their root sum of squares, once that of the
-    result itself, and what f32 does in between. */
+/*  The reference in double precision, one CTA per row. allowed: the tolerance of each element. Each probability
+   that is rounded to 16 bits has an error of at most `unit` of its value. The tolerance is five times the root of
+   the sum of the squared errors, plus the rounding of the result, plus the errors of f32. */
 template <class T>
 __global__ void __launch_bounds__(128)
     reference_k(const T* q, const T* k, const T* v, double* o, double* allowed, double* lse, inputs in) {
@@ -188,11 +190,11 @@ __global__ void __launch_bounds__(128)
     if (t == 0) lse[line] = base + log(sum);
 }
 struct verdict {
-    unsigned long long bad, first, outside, bad_lse, first_lse; // elements, the first of them, bytes of the guards
-    float got, want, may;                                       // of one of the bad elements
+    unsigned long long bad, first, outside, bad_lse, first_lse; // wrong elements, the first, overwritten guard bytes
+    float got, want, may;                                       // of one of the wrong elements
 };
-// All of [raw, raw + bytes): n results from byte `at` on, and 0xFF around them. exact: what is wanted, in 16 bits, or
-// nothing else; loose: NaN may stand for infinity, and the reverse. wanted NULL: 0xFF throughout.
+// Compares [raw, raw + bytes): n results from byte `at` on, with 0xFF around them. exact: the expected 16 bits and
+// nothing else; loose: NaN may stand for infinity, and the reverse. wanted NULL: 0xFF everywhere.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const double* wanted, const double* allowed,
                           int64_t n, bool exact, bool is_lse, verdict* out, bool loose = false) {
@@ -217,7 +219,8 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const doub
     }
 }
 
-// Keeps the stream busy while the host queues what is timed: short kernels would else be timed with gaps before them.
+// Keeps the stream busy while the host queues the timed launches, because short kernels would otherwise be timed
+// with the gaps between them.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -255,7 +258,8 @@ static void report(const rung& r, int dtype, shape s, int fill, const char* how,
                (long long)v.first_lse % s.n);
     printf("\n"), fflush(stdout);
 }
-// One launch, and what came of it. off: by so many elements o is off 16 bytes; operand: of this input the first is.
+// Launches a kernel once and checks its results. off: o starts this number of elements behind a 16-byte boundary;
+// operand: so does the input with this index.
 template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
@@ -279,10 +283,10 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
     bool counted = false;
     for (unsigned n : left) counted = counted || n;
     const char* text = e != cudaSuccess     ? cudaGetErrorString(e)
-                       : counted            ? "left a counter behind that is not 0"
-                       : !takes && !why     ? "took what TMA cannot take"
+                       : counted            ? "left a counter that is not 0"
+                       : !takes && !why     ? "accepted a case that TMA does not support"
                        : takes && why       ? why
-                       : v.outside          ? "wrote outside of its results"
+                       : v.outside          ? "wrote outside its results"
                        : v.bad || v.bad_lse ? "wrong"
                                             : NULL;
     if (e != cudaSuccess) v = none;
@@ -302,14 +306,14 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
 template <class T> static void try_shape(const bench<T>& x, const rung& r, shape s, int fill) {
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     fill_k<T><<<1024, 256, 0, stream>>>(x.q, x.k, x.v, in);
-    // two more than scores: they are read in pairs
+    // two more than the scores, because they are read in pairs
     reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)(s.n + 2) * sizeof(double), stream>>>(
         x.q, x.k, x.v, x.want, x.allowed, x.want_lse, in);
     try_one(x, r, s, fill, 0, -1);
     if (fill == MATCH) try_one(x, r, s, fill, 1, -1);
     for (int operand = 0; operand < 3 && s.n == 17 && fill == RANDOM; operand++) try_one(x, r, s, fill, 0, operand);
 }
-// More inputs than maps are kept, at addresses near each other: each launch has to take its own.
+// More inputs than cached tensor maps, at neighbouring addresses: each launch must use its own map.
 template <class T> static void try_addresses(bench<T> x, const rung& r) {
     shape s = { 2, 136, 64, 1 };
     T *q = x.q, *k = x.k, *v = x.v;
@@ -319,7 +323,7 @@ template <class T> static void try_addresses(bench<T> x, const rung& r) {
     }
 }
 static const int lengths[] = { 1, 2, 17, 64, 65, 127, 128, 129, 191, 192, 193, 300, 385, 1024, 1536 };
-// More items than the device has SMs, so that CTAs that stay take several; many heads; long rows.
+// More tiles than the device has SMs, so that persistent CTAs compute several; many heads; long rows.
 static const shape many[] = { { 300, 300, 128, 0 }, { 280, 200, 64, 0 }, { 40, 1536, 128, 0 },
                               { 64, 1000, 64, 0 },  { 700, 64, 64, 0 },  { 5, 4097, 128, 0 },
                               { 3, 5000, 64, 0 },   { 1000, 1, 128, 0 }, { 133, 129, 128, 0 } };
@@ -336,8 +340,8 @@ template <class T> static void try_all(const bench<T>& x, const rung& r) {
                 for (int fill = 0; fill < FILLS; fill++) {
                     if ((sanitize && (lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     try_shape(x, r, { lengths[i] > 1000 ? 2 : 3, lengths[i], d, causal }, fill);
-                    if (failed - before > 40) { // enough to see what is wrong
-                        printf("FAIL: %s: too much is wrong, the rest is left out\n", r.name);
+                    if (failed - before > 40) { // enough failures to find the cause
+                        printf("FAIL: %s: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
                 }
@@ -359,7 +363,7 @@ template <class T> static void check_type(const rung& r) {
     CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
     CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
-    CUDA(cudaDeviceSynchronize()); // the stream does not wait for what fills memory outside of it
+    CUDA(cudaDeviceSynchronize()); // a memset of host-visible memory is not ordered with this stream
     try_all(x, r);
     printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
     void* all[] = { x.q, x.k, x.v, x.o, x.lse, x.want, x.allowed, x.want_lse, x.v_out };
@@ -368,8 +372,9 @@ template <class T> static void check_type(const rung& r) {
 
 // --- backward: do, q, k, v, o and lse to dq, dk, dv
 
-// What the inputs are: each row matches one key, and all numbers are small integers; numbers of [-1, 1); the same with
-// NaN and infinity where causality hides them from some, and rows that saw nothing; scores over a wide range.
+// Inputs: each row matches one key, and all numbers are small integers; uniform numbers of [-1, 1); the same with
+// NaN and infinity where the causal mask hides them from some rows, and rows that see no key; scores over a wide
+// range.
 enum { BACK_MATCH, BACK_RANDOM, BACK_SPOILED, BACK_WIDE, BACK_FILLS };
 static const char* const back_fill_name[] = { "one match", "random", "NaN and infinity", "wide scores" };
 static const char* const back_name[] = { "dq", "dk", "dv" };
@@ -401,7 +406,8 @@ __global__ void back_lse_k(const double* from, float* to, int64_t n) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         to[i] = (float)from[i];
 }
-// One thing wrong in each head, in turn: NaN in do, infinity in q, NaN in k, infinity in v; and rows that saw nothing.
+// One special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v; and rows that see no
+// key.
 template <class T> __global__ void back_spoil_k(back<T> x, inputs in) {
     int head = blockIdx.x, d = in.d, n = in.n, which = head % 4;
     int64_t first = (int64_t)head * n;
@@ -421,9 +427,10 @@ template <class T> __global__ void back_dots_k(back<T> x, int64_t rows, int d) {
     }
     x.dots[row] = sum, x.sizes[row] = size;
 }
-/*  In double, a CTA per row (dq), or, Keys, per key (dk and dv). In p and ds each is rounded to 16 bits once, in ds p
-    as well: five times that of the root sum of squares; once that of the result; and what f32 does in between, of which
-    the scores' error counts for all pairs alike. */
+/*  The reference in double precision: one CTA per row (dq) or, with Keys, one per key (dk and dv). p and ds are
+   each rounded to 16 bits once, and ds includes the rounding of p. The tolerance is five times the root of the sum
+   of the squared errors, plus the rounding of the result, plus the errors of f32, in which the error of the scores
+   counts for all pairs alike. */
 template <class T, bool Keys> __global__ void __launch_bounds__(128) back_reference_k(back<T> x, inputs in) {
     extern __shared__ double scores[];
     double *p = scores, *ds = p + in.n, *off_p = ds + in.n, *off_ds = off_p + in.n;
@@ -475,8 +482,9 @@ template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int
     a.workspace = x.work, a.workspace_bytes = back_scratch(a);
     return a;
 }
-// One launch, and what came of it. off: by so many elements results are off 16 bytes; operand: of this input the first
-// is; as_is: no reference was made, the results are compared with those of another launch.
+// Launches a kernel once and checks its results. off: the results start this number of elements behind a 16-byte
+// boundary; operand: so does the input with this index; as_is: no reference was computed, and the results are
+// compared with those of another launch.
 template <class T>
 static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off, int operand, bool as_is) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
@@ -503,9 +511,9 @@ static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off
     cudaError_t e = cudaStreamSynchronize(stream);
     for (int k = 0; k < 3; k++) {
         const char* text = e != cudaSuccess ? cudaGetErrorString(e)
-                           : !takes && !why ? "took what TMA cannot take"
+                           : !takes && !why ? "accepted a case that TMA does not support"
                            : takes && why   ? why
-                           : v[k].outside   ? "wrote outside of its results"
+                           : v[k].outside   ? "wrote outside its results"
                            : !v[k].bad      ? NULL
                            : as_is          ? "differs from launch to launch"
                                             : "wrong";
@@ -548,16 +556,16 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     }
     kbk_args a = back_arguments(x, s, GUARD);
     CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
-    r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream); // those that follow say why, if it did not
+    r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream); // if this one did not, the following lines say why
     for (int k = 0; k < 2; k++)
         CUDA(cudaMemcpyAsync(x.again + k * 2 * n, a.out[k + 1], (size_t)(2 * n), cudaMemcpyDeviceToDevice, stream));
     for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);
 }
 static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
-// More items than the device has SMs; many heads; long rows.
+// More tiles than the device has SMs; many heads; long rows.
 static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
                                    { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
-static const shape back_again[] = { { 64, 1000, 128, 0 }, { 64, 1000, 64, 0 } }; // for launch after launch
+static const shape back_again[] = { { 64, 1000, 128, 0 }, { 64, 1000, 64, 0 } }; // for each launch of a sequence
 template <class T> static void back_all(const back<T>& x, const rung& r) {
     const int before = failed;
     if (only_shape.n) {
@@ -571,8 +579,8 @@ template <class T> static void back_all(const back<T>& x, const rung& r) {
                 for (int fill = 0; fill < BACK_FILLS; fill++) {
                     if ((sanitize && (back_lengths[i] > 200 || i % 2)) || (quick && i % 3 == 0 && i)) continue;
                     back_shape(x, r, { 4, back_lengths[i], d, causal }, fill, true);
-                    if (failed - before > 40) { // enough to see what is wrong
-                        printf("FAIL: %s backward: too much is wrong, the rest is left out\n", r.name);
+                    if (failed - before > 40) { // enough failures to find the cause
+                        printf("FAIL: %s backward: too many failures; the remaining cases are left out\n", r.name);
                         return;
                     }
                 }
@@ -611,7 +619,7 @@ template <class T> static void check_back(const rung& r) {
     void* all[] = { x.dots, x.sizes, x.want_lse, x.lse, x.work, x.o, x.o_allowed, x.again, x.v_out };
     for (void* p : all) CUDA(cudaFree(p));
 }
-template <class T> static void allow_shared() { // a row of the longest shapes
+template <class T> static void allow_shared() { // one row of the longest shapes
     CUDA(cudaFuncSetAttribute(reference_k<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, false>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, true>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
@@ -631,7 +639,7 @@ __global__ void same_k(float* x, int64_t n, float value) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         x[i] = value;
 }
-// TFLOP/s of flashmma and of a rung, as kbk_attention_fwd_flops counts.
+// TFLOP/s of flashmma and of another rung, with the FLOPs of kbk_attention_fwd_flops.
 template <class T> static void time_shape(const rung& r, shape s, size_t l2) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     const rung* both[2] = { &older, &r };
@@ -680,7 +688,7 @@ static void time_rung(const rung& r, size_t l2) {
             }
 }
 
-// The same of backward, as kbk_attention_bwd_flops counts.
+// The same for backward, with the FLOPs of kbk_attention_bwd_flops.
 template <class T> static void time_back(const rung& r, shape s, size_t l2) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     const rung* both[2] = { &older_back, &r };
@@ -755,7 +763,7 @@ static int parse(int argc, char** argv, bool* check, bool* time) {
         else if (!strcmp(word, "--shape") && more) {
             shape s = { 0, 0, 0, 0 };
             if (sscanf(argv[++i], "%dx%dx%d", &s.heads, &s.n, &s.d) != 3 || s.heads < 1 || s.n < 1) return 0;
-            if (s.n > 28000 || (s.d != 64 && s.d != 128)) return 0; // the reference keeps a row's scores in an SM
+            if (s.n > 28000 || (s.d != 64 && s.d != 128)) return 0; // the reference keeps a row in shared memory
             only_shape = s;
         } else
             return 0;
@@ -771,7 +779,7 @@ int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
     bool known = parse(argc, argv, &check, &time);
-    if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // four of them in an SM
+    if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // it keeps four rows
     if (!known) {
         printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick]\n"
                "       [--rung flashws|flashrs|flashpp|few|many|stay|leave|small] [--sanitize]\n"
@@ -789,7 +797,7 @@ int main(int argc, char** argv) {
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
     CUDA(cudaMalloc((void**)&tickets, KBK_TICKETS)), CUDA(cudaMemset(tickets, 0, KBK_TICKETS));
     allow_shared<__half>(), allow_shared<bf16>();
-    for (const rung& r : rungs) { // one after the other: the first one's times are there even if the second one traps
+    for (const rung& r : rungs) { // if the second rung traps, the times of the first are already printed
         int were = failed;
         if ((only_rung && strcmp(only_rung, r.name)) || (only_dir && strcmp(only_dir, "fwd"))) continue;
         if (check) check_type<__half>(r), check_type<bf16>(r);

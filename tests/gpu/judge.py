@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""The judge with tensors: it must flag every trick, and accept every honest kernel of PyTorch, Triton and this library.
+"""The judge with tensors: it must flag every trick, and accept every honest kernel of PyTorch, Triton and this
+library.
 
     judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
              [--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]
@@ -25,27 +26,27 @@ from typing import Any, NamedTuple, Optional, Sequence
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge")
 sys.path.insert(0, here)
 HONEST = ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED")
-# what an honest function may be told
+# flags that an honest function may get
 QUIET = {"HOST_BOUND", "NONDETERMINISTIC", "CLOCK_UNCHECKED"}
-# they take longest: compilers, and a time that has to run out
+# they take longest: compilation, and a timeout that has to expire
 FIRST = ("by_the_compiler", "addmm", "hangs")
 start = time.time()
 
 
 class Job(NamedTuple):
-    """A function to be judged."""
+    """A function for the judge."""
 
     file: str
     name: str
     task: str
     path: str
-    inputs: Any  # key of the task's
-    words: Optional[Sequence[str]] = None  # of which one has to be said
+    inputs: Any  # key of the task
+    words: Optional[Sequence[str]] = None  # one of these flags is required
     compiled: bool = False
     do_bench: bool = False
-    bytes: Optional[float] = 0  # 0: no roof, which takes its time to be measured in each process
+    bytes: Optional[float] = 0  # 0: the roofs are not measured, which would take its time in each process
     rtol: Optional[float] = None
-    built: Any = None  # group of kernels and element type that have to be built for it
+    built: Any = None  # group of kernels and element type that must be built for it
 
 
 def one(job):
@@ -79,7 +80,7 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Functions that say of which task they are."""
+    """Functions whose names contain their task."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue
@@ -92,7 +93,7 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """The library's operations in PyTorch, each in one of its types; on a CPU in f32, if that is one."""
+    """The library's operations in PyTorch, each in one of its types; on a CPU in f32, if the operation has it."""
     import by_hand
     import kbench
     import operations
@@ -105,7 +106,8 @@ def written_out(gpu):
 
 
 def of_library(which, folder):
-    """Its kernels. Their file is a copy that says where they were built: a candidate's process does not inherit it."""
+    """Its kernels. The copy of their file contains the path of the build, because a candidate's process does not
+    inherit it."""
     import library
 
     path = os.path.join(folder, "library.py")
@@ -115,19 +117,19 @@ def of_library(which, folder):
         f.write(f"import os, sys\nos.environ.update({found!r})\nsys.path.append({here!r})\n" + text.read())
     for name in library.names(which, capability()):
         kernel, dtype = library.kernel_of(name), name.rpartition("_")[2]
-        rtol = 1e-2 if kernel.tf32 else None  # of f32 it takes 10 of 23 bits, and says so
+        rtol = 1e-2 if kernel.tf32 else None  # f32 products use 10 of 23 bits, which the record says
         yield Job("library", name, kernel.name, path, (kernel.name, dtype), rtol=rtol, built=(kernel.group, dtype))
 
 
 def capability():
-    """90 for 9.0; by a process that may touch the GPU."""
+    """90 for 9.0; in a process that may touch the GPU."""
     code = "import torch; print(*torch.cuda.get_device_capability())"
     major, minor = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout.split()
     return 10 * int(major) + int(minor)
 
 
 def jobs_of(gpu, triton, folder, which):
-    """Honest functions and tricks in turn, so that whatever ends this early has seen of both."""
+    """Honest functions and tricks alternate, so that an early end has judged some of both."""
     import honest
     import library
     import tricks
@@ -151,14 +153,15 @@ def has_triton():
     return True
 
 
-# --- processes: each judges one function after the other, while others judge others ---
+# --- processes: each judges one function after the other, in parallel with the others ---
 
 
 def judging(mine, others):
-    """The first answer: whether it has a GPU. Until the first question comes it prepares what all of them need."""
-    for end in others:  # of which it got copies: else nobody would see that the parent has gone
+    """The first answer says whether the process has a GPU. Until the first question arrives, the process prepares
+    what all functions need."""
+    for end in others:  # this process has copies of it: otherwise it would not see that the parent has ended
         end.close()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of the judge's own finally
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through the judge's own finally
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import kbench
     import tasks
@@ -179,10 +182,10 @@ SLOW_TO_BUILD = ("MATMUL", "ATTENTION")
 
 
 class Builder:
-    """Builds the library's kernels while others are judged."""
+    """Builds the library's kernels while other functions are judged."""
 
     def __init__(self, context, jobs):
-        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # and an operation of each
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # and one operation of each group
         wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
         self.done, (self.told, tells) = {None}, context.Pipe(False)
         self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
@@ -203,7 +206,7 @@ class Builder:
                 tells.send(future.result())
 
     def look(self):
-        """What is there by now; whether that is all that ever will be."""
+        """Returns the kernels that are built, and whether the build has ended."""
         try:
             while self.told.poll():
                 self.done.add(self.told.recv())
@@ -213,7 +216,7 @@ class Builder:
 
 
 class Crew:
-    """Copies of this process, which has imported what is slow to import and has not touched the GPU."""
+    """Copies of this process, which has imported the slow modules and has not touched the GPU."""
 
     def __init__(self, n, how="fork"):
         self.how, self.context, self.members = how, multiprocessing.get_context(how), []
@@ -230,7 +233,7 @@ class Crew:
         return self.members[-1]
 
     def gpu(self):
-        """Whether all of them have one."""
+        """Whether all processes have a GPU."""
         for member in self.members:
             member["ready"] = True
         return all([member["at"].recv() for member in self.members])
@@ -244,7 +247,7 @@ class Crew:
             member["process"].kill()
 
     def answers(self, timeout):
-        """(job, verdict, seconds) of those that have one; who died is replaced."""
+        """(job, verdict, seconds) of the jobs that have ended; a process that died is replaced."""
         ready = multiprocessing.connection.wait([m["at"] for m in self.members], timeout)
         for member in [m for m in self.members if m["at"] in ready]:
             job = member["job"]
@@ -255,7 +258,7 @@ class Crew:
                 self.join()
                 said = failure(RuntimeError("the judge's process ended")), 0.0
                 if job is None:
-                    raise SystemExit("judge.py: a process ends before it has judged anything")
+                    raise SystemExit("judge.py: a process ended before it judged anything")
             if not member["ready"]:
                 member["ready"] = True
                 continue
@@ -274,7 +277,7 @@ def crew_of(n, cpu):
 
 
 def verdicts(crew, jobs, builder, end):
-    """Until all are judged, or the time has run out."""
+    """Until all functions are judged, or the time has expired."""
     waiting = list(jobs)
     while waiting or any(m["job"] for m in crew.members):
         left = end - time.time()
@@ -285,7 +288,7 @@ def verdicts(crew, jobs, builder, end):
             waiting.remove(job)
             yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
         for member in [m for m in crew.members if not m["job"]]:
-            # who has judged of a task knows the time of its reference
+            # a process that has judged a function of a task knows the time of its reference
             ready = [job for job in waiting if job.built in built]
             job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
             if job is None:
@@ -297,7 +300,7 @@ def verdicts(crew, jobs, builder, end):
         yield from crew.answers(min(left, 0.5))
 
 
-# --- what is right, and how it is shown ---
+# --- which verdicts are right, and how they are printed ---
 
 
 def words_of(verdict):
@@ -318,7 +321,7 @@ def shown(us):
 
 
 def row_of(job, verdict):
-    """file, function, what it says, time, do_bench's, what do_bench would call its speed."""
+    """file, function, verdict, time, do_bench's time, and the speed that do_bench would report."""
     first = next((f["word"] for f in verdict["flags"] if f["word"] not in QUIET), "")
     claimed, rival = verdict.get("do_bench_ms"), verdict.get("do_bench_reference_ms")
     ratio = f"{rival / claimed:.2f} x" if claimed and rival else "-"
@@ -341,7 +344,7 @@ def markdown(rows):
 
 
 def steps(kept):
-    """What each step of the judge took, the slowest first, and of whom most."""
+    """The time of each step of the judge, slowest first, and the function that took most."""
     took = {}
     for v in kept:
         for step, seconds in (v.get("seconds") or {}).items():
@@ -356,7 +359,7 @@ def steps(kept):
 
 
 class Tally:
-    """What was judged so far, said as it comes."""
+    """Prints each verdict when it arrives."""
 
     def __init__(self, options):
         self.o = options
@@ -407,10 +410,10 @@ def stopped(*_):
 
 
 def start_all(parser, o):
-    """Those who judge, what there is to judge, and who builds the library's kernels."""
-    # built once, before there are several that would
+    """Starts the processes that judge, the list of functions, and the build of the library's kernels."""
+    # built once, before several processes would build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
-    import torch  # noqa: F401 - for all that are copies of this process
+    import torch  # noqa: F401 - imported for all copies of this process
 
     triton = has_triton()
     crew, gpu = crew_of(o.jobs, o.cpu)
@@ -432,7 +435,7 @@ def main():
     parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # what a run that is cut off leaves is there
+    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # an interrupted run leaves its results
     crew, jobs, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
     tally, judged = Tally(o), set()

@@ -33,11 +33,11 @@
 #endif
 
 static int passed, failed, skipped;
-static int quick, large, sanitize, counting, faults, jobs, job_index; // options; which of the jobs this process is
-static int capability;                                                // of the device, times ten
-static const char* only;                                              // option: the one variant
-// What jobs share: parts of the work that somebody has taken; of each operation how many jobs are through with it, and
-// what they saw.
+static int quick, large, sanitize, counting, faults, jobs, job_index; // options; job_index: the number of this process
+static int capability;                                                // compute capability times ten
+static const char* only;                                              // option: test only this variant
+// Shared between the jobs (processes): how many parts of the work are taken, and for each operation how many jobs
+// have finished it and their counts.
 static struct account {
     int taken;
     struct {
@@ -45,8 +45,8 @@ static struct account {
     } ops[KBK_OP_COUNT];
 } alone, *shared = &alone;
 
-// Whether the next part of the work is this process's: all walk through the same parts, and who is done with one takes
-// the first that nobody has, since some take a thousand times as long as others.
+// Returns whether this process does the next part. All processes walk through the same parts; a process that
+// finishes a part takes the first free one, because some parts take a thousand times as long as others.
 static int my_part() {
     static int part, mine = -1;
     if (jobs == 1) return 1;
@@ -66,7 +66,7 @@ static void cuda(cudaError_t e, const char* what) {
 }
 #define CUDA(call) cuda((call), #call)
 
-// --- inputs: what they are filled with
+// --- inputs: their kinds of values
 enum {
     SEED1,
     SEED2,
@@ -88,8 +88,8 @@ enum {
 static const char* const fill_name[FILLS] = { "seed 1",   "seed 2",      "seed 3",   "+-80",      "-inf",
                                               "nan, inf", "mean 1000",   "ids",      "-inf keys", "masks",
                                               "far",      "masked rows", "far keys", "integers",  "outliers" };
-// --- addresses: elements by which inputs and outputs are off a 256-byte boundary, and by which each is off more than
-// the one before it
+// --- addresses: elements by which inputs and outputs are shifted from a 256-byte boundary, and the further shift
+// of each tensor against the one before it
 static const struct {
     int in, out, apart;
 } offsets[] = { { 0, 0, 0 }, { 1, 1, 0 }, { 1, 0, 0 }, { 0, 3, 0 }, { 5, 13, 0 }, { 0, 0, 1 }, { 2, 1, 3 } };
@@ -97,12 +97,12 @@ enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 
 typedef struct {
     kbk_tensor t;
-    int slot;                // index among inputs, or among outputs
-    double* values;          // host: inputs as the oracle sees them; outputs as it wants them
-    double* scales;          // host: magnitudes of an output
-    char *raw, *got;         // host: the bytes of an input; what came back
-    char* dev;               // device, or host where its place says so: guard, alignment, tensor, guard
-    char *pinned, *pageable; // the two kinds of host memory
+    int slot;                // index among the inputs or among the outputs
+    double* values;          // host: inputs as the oracle reads them; outputs as the oracle computes them
+    double* scales;          // host: magnitudes of an output, for its tolerance
+    char *raw, *got;         // host: the bytes of an input; the bytes that were copied back
+    char* dev;               // guard, alignment, tensor, guard; on the host if the tensor's place is the host
+    char *pinned, *pageable; // host memory of both kinds
     size_t bytes, room;
 } side;
 
@@ -110,8 +110,8 @@ typedef struct {
     const kbk_op* op;
     kbk_shape s;
     int dtype, fill, n;
-    int spoiled; // index of the input that gets what is special about the fill
-    int shift;   // under --sanitize, the offsets that it was prepared for
+    int spoiled; // index of the input that gets the special values of the fill
+    int shift;   // under --sanitize: index of the offsets for which the job was prepared
     side x[KBK_MAX_TENSORS];
     const double* in[8];
     double* out[2 * KBK_OUTS];
@@ -129,14 +129,14 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
-// Keys that no query wants: all scores of the first head are -inf, of the others those of most keys.
+// Keys that no query selects: in the first head all scores are -inf, in the other heads the scores of most keys.
 static void kill_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     for (int64_t i = 0; x->slot == 0 && i < x->t.count; i++) x->values[i] = fabs(x->values[i]) + 0.1;
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
-// A row that is masked as a whole, or as great as numbers are.
+// A row that is masked completely, or whose values are as large as the type allows.
 static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
     double far = dtype == KBK_F16 ? 60000 : 1e30;
@@ -150,7 +150,7 @@ static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     default: return half ? -greatest[dtype] : greatest[dtype];
     }
 }
-// All logits of a row at one far number, or half of them further down; lse is that of the greatest.
+// All logits of a row have one large value, or half of them a lower one; lse is that of the larger value.
 static void mask_rows(const job* j, side* x) {
     int64_t cols = j->s.cols;
     if (x->t.kind == KBK_KF32)
@@ -159,8 +159,8 @@ static void mask_rows(const job* j, side* x) {
     if (x->t.kind == KBK_T)
         for (int64_t i = 0; i < x->t.count; i++) x->values[i] = masked(j->dtype, i / cols, i % cols, cols);
 }
-// Scores near -1e30 (f16: -1e10), the same for all keys of the first head, and for two of three of the others. They are
-// exact in any order of adding up, so the probabilities are 1 and 0 over their number.
+// Scores near -1e30 (f16: -1e10): equal for all keys of the first head, and for two of three keys of the other
+// heads. The scores are exact in any order of summation, so each probability is 1 / count or 0.
 static void move_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     double q = j->dtype == KBK_F16 ? 1024 : ldexp(1.0, 40), k = j->dtype == KBK_F16 ? -32768 : ldexp(-1.0, 55);
@@ -168,29 +168,29 @@ static void move_keys(const job* j, side* x) {
     for (int64_t i = 0; x->slot == 1 && i < x->t.count; i++)
         x->values[i] = k * (i / d >= rows && i / d % 3 == 2 ? 1.5 : 1) * (i % d % 2 ? 0.5 : 1);
 }
-// 1 and 2 of either sign: every product and sum is exact, so that a term too few or too many shows.
+// 1 and 2 with either sign: all products and sums are exact, so a missing or repeated term shows.
 static void whole_numbers(side* x) {
     for (int64_t i = 0; i < x->t.count; i++) {
         uint32_t r = kbk_random_block(9, (uint64_t)i, (uint32_t)x->slot, 0).w[0];
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
 }
-// NaN, +inf or -inf, in turn from shape to shape: for what has room for one of them.
+// NaN, +inf or -inf, alternating from shape to shape: for a tensor with room for only one of them.
 static double one_of_three(const job* j) {
     static const double inf[3] = { 0, HUGE_VAL, -HUGE_VAL };
     int turn = (int)((j->s.rows + j->s.cols) % 3);
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
-/* Whether an infinite statistic, scale or gradient leads to the same infinities and NaN in whatever form a formula is
-   computed. Not so: rstd where few columns may all be of one sign, so that no sum over the row is NaN; a scale times a
-   sum that rounding may have left on either side of 0. */
+/* Whether an infinite statistic, scale or gradient gives the same infinities and NaN for every form of the
+   formula. Exceptions: rstd with few columns, because they may all have one sign, so that no sum over the row is
+   NaN; and a scale times a sum whose sign depends on rounding. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
-/* What of n numbers is not finite, 0 elsewhere: all three kinds in any tensor that has room for them, the last of them
-   in its last row. Of layernorm's x alone the infinities are left as far apart as they were, since its mean is found in
-   two steps, and of attention's inputs backward, where zeros beyond the last key meet them. */
+/* Makes some of n numbers not finite and all others 0: NaN, +inf and -inf in every tensor that is large enough,
+   the last one in its last row. The infinities stay at their distance in layernorm's x, because its mean is
+   computed in two steps, and in the inputs of attention backward, where they meet zeros beyond the last key. */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
     int everywhere = !norm_fwd && !(j->op->family == KBK_ATTN && !strcmp(j->op->dir, "bwd"));
@@ -223,9 +223,10 @@ static void spoil(job* j, int fill) {
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
             if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000; // and all that follow are near 0
-            // row 0 all -inf; of row 1 the first part; of the others every third
+            // row 0: all -inf; row 1: -inf in the first part; other rows: every third value -inf
             if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
-            // all but a few of a row masked, by the least number, by -1e30, and in f16 by what there is
+            // all but a few values of a row masked: by the lowest finite value, by -1e30, and in f16 by its lowest
+            // value
             if (fill == MASKS && i % row >= 100)
                 *v = j->dtype == KBK_F16   ? -65504
                      : i / row % 2         ? -1e30
@@ -233,7 +234,7 @@ static void spoil(job* j, int fill) {
                                            : -3.3895313892515355e38;
             if (fill == FAR) *v = j->dtype == KBK_F16 ? 60000 + 200 * *v : 1e6 * (1 + 0.05 * *v);
             double special = fill == NANS ? not_finite(j, i, n) : 0;
-            if (special != 0) *v = special; // NaN is not 0 either
+            if (special != 0) *v = special; // NaN does not count as 0
         }
     }
 }
@@ -288,7 +289,7 @@ static int prepare(job* j) {
             kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
         }
     j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
-    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // magnitudes allow for scores that were rounded
+    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // magnitudes include the rounding of the scores
         if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
 }
@@ -301,7 +302,7 @@ static void release(job* j) {
     }
 }
 
-// Everything around a tensor is 0xFF, and so are its bytes if it is an output.
+// Everything around a tensor is 0xFF. The bytes of an output are 0xFF, too.
 static void place(job* j, const kbk_variant* v, int shift, kbk_args* a) {
     memset(a, 0, sizeof *a);
     a->s = j->s, a->workspace = j->work, a->workspace_bytes = j->work_bytes;
@@ -331,12 +332,13 @@ static const char* intact(const char* p, size_t n) {
     return NULL;
 }
 
-// With whole numbers in: what is a sum of them, or the quotient of such a sum, and so exact. A norm's dx is neither.
+// Whether an output is exact when the inputs are whole numbers: a sum of them, or the quotient of such sums. dx of
+// a norm is not a sum of whole numbers.
 static int comes_out_exact(const job* j, const side* x) {
     int norm = !strcmp(j->op->name, "layernorm") || !strcmp(j->op->name, "rmsnorm");
     return !norm || !x->t.per_unit;
 }
-// Brings everything back; NULL or what is wrong. Fills the report of the first wrong output.
+// Copies all tensors back. Returns NULL, or the error. Writes a report of the first wrong output.
 static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
@@ -382,7 +384,8 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
 }
 
 static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
-// Tensor copies want lines that start on 16 bytes: what else the variants that are made of them have to refuse.
+// Tensor copies (TMA) need rows that are 16-byte aligned. Returns whether a variant that uses them must reject
+// this case.
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
@@ -402,10 +405,12 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const int product = is(v->op, "matmul") || is(v->op, "bmm");
     if (!tma || !product || !strcmp(v->name, "select") || s->depth == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
-    bool whole = v->origin & KBK_TF32 ? s->depth % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0; // tf32: all lines along k
+    // tf32: all operands are K-major
+    bool whole = v->origin & KBK_TF32 ? s->depth % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
-// One variant on one prepared job at one pair of offsets: launched directly, and once more to compare bits.
+// Tests one variant on one prepared job at one set of offsets: launches it directly, then once more to compare the
+// bits.
 static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     kbk_args a;
     kbk_report r;
@@ -424,7 +429,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
         if (why)
             passed++;
         else
-            complain(j, v, shift, "took what it cannot take", 0, NULL);
+            complain(j, v, shift, "accepted a case that it cannot compute", 0, NULL);
         return;
     }
     if (!why && !counting)
@@ -437,7 +442,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     }
     passed++;
     if (!twice || counting || v->origin & KBK_UNORDERED) return;
-    // Again, over its own outputs and its own workspace as the first launch left them.
+    // Again, over the outputs and the workspace that the first launch left.
     char* first[KBK_MAX_TENSORS];
     for (int k = 0; k < j->n; k++)
         first[k] = (char*)malloc(j->x[k].room), memcpy(first[k], j->x[k].got, j->x[k].room);
@@ -445,7 +450,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     if (!why) why = inspect(j, v, shift, &r, &which);
     for (int k = 0; k < j->n; k++) {
         if (!why && memcmp(first[k], j->x[k].got, j->x[k].room))
-            why = "a second launch gave other bits", r.index = -1;
+            why = "a second launch gave different bits", r.index = -1;
         free(first[k]);
     }
     if (why)
@@ -454,7 +459,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
         passed++;
 }
 
-// Captured into a graph, launched from it twice: no synchronisation, no allocation, same result.
+// Captured into a graph that is launched twice: no synchronisation, no allocation, the same result.
 static void try_graph(job* j, const kbk_variant* v) {
     if (v->origin & KBK_ALLOCATES || sanitize || counting) return;
     kbk_args a;
@@ -466,7 +471,7 @@ static void try_graph(job* j, const kbk_variant* v) {
     j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
-    if (j->work_bytes && !j->work) return; // counted by try_variant
+    if (j->work_bytes && !j->work) return; // try_variant counts it
     place(j, v, 0, &a);
     if (refuses(v, &a)) return; // try_variant looked
     CUDA(cudaStreamSynchronize(stream));
@@ -489,7 +494,7 @@ static void try_graph(job* j, const kbk_variant* v) {
         passed++;
 }
 
-// A gradient that may take the place of the logits that it is made of: the same bits there as elsewhere.
+// A gradient that may be computed in place of its logits has the same bits there as elsewhere.
 static void try_in_place(job* j, const kbk_variant* v, int shift) {
     side *x = &j->x[0], *dx = &j->x[j->n - 1];
     if (!is(v->op, "cross_entropy") || strcmp(dx->t.name, "dx") || sanitize || counting) return;
@@ -499,7 +504,7 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
     j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
     j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
     arena_at = mark;
-    if (j->work_bytes && !j->work) return; // counted by try_variant
+    if (j->work_bytes && !j->work) return; // try_variant counts it
     for (int turn = 0; turn < 2 && !why; turn++) {
         place(j, v, shift, &a);
         const void* from = turn ? a.in[0] : a.out[dx->slot];
@@ -509,14 +514,14 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
         CUDA(cudaMemcpyAsync(to[turn], from, dx->bytes, cudaMemcpyDeviceToHost, stream));
         CUDA(cudaStreamSynchronize(stream));
     }
-    if (!why && memcmp(to[0], to[1], dx->bytes)) why = "other bits where x was";
+    if (!why && memcmp(to[0], to[1], dx->bytes)) why = "in place of x: different bits";
     if (why)
         complain(j, v, shift, why, j->n - 1, NULL);
     else
         passed++;
 }
 
-// --- shapes by family; small: those that --sanitize runs
+// --- shapes by family; small: the shapes for --sanitize
 typedef struct {
     int64_t rows, cols, depth;
     int small;
@@ -532,7 +537,7 @@ static const dims gemm_shapes[] = {
     { 1, 1, 0, 0 },       { 5, 3, 0, 0 },     { 256, 256, 256, 0 }, { 255, 129, 300, 0 },
     { 64, 512, 1000, 0 }, { 1, 4096, 64, 0 }, { 4096, 1, 33, 0 },   { 17, 1, 5000, 0 },
 };
-// row lengths that are whole packs, one for each shape of kernel that a row may take (kbki_by_row and its kind)
+// rows of whole vectors: one length for each kernel that kbki_by_row and similar functions choose by row length
 static const dims pack_rows[] = {
     { 37, 32, 1, 0 },
     { 35, 64, 1, 0 },
@@ -543,45 +548,45 @@ static const dims pack_rows[] = {
     { 2, 32768, 1, 0 },
     { 2, 65536, 1, 0 },
     { 2, 160000, 1, 0 },
-    // warps that have nothing of a row; so many rows that fewer threads take each
+    // warps without elements of a row; so many rows that each row gets fewer threads
     { 5, 584, 1, 0 },
     { 600, 1800, 1, 0 },
     { 540, 2120, 1, 0 },
     { 600, 1024, 1, 0 },
     { 600, 400, 1, 0 },
-    // many rows that are not whole packs: ends of rows within packs, and several rows to a pack
+    // many rows that end within a vector, and several rows per vector
     { 600, 130, 1, 0 },
     { 700, 5, 1, 0 },
 };
-// more tokens than get a CTA each
+// more tokens than CTAs
 static const dims many_tokens[] = { { 600, 64, 100, 0 } };
-// what cross_entropy's rings are chosen by: how full the last piece of a row is
+// the fill of the last stage, by which cross_entropy chooses the ring
 static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// enough tiles of 128 x 256 for them to be taken; those that are taken in turns; of 144, of 208 and (twice) of 192
-// columns; of 128 x 128, and few k; small ones, low ones; K in pieces; few rows along K, by a CTA for 32 columns, by
-// one for 64, and of a large matrix, by copies of 64 and of 256 of k. Lines start with sectors of memory: of others
-// wide tiles are taken, or such of 192 columns
+// one shape per configuration: 128 x 256 with enough tiles; ping-pong; 144, 208 and (twice) 192 columns; 128 x 128
+// with short K; small and low tiles; split-K; few rows in K-major layout with a CTA per 32 columns, with one per
+// 64, and copies of 64 and 256 of k for a large matrix Rows that are 32-byte aligned. For other rows, wide tiles
+// or tiles of 192 columns are chosen
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
     { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
     { 80, 4288, 16, 0 },     { 144, 3776, 1024, 0 }, { 136, 264, 16384, 0 }, { 16, 1032, 1024, 0 },
     { 5, 6344, 1032, 0 },    { 3, 8200, 4104, 0 },   { 7, 8200, 4160, 0 },   { 392, 5544, 520, 0 },
 };
-// of e4m3, whose lines of K start on 16 bytes: tiles of 128 x 128, of 256 x 128, those of 128 x 128 in pieces, small
-// ones; K in pieces, and with an end that is no whole stage; C in lines that are not for tensor copies
+// e4m3, with 16-byte aligned rows of K: tiles of 128 x 128 and 256 x 128, split-K of 128 x 128, small tiles,
+// split-K with a last stage that is not full, and a C whose rows do not allow tensor copies
 static const dims byte_shapes[] = {
     { 200, 6040, 144, 0 }, { 132, 11456, 1488, 0 }, { 8, 4264, 11344, 0 }, { 68, 12697, 16, 0 }, { 130, 131, 272, 0 },
     { 17, 16, 5008, 0 },   { 136, 272, 8208, 0 },   { 64, 72, 16, 1 },     { 129, 144, 144, 1 }, { 5, 8, 1008, 0 },
 };
 // something is 0
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
-static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more than a wave of CTAs has packs for
-// fewer: one, two and four packs to each thread of as many CTAs as there are SMs
+static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more vectors than one wave of CTAs can take
+// fewer: one, two and four vectors per thread with one CTA per SM
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
-// what the variants for long rows are chosen for: more than one SM holds, and more than L2 holds of weighted_sum's
+// shapes for the variants of long rows: more rows than the SMs hold, and for weighted_sum more than L2 holds
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
 static const struct {
     int batch, heads, rows, cols, small;
@@ -599,13 +604,13 @@ static const struct {
     { 1, 2, 257, 64, 0 },
     { 1, 1, 511, 128, 0 },
     { 1, 1, 700, 64, 0 },
-    // a head for each SM of an H200, whose rows one CTA takes in a round where smaller ones would need two
+    // a head per SM of an H200: one CTA computes its rows in one round, where smaller CTAs would need two
     { 11, 12, 192, 128, 0 },
     { 11, 12, 256, 64, 0 },
 };
 #define COUNT(array) ((int)(sizeof(array) / sizeof(array)[0]))
 
-// NULL, or what this machine lacks for a variant in an element type.
+// Returns NULL, or the feature that this machine lacks for a variant in an element type.
 static const char* lacks(const kbk_variant* v, int dtype) {
     static char text[64];
     int sm = kbk_least_sm(v, dtype) & ~KBK_SM_EXACT;
@@ -617,14 +622,14 @@ static const char* lacks(const kbk_variant* v, int dtype) {
     }
 #endif
     if (kbk_runs_on(v, dtype, capability))
-        return kbki_needs_row(kbk_least_sm(v, dtype), v->origin) ? "to be compiled for a later capability" : NULL;
+        return kbki_needs_row(kbk_least_sm(v, dtype), v->origin) ? "code for a later compute capability" : NULL;
     snprintf(text, sizeof text, "compute capability %d.%d", sm / 10, sm % 10);
     return text;
 }
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
     return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
-// Whether this fill says anything about the operation.
+// Whether this fill tests anything of the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
@@ -635,7 +640,7 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         bool bwd = !strcmp(op->dir, "bwd");
         return spoiled == 0 &&
                (op->family == KBK_GEMM || is(op, "sum") || is(op, "weighted_sum") || (bwd && is(op, "embedding")) ||
-                (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm")))); // their dw and db
+                (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm")))); // dw, db of norms
     }
     if (fill == WHOLE_ROWS)
         return spoiled == 0 && (is(op, "cross_entropy") || (is(op, "softmax") && strcmp(op->dir, "bwd")));
@@ -643,9 +648,9 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Attention by the vendor's matrix products multiplies hidden values by zero, and so does its plain rung on tensor
-   cores, backward q, k and do: NaN or infinity there are not for them. Many f32 terms added one by one to a first that
-   is far larger lose more than a tree's sums do. */
+/* Attention by cuBLAS and the portable rung on tensor cores multiply hidden values by zero (backward: q, k and
+   do), so NaN and infinity are not tested there. Adding many f32 terms one by one to a much larger first term
+   loses more than a tree reduction does. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
@@ -654,7 +659,7 @@ static int cannot(const job* j, const kbk_variant* v) {
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
-// A loop over so many columns takes racecheck minutes, and shorter rows go through it as well.
+// A loop over so many columns takes minutes under racecheck, and shorter rows run the same code.
 static int too_slow(const job* j, const kbk_variant* v) {
     return sanitize && is(j->op, "weighted_sum") && !strcmp(v->name, "matmul") && j->s.cols > 10000;
 }
@@ -677,14 +682,14 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.depth / 64; // a large operand of few results
+    if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.depth / 64; // a large operand with few results
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
         memset(&j, 0, sizeof j);
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
-        if (size == 0 && fill != SEED1) continue; // there is no row to spoil
+        if (size == 0 && fill != SEED1) continue; // no row can be spoiled
         if ((sanitize || counting || faults || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
         if (!my_part()) continue;
         if (!sanitize)
@@ -694,8 +699,8 @@ static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int
     }
 }
 
-// --- what kbk_launch rejects, and shapes of which something is 0
-extern "C" { // of tests/compile/runtime.cpp, if the program is linked with it
+// --- cases that kbk_launch rejects, and shapes with a size of 0
+extern "C" { // defined in tests/compile/runtime.cpp, if the program is linked with it
 extern long runtime_launches __attribute__((weak));
 extern struct {
     void* to;
@@ -712,13 +717,13 @@ static void expect(const kbk_variant* v, int dtype, int right, const char* what,
                said ? said : "launched"),
             failed++;
 }
-// Rejected before anything is launched, with these words in the text.
+// Must be rejected before any launch, with this text in the message.
 static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, const char* words, const char* what) {
     const long before = launches();
     const char* why = kbk_launch(v, dtype, a, stream);
     expect(v, dtype, why && strstr(why, words) && launches() == before, what, why);
 }
-// Arguments that point to zeros, enough for the tensors of a small shape.
+// Arguments that point to zeros, large enough for the tensors of a small shape.
 static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_args a = {};
@@ -732,14 +737,14 @@ static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
             a.out[outs++] = at;
     }
     a.workspace_bytes = kbk_workspace(v, dtype, s), a.workspace = take(a.workspace_bytes);
-    CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream)); // 0 is an index that everybody has
+    CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream)); // index 0 is valid for every tensor
     return a;
 }
-// A shape that every operation takes.
+// A shape that every operation accepts.
 static kbk_shape usual_shape(const kbk_op* op) {
     kbk_shape s = { 1, 1, 7, 1040, 0, 0, 0, 0, 0 };
     if (op->family == KBK_ATTN) s.cols = 64;
-    if (op->family == KBK_GEMM) s.depth = 1040, s.layout = KBK_NT; // so few rows have kernels of their own
+    if (op->family == KBK_GEMM) s.depth = 1040, s.layout = KBK_NT; // special kernels exist for so few rows
     if (op->family == KBK_LOOKUP) s.depth = 9;
     return s;
 }
@@ -775,7 +780,7 @@ static void run_sizes(const kbk_variant* v, int dtype) {
         *size[i] = -1;
         expect_rejected(v, dtype, &a, "negative", "a negative size");
         *size[i] = INT64_MIN;
-        expect_rejected(v, dtype, &a, "negative", "the least number as a size");
+        expect_rejected(v, dtype, &a, "negative", "the lowest integer as a size");
     }
     kbk_args a = good;
     a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64; // their product is 2^46 in 64 bits
@@ -791,21 +796,23 @@ static void run_sizes(const kbk_variant* v, int dtype) {
         expect_rejected(v, dtype, &a, "layout", "a layout that does not exist");
     }
 }
-// What needs another device, or was compiled for another one, says so, by kbk_launch and when it is called directly.
+// A variant for another device, or compiled for another one, must say so, through kbk_launch and when it is called
+// directly.
 static void run_elsewhere(const kbk_variant* v, int dtype) {
     kbk_shape s = usual_shape(v->op);
     if (!kbki_needs_row(kbk_least_sm(v, dtype), v->origin)) return;
     for (int odd = 0; odd < 2; odd++) {
         s.rows += 100 * odd, s.depth += odd && v->op->family == KBK_GEMM;
         const kbk_args a = some_args(v, dtype, &s);
-        expect_rejected(v, dtype, &a, "comp", "code that is not there");
+        expect_rejected(v, dtype, &a, "comp", "code that was not compiled");
         const long before = launches();
         const char* why = v->launch[dtype](&a, stream);
-        expect(v, dtype, why && launches() == before, "code that is not there, called directly", why);
+        expect(v, dtype, why && launches() == before, "code that was not compiled, called directly", why);
     }
 }
-/* Something of the shape is 0: what has elements and units is written as the oracle has it, and nothing else. On the
-   device the values are compared; of a runtime that launches nothing it is seen whether anything is asked for. */
+/* A size of the shape is 0: outputs that still have elements and units match the oracle, and nothing else is
+   written. With a device, the values are compared. With a runtime that launches nothing, only the calls are
+   checked. */
 static void run_zero(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     const kbk_args a = some_args(v, dtype, s);
@@ -844,9 +851,9 @@ static void run_faults(const kbk_op* op, int dtype) {
     CUDA(cudaDeviceSynchronize());
 }
 
-// Sums over the rows, of no rows, are zeros: outputs that belong to no unit are written all the same.
+// Sums over no rows are zeros, and outputs without units are written nevertheless.
 static void run_no_rows(const kbk_op* op, int dtype) {
-    enum { ROOM = 512 }; // bytes of a tensor, more than it has
+    enum { ROOM = 512 }; // bytes of a tensor that is larger than declared
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = { 1, 1, 0, 37, 3, 0, 0, 0, 0 };
@@ -884,8 +891,8 @@ static void run_no_rows(const kbk_op* op, int dtype) {
     }
 }
 
-// --- more than 2^31 elements: a periodic input, and oracles of sampled units computed from copies of those
-// alone
+// --- more than 2^31 elements: a periodic input; the oracle computes sampled units from copies of their inputs
+// only
 static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block, size_t period) {
     size_t bytes = (size_t)t->count * kbk_kind_size(t->kind, dtype);
     for (size_t at = 0; at < bytes; at += period)
@@ -893,17 +900,17 @@ static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block,
                              stream));
     CUDA(cudaStreamSynchronize(stream));
 }
-// The oracle's outputs of one unit.
+// The oracle's outputs for one unit.
 static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                          int64_t u, double** out) {
-    double* in[8] = {}; // one unit's worth each, addressed as if they were whole
+    double* in[8] = {}; // memory for one unit, addressed as if it were the whole tensor
     const double* whole[8] = {};
     int ins = 0, outs = 0;
     for (int k = 0; k < n; k++) {
         int64_t per = t[k].per_unit;
         size_t size = (size_t)kbk_kind_size(t[k].kind, dtype);
         if (t[k].role != KBK_IN) {
-            // a whole tensor takes all units: not wanted
+            // an output that needs all units is not compared
             out[outs] = per ? (double*)malloc((size_t)per * 8) : NULL;
             out[KBK_OUTS + outs++] = per && t[k].scales ? (double*)malloc((size_t)t[k].scales * 8) : NULL;
             continue;
@@ -919,7 +926,7 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
     op->ref(s, kbk_dtype_size(dtype), whole, out, u, u + 1);
     for (int k = 0; k < ins; k++) free(in[k]);
 }
-// Whether a unit's outputs are as its oracle says; the report says why not.
+// Whether the outputs of a unit match the oracle; if not, the report says why.
 static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                        int64_t u, double** oracle, kbk_report* r) {
     int right = 1;
@@ -936,7 +943,7 @@ static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kb
     }
     return right;
 }
-// A sum's oracle: that of a period as often as it occurs, and that of what is left.
+// The oracle of a sum: the sum of a period times its count, plus the remainder.
 static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, int64_t period, double** out) {
     int64_t n = s->rows * s->cols, parts[2] = { period, n % period }, times[2] = { n / period, 1 };
     for (int k = 0; k < 2; k++) out[k * KBK_OUTS] = (double*)calloc(1, 8);
@@ -950,7 +957,7 @@ static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, i
         out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
     }
 }
-// Whether an oracle can be had from a few elements of the inputs, or from a period of them.
+// Whether an oracle can be computed from a few elements of the inputs, or from one period.
 static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     int outputs = 0;
     if (op->family == KBK_SUM) return is(op, "sum") || is(op, "mse");
@@ -963,7 +970,7 @@ static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     return n > 1 && outputs;
 }
 static void run_large(const kbk_op* op) {
-    enum { PERIOD = 40009 * 256 }; // bytes; not a divisor of any row
+    enum { PERIOD = 40009 * 256 }; // bytes; does not divide any row
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 42 }; // 2^31 + 229 thousand elements, odd rows
@@ -1045,14 +1052,14 @@ static void run_large(const kbk_op* op) {
     free(block), free(x);
 }
 
-// As on a GPU that gives a CTA 99 KiB of shared memory: flashmma goes another way there, backward at d = 128. What has
-// no way on one with less refuses.
+// Simulates a GPU with 99 KiB of shared memory per CTA, where flashmma backward with d = 128 uses another
+// configuration. A variant without a configuration for so little shared memory must return an error.
 static void run_smaller_gpu(const kbk_op* op, int dtype) {
     const cudaDeviceAttr most = cudaDevAttrMaxSharedMemoryPerBlockOptin;
     const kbk_variant* v = kbk_find(op->name, op->dir, "flashmma");
     const char* option = only;
     kbki_fact* room = kbki_fact_of(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)most);
-    int was = kbki_attribute(most) + 1; // as a fact keeps it
+    int was = kbki_attribute(most) + 1; // as the cached query stores it
     if (counting || !wanted(v, op, dtype) || !room) return;
     only = v->name;
     for (int i = 0; i < 4; i++) {
@@ -1109,14 +1116,14 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     kbk_shape s = { 1, 1, d.rows, d.cols, 0, 0, 0, 0, 0 };
     if (sanitize && !d.small) return;
     if (is(op, "bmm")) s.batch = 3;
-    if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take long
+    if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take too long
     if (gemm || pick || op->family == KBK_LOOKUP) s.depth = d.depth;
     static const double p[4] = { 0.1, 0, 0.5, 1 };
     if (is(op, "dropout")) s.p = p[index % 4], s.seed = 42 + (uint64_t)index;
     kbk_tensor t[KBK_MAX_TENSORS];
     for (s.layout = 0; s.layout < layouts; s.layout++) {
         int n = op->tensors(&s, t), spoiled = 0;
-        if (is(op, "matmul_e4m3") && s.layout != KBK_NT && index > 5) continue; // refused, whatever the shape
+        if (is(op, "matmul_e4m3") && s.layout != KBK_NT && index > 5) continue; // always rejected
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
             if (spoiled == 0 || !kbk_kind_whole(t[k].kind)) run_shape(op, dtype, s, spoiled, index);
@@ -1174,7 +1181,7 @@ static void skip_others(const char* op) {
     }
 }
 
-// The last job that is through with an operation says what all of them saw: who is cut off knows how far it was.
+// The last job that finishes an operation prints the sum of all counts, so that a stopped run shows its progress.
 static void say_through(int op, int more_passed, int more_failed) {
     auto* all = &shared->ops[op];
 #ifndef _WIN32
@@ -1188,7 +1195,7 @@ static void say_through(int op, int more_passed, int more_failed) {
     fprintf(stderr, "%s_%s: %d passed, %d failed\n", kbk_ops[op].name, kbk_ops[op].dir, all->passed, all->failed);
 }
 
-// Everything that this process has to do; its exit code.
+// Does all work of this process and returns its exit code.
 static int run_all(const char* op) {
     int devices = 0, major = 0, minor = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
@@ -1219,7 +1226,8 @@ static int run_all(const char* op) {
 }
 
 #ifndef _WIN32
-// Processes, not threads: each has its own stream, memory and counters. None is started after CUDA is.
+// Processes, not threads: each has its own stream, memory and counters. Processes start before CUDA is
+// initialised.
 static int run_jobs(const char* op) {
     int pipes[2], counts[3], code = 0, status = 0, ended = 0;
     shared = (account*)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -1243,7 +1251,7 @@ static int run_jobs(const char* op) {
 #endif
 
 int main(int argc, char** argv) {
-    setvbuf(stdout, NULL, _IOLBF, 1 << 16); // who is cut off has said what it knew
+    setvbuf(stdout, NULL, _IOLBF, 1 << 16); // a stopped run has printed the operations that it finished
     const char* op = NULL;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--quick"))

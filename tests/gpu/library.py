@@ -55,7 +55,8 @@ def near(what, got, want, dtype):
 
 
 def in_double(contest, operation):
-    """Outputs by name as PyTorch gives them in double, from the same inputs; None where it has no function."""
+    """Outputs by name, from PyTorch in double precision with the same inputs; None if PyTorch has no such
+    function."""
     peer = kk._PeerFunctions(contest)
     forward = peer._forward()
     if forward is None or operation.operation == "dropout":
@@ -81,7 +82,7 @@ def in_double(contest, operation):
 
 
 def transfers(k, what):
-    """Those whose inputs are not filled as others' are."""
+    """Operations with inputs of their own kind."""
     x = torch.randn(5000)
     if k.operation == "chase":
         ring = ((torch.arange(4096) + 1) % 4096).int().cuda()
@@ -135,7 +136,8 @@ def one_kernel(k, dtype, what):
 
 
 def near_rows(what, got, want, bound, least=0.0):
-    """Each row by itself, the last axis: a row of small numbers is not seen beside one of large ones."""
+    """Compares each row (last axis) separately, because an error in a row of small numbers would not show beside a
+    row of large numbers."""
     got, want = got.double(), want.double().reshape(got.shape)
     off = float(((got - want).norm(dim=-1) / want.norm(dim=-1).clamp_min(least)).max())
     check(what, off <= bound, f"a row is off by {off:.3g}")
@@ -144,11 +146,11 @@ def near_rows(what, got, want, bound, least=0.0):
 def near_each(what, got, want):
     got, want = got.double(), want.double().reshape(got.shape)
     off = float(((got - want).abs() / (want.abs() + 1)).max())
-    check(what, off <= NORM["f32"], f"one is off by {off:.3g}")
+    check(what, off <= NORM["f32"], f"an element is off by {off:.3g}")
 
 
 def masked_rows(dtype, columns):
-    """Logits as masks leave them, a kind of mask a row, and last a row near the greatest number."""
+    """Logits as attention masks leave them: one kind of mask per row, and at last a row near the largest number."""
     kind, half = getattr(torch, kk._LONG[dtype]), columns // 2
     least, most = torch.finfo(kind).min, torch.finfo(kind).max
     far = -60000.0 if dtype == "f16" else -1e30
@@ -162,8 +164,8 @@ def masked_rows(dtype, columns):
 
 
 def masked():
-    """What masks are made of, against PyTorch in double: rows of -1e30 or of the least number, all equal, are uniform
-    and no NaN; a masked target costs what it is below the maximum."""
+    """Masked rows, against PyTorch in double precision: rows that are -1e30 or the lowest number everywhere are
+    uniform and not NaN; the loss of a masked target is its distance from the maximum."""
     torch.manual_seed(11)
     for k in kernels:
         if not k.runs_on(capability) or k.name not in (
@@ -204,8 +206,9 @@ def masked_row_kernel(k, dtype, columns, what):
 
 
 def masked_attention(k, dtype, d, causal, what):
-    """Scores near -1e30 (f16: -1e10): all keys of the first head are alike, of the second a third lie further down.
-    Products and sums are exact in f32, whatever their order, so the keys at the top share the row evenly."""
+    """Scores near -1e30 (f16: -1e10): in the first head all keys are equal, in the second head a third of the keys
+    are lower.
+    Products and sums are exact in f32 in any order, so the keys with the largest score get equal weights."""
     kind, n = getattr(torch, kk._LONG[dtype]), 130
     up, down = (1024.0, -32768.0) if dtype == "f16" else (2.0**40, -(2.0**55))
     at = torch.arange(n, dtype=torch.float64)
@@ -226,7 +229,8 @@ def masked_attention(k, dtype, d, causal, what):
 
 
 def gradients():
-    """Every forward that has a backward, once, against autograd of PyTorch's function in double."""
+    """Every forward function with a backward function, once, against the autograd of PyTorch's function in double
+    precision."""
     for k in kernels:
         if k.direction != "fwd" or not k.runs_on(capability):
             continue
@@ -262,7 +266,7 @@ def one_gradient(k, dtype, more):
 
 
 def losses():
-    """.mean() gives all rows one gradient, which the kernel scales by itself."""
+    """.mean() gives all rows the same gradient, which the kernel scales itself."""
     x = torch.randn(24, 50, device="cuda", requires_grad=True)
     t = torch.randint(0, 50, (24,), device="cuda")
     t[3] = -100
@@ -291,7 +295,7 @@ def streams():
     check("on the current stream", not early.query())
     torch.cuda.synchronize()
     near("on the current stream: y", y, want, "f32")
-    total = kernels["sum", "run", "ticket"].bind(x)  # with scratch memory of its own
+    total = kernels["sum", "run", "ticket"].bind(x)  # with its own scratch memory
     total()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -317,7 +321,7 @@ class Foreign:
 
 
 class Lender:
-    """An array that has DLPack alone."""
+    """An array that supports only DLPack."""
 
     def __init__(self, x):
         self.__dlpack__, self.__dlpack_device__ = x.__dlpack__, x.__dlpack_device__

@@ -24,21 +24,21 @@ template <class T> __global__ void forever(volatile T* p) {
     while (*p != T(7)) {}
 }
 
-// Waits for cycles[0], and half as long the next time.
+// Waits cycles[0] cycles, and half of that in the next launch.
 template <class T> __global__ void ever_less(T* cycles) {
     T begin = clock64(), wanted = cycles[0];
     while (clock64() - begin < wanted) {}
     __syncthreads();
     if (threadIdx.x == 0) cycles[0] = wanted / 2;
 }
-// Waits for cycles[0] in every second launch.
+// Waits cycles[0] cycles in every second launch.
 template <class T> __global__ void every_second(T* cycles) {
     T begin = clock64(), launches = cycles[1];
     while (launches % 2 && clock64() - begin < cycles[0]) {}
     __syncthreads();
     if (threadIdx.x == 0) cycles[1] = launches + 1;
 }
-// Knows the result by the address of its input.
+// Knows the result from the address of its input.
 __device__ const float* known_input;
 __device__ float known_output[N];
 template <class T> __global__ void remembers(const T* x, T* y, int n) {
@@ -162,7 +162,7 @@ FAULT(too_much_shared) {
 FAULT(illegal_address) {
     KB_TIME(kb) { store<<<1, 1, 0, kb->stream>>>((float*)0x10, 0); }
 }
-FAULT(illegal_address_late) { // the first runs are right
+FAULT(illegal_address_late) { // the first runs are correct
     data d = make(kb);
     int runs = 0;
     KB_TIME(kb) {
@@ -226,7 +226,7 @@ FAULT(wrong) {
     KB_TIME(kb) { LAUNCH(d, kb->stream); }
     kb_check(kb, d.y, want, N, 1e-3);
 }
-FAULT(unwritten) { // the last element keeps its poison
+FAULT(unwritten) { // the last element keeps the poison pattern
     data d = make(kb);
     float* want = KB_ALLOC_HOST(kb, float, N);
     kb_to_host(kb, want, d.x, d.bytes);
@@ -237,9 +237,9 @@ FAULT(unwritten) { // the last element keeps its poison
 FAULT(faster_than_can_be) {
     data d = make(kb);
     KB_TIME(kb) { LAUNCH(d, kb->stream); }
-    kb_bytes(kb, 1e12); // says that it moves a terabyte
+    kb_bytes(kb, 1e12); // declares a terabyte of traffic
 }
-FAULT(does_less) { // by a counter in device memory
+FAULT(does_less) { // with a counter in device memory
     long long start[2] = { 4000000, 0 }, *cycles = KB_ALLOC(kb, long long, 2);
     kb_from_host(kb, cycles, start, sizeof start);
     KB_TIME(kb) { ever_less<<<1, 32, 0, kb->stream>>>(cycles); }
@@ -249,7 +249,7 @@ FAULT(does_half) {
     kb_from_host(kb, cycles, start, sizeof start);
     KB_TIME(kb) { every_second<<<1, 32, 0, kb->stream>>>(cycles); }
 }
-FAULT(submits_less) { // the host does not launch all of it any more
+FAULT(submits_less) { // later, the host launches only a part
     data d = make(kb);
     int launches = 0;
     KB_TIME(kb) {
@@ -272,7 +272,7 @@ FAULT(exits) {
     }
 }
 
-// what only --fresh finds: misuse.sh runs it a second time
+// only --fresh finds this: misuse.sh runs it a second time
 KBENCH_IMPL(memory, good) { good(kb); }
 KBENCH_IMPL(memory, bad) {
     data d = make(kb);
@@ -286,7 +286,7 @@ KBENCH_IMPL(memory, bad) {
     kb_check(kb, d.y, want, N, 0.0);
 }
 
-// no mistakes: said with kb_expect, timed by the host, reset before every sample
+// not mistakes: declared with kb_expect, timed on the host, or reset before every sample
 KBENCH(copy_expected) {
     data d = make(kb);
     float* h = KB_ALLOC_PINNED(kb, float, N);
@@ -329,7 +329,7 @@ KBENCH(reset_each_time) {
 }
 KBENCH(leaves_memory) {
     void* p = NULL;
-    cudaMalloc(&p, 64 << 20); // not given back: a warning beside the number
+    cudaMalloc(&p, 64 << 20); // memory that is not freed: a warning beside the number
     data d = make(kb);
     KB_TIME(kb) { LAUNCH(d, kb->stream); }
 }

@@ -4,14 +4,16 @@
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json [--rounds 10]
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json --sweep [--full "OPTIONS"]
 
-The first prints how far each harness's medians are from CUPTI's durations, and from one process to the next; nvbench
-once by its own defaults, which take it minutes, then in every round with --timeout 0.1 --no-batch (--nvbench-options
-says others); do_bench by its defaults, in every second round, since it starts slowly. The second times a sweep of 200
-copies: kbench all of it, nvbench by its defaults every twentieth; --full: all of it, with these options.
+The first form prints how far each harness's medians are from CUPTI's durations, and how much they vary between
+processes. nvbench runs once with its defaults, which takes minutes, then in every round with --timeout 0.1
+--no-batch (or --nvbench-options). do_bench runs with its defaults, in every second round, because it starts slowly.
+The second form times a sweep of 200 copies: kbench all of them, nvbench with its defaults every twentieth; --full:
+nvbench all of them, with these options.
 
-NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (it downloads what nvbench needs);
-NVBENCH_PROGRAM is such a program that is already built, PEERS_LIBRARY peers.cu as a shared library, else made by NVCC.
-do_bench needs torch and triton in this Python. A peer that is missing is left out, with the reason."""
+NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (it downloads nvbench's
+dependencies). NVBENCH_PROGRAM is such a program, already built. PEERS_LIBRARY is peers.cu as a shared library; by
+default NVCC builds it. do_bench needs torch and triton in this Python. A peer that is missing is left out, with the
+reason."""
 import argparse
 import ctypes
 import json
@@ -58,7 +60,7 @@ def last_line(text):
 
 
 def built(commands, program):
-    """The program that these commands leave; or None and why not."""
+    """Builds the program with these commands. Returns its path, or None and the reason."""
     for command in commands:
         if not shutil.which(command[0]):
             return None, "%s is not found" % command[0]
@@ -73,7 +75,7 @@ def find_nvbench():
         return os.environ["NVBENCH_PROGRAM"], None
     checkout = os.environ.get("NVBENCH", "")
     if not os.path.exists(os.path.join(checkout, "CMakeLists.txt")) or not checkout:
-        return None, "NVBENCH=DIR names no checkout of it" if not checkout else "%s is no checkout of it" % checkout
+        return None, "NVBENCH=DIR names no checkout of nvbench" if not checkout else f"{checkout} is no checkout of it"
     folder = os.path.join(BUILD, "nvbench")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
@@ -99,7 +101,7 @@ def find_do_bench():
 
 
 def run(command):
-    """What it printed, and the seconds that it took."""
+    """Its output, and the seconds that it took."""
     began = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wall = time.monotonic() - began
@@ -118,7 +120,7 @@ def kbench(program, *options):
 
 
 def nvbench(program, *options):
-    """Its states by kbench's names, each a dict of its summaries, and the seconds that it took."""
+    """Its states under kbench's names, each a dict of its summaries, and the seconds that it took."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "nvbench.json")
         done, wall = run([program, "--json", path, *options])
@@ -148,7 +150,7 @@ def machine(records):
 
 
 def measure(program, peers, options, by_default):
-    """The runs of one round, in an order drawn anew."""
+    """The runs of one round, in a new random order."""
     names = [p for p in ("kbench", "nvbench", "do_bench") if p in peers]
     random.shuffle(names)
     times, meta = {}, {}
@@ -297,9 +299,9 @@ def main():
     parser.add_argument("--full", metavar="OPTIONS", help="the whole sweep by nvbench, too, with these")
     o = parser.parse_args()
     if o.rounds < 2:
-        parser.error("--rounds takes 2 or more: a spread is wanted")
+        parser.error("--rounds must be 2 or more, because the spread is computed")
     if o.full is not None and not o.sweep:
-        parser.error("--full is of --sweep")
+        parser.error("--full needs --sweep")
     o.program = os.path.abspath(o.program)
     peers = {"kbench": o.program}
     for name, find in [("nvbench", find_nvbench), ("do_bench", find_do_bench)][:1 if o.sweep else 2]:

@@ -27,8 +27,8 @@ else
     skip "no python3: the timeline, the counters"
     finish
 fi
-if grep -q 'is not looked into' "$err"; then
-    skip "$(sed -n 's/.*is not looked into: //p' "$err" | head -n 1)"
+if grep -q 'is not profiled' "$err"; then
+    skip "$(sed -n 's/.*is not profiled: //p' "$err" | head -n 1)"
     finish
 fi
 run python3 tests/gpu/profiling.py "$tmp/looked.json" "$tmp/plain.json"
@@ -43,7 +43,7 @@ run "$tmp/profiling" $fast --energy --filter '^(triad|chains|again)/' --json "$t
 check_rc "energy" 0
 cat "$out" "$err"
 if grep -q 'has no energy counter' "$err"; then
-    skip "$(sed -n 's/.*is not looked into: //p' "$err" | head -n 1)"
+    skip "$(sed -n 's/.*is not profiled: //p' "$err" | head -n 1)"
 else
     run python3 tests/gpu/profiling.py --energy "$tmp/energy.json"
     cat "$out" "$err"

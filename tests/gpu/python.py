@@ -39,7 +39,7 @@ def launcher(library):
 
 
 def times_plain(library, sizes):
-    """us by kbench.time of each size, over memory of cudaMalloc's."""
+    """us by kbench.time for each size, in memory of cudaMalloc."""
     launch, cuda, found = launcher(library), kbench._library().handle, []
     for n in sizes:
         x, y = ctypes.c_void_p(), ctypes.c_void_p()
@@ -53,7 +53,7 @@ def times_plain(library, sizes):
 
 
 def by_profiler(call, name="axpy"):
-    """us that torch.profiler's CUPTI gives the kernels of such a name, behind 256 MiB that are written each time."""
+    """us of the kernels with this name by torch.profiler (CUPTI), each after a write of 256 MiB."""
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
@@ -88,11 +88,12 @@ def times(library, sizes):
         same = kbench.do_bench(on_current, return_mode="median")
         theirs = kbench.do_bench.last[1] if kbench.do_bench.last else float("nan")
         found.append([1e3 * mine.time_ms, 1e3 * same, 1e3 * theirs, on_current])
-    return [us + [by_profiler(call)] for *us, call in found]  # last: what it leaves slows no other
+    return [us + [by_profiler(call)] for *us, call in found]  # the last one, because it slows the others
 
 
 def times_from_c(library, files):
-    """Medians of processes by each: from one to the next the same kernel is up to 0.3 us apart, by either."""
+    """Medians over processes for each harness: the same kernel differs by up to 0.3 us from process to process in
+    each of them."""
     runs = [json.load(open(file)) for file in files]
     sizes = [r["params"]["n"] for r in runs[0]]
     of_process = {"--plain": [], "--times": []}
@@ -144,7 +145,7 @@ def contests():
 
 
 def backward():
-    """A backward pass runs on the streams of its forward: nothing is captured, and it has a number all the same."""
+    """A backward pass runs on the streams of its forward pass: it cannot be captured, and is timed nevertheless."""
     x, w, b = (torch.randn(*size, device="cuda", requires_grad=True) for size in ((2048, 1024), (1024,), (1024,)))
     dy, side = torch.randn(2048, 1024, device="cuda"), torch.cuda.Stream()
     norm = lambda: torch.nn.functional.layer_norm(x, (1024,), w, b)
@@ -162,9 +163,9 @@ def backward():
         for v in (x, w, b):
             v.grad = None
     r = kbench.compare({"backward": lambda: y.backward(dy, retain_graph=True)})[0]
-    check("backward: what is said", "stream of its forward" in (r.message or ""), flags(r))
+    check("backward: the message", "stream of its forward" in (r.message or ""), flags(r))
     r = kbench.compare({"grad": grads})[0]
-    check("backward: of whom nothing is added to", "stream of its forward" in (r.message or ""), flags(r))
+    check("backward: no gradient is accumulated", "stream of its forward" in (r.message or ""), flags(r))
     fresh = torch.randn(2048, 1024, device="cuda", requires_grad=True)
 
     def all_of_it(x):  # forward and backward on kbench's stream: looked into
@@ -227,12 +228,13 @@ def words():
                     (copies, "TRANSFER"), (mallocs, "SYNC_INSIDE"), (mallocs_async, "ALLOC_INSIDE")):
         r = kbench.compare({f.__name__: f}, (x,))[0]
         check(f"{f.__name__}: {want}", r.time_ms is None and any(w in r.flags for w in want.split()), flags(r))
-    r = kbench.compare({"copies_by_torch": copies_by_torch}, (x,))[0]  # torch itself may refuse, and says why
+    # torch may return an error itself, and gives the reason
+    r = kbench.compare({"copies_by_torch": copies_by_torch}, (x,))[0]
     said = "TRANSFER" in r.flags or "SYNC_INSIDE" in r.flags or "Cannot copy between CPU and CUDA" in (r.message or "")
     check("copies_by_torch", r.time_ms is None and said, flags(r))
     bad = kbench.compare({"right": right, "wrong": wrong}, (x,), check="right")
     check("a wrong result", bad[1].time_ms is None and "VERIFY_FAIL" in bad[1].flags, flags(bad[1]))
-    check("the right one beside it", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
+    check("the correct function beside it", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
     said = "allocates 1 block by torch's caching allocator" in (bad[0].message or "")
     check("what it allocates", said, flags(bad[0]))
     r = kbench.time(lambda x: torch.add(x, 1, out=out), x)

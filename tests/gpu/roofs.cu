@@ -28,7 +28,7 @@ __global__ void copies(const uint4* p, uint4* q, size_t n) {
         q[i] = p[i];
 }
 
-#ifndef __CUDA_ARCH__ // the harness's own parts are the host's alone
+# ifndef __CUDA_ARCH__ // the other parts of the harness are host code
 // --- products ---
 
 struct library {
@@ -94,7 +94,7 @@ struct product_row {
     kb_kind data;
 };
 
-// C = A' B of matrices of random numbers, or of what costs less power
+// C = A' B of random matrices, or of data that takes less power
 static void product(kb_state* kb) {
     const product_row* row = (const product_row*)kb->user;
     const type* t = row->t;
@@ -147,12 +147,12 @@ static void product(kb_state* kb) {
 struct memory_row {
     kb_traffic does, said;
     int mib;
-    int impossible; // a roof, or the highest (KBI_ROOFS: of all arithmetic, KBI_NO_ROOF: of all memory); -3: none
+    int impossible; // a roof, or the highest one (KBI_ROOFS: of all arithmetic, KBI_NO_ROOF: of all memory); -3: none
     kb_dtype flops;
 };
 
-// 1.3 times the most that was seen of a kind, for as long as this launch took. All calls of the body but the last
-// declare nothing: there is no time yet.
+// 1.3 times the highest rate of a kind that was seen, over the duration of this launch. All calls of the benchmark
+// function but the last declare nothing, because there is no time yet.
 static double too_much(kb_state* kb, int which) {
     kbi_run* run = kb->run;
     int first = which == KBI_NO_ROOF ? KBI_ROOF_COPY : which == KBI_ROOFS ? KBI_ROOF_F32 : which;
@@ -191,16 +191,19 @@ static void memory(kb_state* kb) {
         kb_bytes(kb, moved);
 }
 
-// The two copies that a cold copy of as many bytes is held against, the faster of them: the kit's kernel, the runtime's.
+// The two copies that set the peak of a cold copy of this size (the faster one counts): the kit's kernel, and the
+// runtime's.
 static void cold_copy(kb_state* kb, bool by_kernel) {
     int64_t half = *(const int64_t*)kb->user / 2;
     char *from = KB_ALLOC(kb, char, half), *to = KB_ALLOC(kb, char, half);
     if (!from || !to) return;
     kb_fill(kb, (unsigned*)from, half / 4, KB_UNIFORM);
     kb_expect(kb, KB_EXPECT_TRANSFER);
+    uint64_t n = (uint64_t)half / 16;
+    void* copy[] = { &to, &from, &n };
     KB_TIME(kb) {
         if (by_kernel)
-            kbi_gpu_copy_kernel(to, from, (size_t)half);
+            kbi_launch_wide(KBI_F_COPY, copy);
         else
             cudaMemcpyAsync(to, from, (size_t)half, cudaMemcpyDeviceToDevice, kb->stream);
     }
@@ -243,7 +246,7 @@ int main(int argc, char** argv) {
         add_product(&t, false, t.stored, t.side, KB_NORMAL, "");
         add_product(&t, true, NULL, t.side, KB_NORMAL, "");
         add_product(&t, true, t.stored, t.side, KB_NORMAL, "");
-        // what draws less power, or leaves less heat, is faster
+        // data that takes less power, or leaves less heat, is faster
         add_product(&t, true, NULL, t.side, KB_ZERO, "_zeros");
         add_product(&t, true, NULL, t.side / 2, KB_UNIFORM, "_small");
     }
@@ -267,7 +270,7 @@ int main(int argc, char** argv) {
         add_memory(name, { KB_COPY, KB_ANY_TRAFFIC, 256, t.roof, t.said });
     }
     static int64_t sizes[24];
-    for (int i = 0; i < 21; i++) { // 1 MiB to 1 GiB by powers of two, and between them
+    for (int i = 0; i < 21; i++) { // 1 MiB to 1 GiB by powers of two, and sizes between them
         char name[80];
         sizes[i] = (int64_t)(((i % 2 ? 1.5 : 1.0) * (double)((int64_t)1 << (20 + i / 2))) / 4096) * 4096;
         snprintf(name, sizeof name, "cold_copy_%lld_KiB_kernel", (long long)(sizes[i] >> 10));

@@ -60,16 +60,17 @@ static void cuda(cudaError_t e, const char* what) {
 
 // --- candidates
 
-// CTAs of one SM that a plan asks for. The plans are for an H200: where an SM takes less, one is asked for.
+// CTAs per SM that a configuration needs. The configurations are for an H200: on a GPU whose SMs hold fewer CTAs,
+// one per SM is launched.
 #if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
 constexpr int ctas_of(int, int) { return 1; }
 #else
 constexpr int ctas_of(int, int ctas) { return ctas; }
 #endif
 
-/*  Long rows in registers, 16 bits, a few of them to a CTA, which asks for w and b once for all of them: of a row of
-    32 KiB w and b are twice as much, and come from the L2 cache. Ahead: how many packs of w and b are in flight; the
-    first ones are asked for with the rows. */
+/*  Long rows of 16-bit types in registers, a few rows per CTA. The CTA loads w and b once for all of them: for a
+   row of 32 KiB, w and b are twice as large and come from the L2 cache. Ahead: number of vectors of w and b in
+   flight; the first ones are loaded with the rows. */
 template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
 __global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) long_norm_k(kbki_norm<T, Layer> io) {
     __shared__ float4 slots[Rows][32];
@@ -151,14 +152,14 @@ const char* long_norm(const kbk_args* a, kbk_stream st) {
     kbki_norm<T, Layer> io;
     const char* why = kbki_norm_args(a, 1, &io);
     if (why) return why;
-    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this plan";
+    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this configuration";
     long_norm_k<T, Layer, Packs, Threads, Rows, Ctas, Ahead>
         <<<(unsigned)kbki_ceil(io.rows, Rows), Threads, 0, st>>>(io);
     return kbki_launched();
 }
 
-/*  A CTA per row, both rows in shared memory, where they cost no registers: three CTAs per SM, which the hardware hands
-    the next row to as they get done. */
+/*  A CTA per row with both rows in shared memory, where they use no registers: three CTAs per SM, and the hardware
+   schedules the next row when a CTA ends. */
 template <class T, int Packs, int Threads, int Ctas>
 __global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) once_dsoftmax_k(kbki_dsoftmax<T> io) {
     extern __shared__ uint4 kbki_row[];
@@ -204,23 +205,23 @@ template <class T, int Packs, int Threads, int Ctas> const char* once_dsoftmax(c
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     if (why) return why;
     if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Threads)
-        return "not for this plan";
+        return "not for this configuration";
     auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas>;
     size_t bytes = (size_t)2 * Packs * Threads * 16;
     why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "no room for this plan";
+    if (why || !bytes) return why ? why : "no room for this configuration";
     kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
     return kbki_launched();
 }
-// Two reads, the second one from the L2 cache: how a compiler does it.
+// Two reads, the second one from the L2 cache, as compilers generate it.
 template <class T> const char* twice_dsoftmax(const kbk_args* a, kbk_stream st) {
     kbki_dsoftmax<T> io;
     const char* why = kbki_dsoftmax_args(a, 1, &io);
     return why ? why : kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
 }
 
-/*  Cross entropy of short rows by so many packs to each of so many threads; by a CTA to each row, as long ones are; and
-    backward by packs whatever row they belong to, as rows are that are not whole packs. */
+/*  Cross entropy of short rows with a number of vectors per thread and a number of threads per row; with a CTA per
+   row, as for long rows; and backward by vectors across rows, as for rows that are not whole vectors. */
 template <class Io> const char* ce_io(const kbk_args* a, Io* io);
 template <> const char* ce_io(const kbk_args* a, kbki_ce_io<bf16>* io) { return kbki_ce_args(a, io); }
 template <> const char* ce_io(const kbk_args* a, kbki_ce_grad<bf16>* io) { return kbki_ce_grad_args(a, io); }
@@ -229,7 +230,7 @@ template <template <class> class Io, int Packs, int Threads> const char* ce_rows
     Io<bf16> io;
     const char* why = ce_io(a, &io);
     if (why) return why;
-    if (io.cols % 8 || io.cols > 8 * Packs * Threads) return "not for this plan";
+    if (io.cols % 8 || io.cols > 8 * Packs * Threads) return "not for this configuration";
     kbki_cross_entropy_row_k<bf16, Packs, Threads, Io<bf16>>
         <<<(unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads)), KBKI_CTA(Threads), 0, st>>>(io);
     return kbki_launched();
@@ -274,7 +275,7 @@ struct contest {
     {                                      \
         name, __VA_ARGS__, 0, 0, 0, {}, {} \
     }
-// Of cross entropy forward, backward, both.
+// Cross entropy forward, backward, both.
 static void ce_contests(int64_t rows, int64_t cols, std::vector<contest>* to) {
     contest fwd = { "cross_entropy", "fwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_fwd_unroll<bf16>) } };
     contest bwd = { "cross_entropy", "bwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_bwd_unroll<bf16>) } };
@@ -356,7 +357,7 @@ static std::vector<contest> contests() {
     return all;
 }
 
-// --- buffers: a set for each of so many launches, one after the other in one piece of memory
+// --- buffers: one set per launch, one after the other in one allocation
 
 struct room {
     const kbk_op* op;
@@ -387,7 +388,7 @@ static kbk_args arguments(const room& r, int set) {
 __device__ void put(bf16* x, float v, float) { *x = __float2bfloat16_rn(v); }
 __device__ void put(float* x, float v, float) { *x = v; }
 __device__ void put(int* x, float v, float b) { *x = min((int)v, (int)b - 1); }
-// Uniform numbers of [a, b): targets, y of a softmax; of [-2, 2) else.
+// Uniform numbers of [a, b) for targets and for y of softmax; otherwise of [-2, 2).
 template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, uint32_t seed) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32)) * 0x9E3779B1u + seed;
@@ -395,8 +396,8 @@ template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, ui
         put(x + i, a + (b - a) * ((float)(h >> 8) * 0x1p-24f), b);
     }
 }
-// Each fourth row is the same number throughout, or nearly: there mean and deviation must be told apart. Half of the
-// others begin with a number that is far from all that follow.
+// Every fourth row is constant, or nearly: mean and deviation must be computed separately there. Half of the other
+// rows begin with a number far from all that follow.
 __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
     for (int64_t r = 4 * blockIdx.x; r < rows; r += 4 * gridDim.x) {
         for (int64_t c = threadIdx.x; c < cols; c += blockDim.x)
@@ -404,7 +405,7 @@ __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
         if (threadIdx.x == 0 && r + 2 < rows) x[(r + 2) * cols] = __float2bfloat16_rn(r % 8 ? 1000.0f : -64.0f);
     }
 }
-// Rows of cross entropy that are masked as a whole or in part; targets that are to be left out, or are none.
+// Rows of cross entropy that are masked completely or partly; targets that are ignored or invalid.
 __global__ void masked_k(bf16* x, int* t, int64_t rows, int64_t cols) {
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         for (int64_t c = threadIdx.x; c < cols && r % 4 == 0; c += blockDim.x)
@@ -418,7 +419,7 @@ __global__ void read_k(const uint4* p, int64_t n, unsigned* out) {
         uint4 v = p[i];
         all ^= v.x ^ v.y ^ v.z ^ v.w;
     }
-    if (all == 0x12345678u) *out = all; // so that nothing is left out
+    if (all == 0x12345678u) *out = all; // so that every case is covered
 }
 __global__ void empty_k() {}
 
@@ -440,7 +441,7 @@ static room prepare(const contest& c, size_t l2) {
             void* at = place(r, set, i);
             if (kbk_kind_whole(t.kind))
                 noise_k<<<1024, 256, 0, stream>>>((int*)at, t.count, a, b, seed);
-            else if (t.kind == KBK_KF32) // logarithms of sums, and what gradients are multiplied by
+            else if (t.kind == KBK_KF32) // log-sum-exp, and factors of the gradients
                 noise_k<<<1024, 256, 0, stream>>>((float*)at, t.count, 6.0f, 8.0f, seed);
             else
                 noise_k<<<1024, 256, 0, stream>>>((bf16*)at, t.count, a, b, seed);
@@ -449,9 +450,9 @@ static room prepare(const contest& c, size_t l2) {
     return r;
 }
 
-// --- right or wrong: rows spread over the result, eight at a time, against the oracle
+// --- correctness: rows spread over the result, eight at a time, against the oracle
 
-enum { TOGETHER = 8 }; // a norm over one row's mean would ask for more than an element's bound
+enum { TOGETHER = 8 }; // a norm over a single row would need a wider bound than an element
 static bool compare(const room& r, const char* name, int64_t row) {
     std::vector<std::vector<double>> in(8), out(2 * KBK_OUTS);
     const double* ins[8] = {};
@@ -552,7 +553,7 @@ static void run(contest& c, const clocks& k, size_t l2, bool time) {
         if (check(r, c.plans[i]))
             i++;
         else
-            c.plans.erase(c.plans.begin() + (long)i); // a wrong one has no time
+            c.plans.erase(c.plans.begin() + (long)i); // a wrong configuration gets no time
     if (ce || !strcmp(c.dir, "fwd"))
         noise_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), r.t[0].count, -2.0f, 2.0f, 5u);
     for (plan& p : c.plans) p.ready = time ? graph_of(r, p) : NULL;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Kernels of 1 us to 3 ms in many launch shapes, none of which any constant of the kit was fitted to, and bodies of
-// several kernels; those of several kernels, or of more blocks than are resident at once, stamp their own time.
-// python3 tests/gpu/shapes.py ./shapes says how far their times are from CUPTI's durations, and from the stamps:
+// Kernels of 1 us to 3 ms in many launch shapes, and timed blocks with several kernels. No constant of the kit was
+// fitted to them. Blocks with several kernels, and kernels with more blocks than are resident at once, write their
+// own timestamps. python3 tests/gpu/shapes.py ./shapes compares their times with CUPTI's durations and with the
+// timestamps:
 //     nvcc -O3 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/shapes.cu -o shapes
-// The stamps need the events of --cold and --hot: a graph (--rotate) would write all its launches into one slot.
-// SHAPES_PLACE=n in the environment puts the buffers n times 34 MiB elsewhere.
+// The timestamps need --cold or --hot: a graph (--rotate) would write those of all its launches into one slot.
+// SHAPES_PLACE=n in the environment shifts the buffers by n times 34 MiB.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
 #include "examples/addons/kbench_report.h"
 #include <mma.h>
 
-// --- launches that <<<>>> has no form for ---
+// --- launches that <<<>>> cannot express ---
 
 static void launch(const void* kernel, unsigned blocks, unsigned threads, unsigned cluster, bool early,
                    kb_stream stream, void** arguments) {
@@ -26,7 +27,7 @@ static void launch(const void* kernel, unsigned blocks, unsigned threads, unsign
         attributes[config.numAttrs].val.clusterDim.y = attributes[config.numAttrs].val.clusterDim.z = 1;
         config.numAttrs++;
     }
-    if (early) { // programmatic dependent launch: may start before what precedes it has ended
+    if (early) { // programmatic dependent launch (PDL): may start before the previous kernel has ended
         attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attributes[config.numAttrs].val.programmaticStreamSerializationAllowed = 1;
         config.numAttrs++;
@@ -53,7 +54,7 @@ static int attribute(enum cudaDeviceAttr which) {
 }
 static unsigned multiprocessors() { return (unsigned)attribute(cudaDevAttrMultiProcessorCount); }
 
-// Clusters and early launches came with compute capability 9.0.
+// Clusters and PDL need compute capability 9.0.
 static bool hopper(kb_state* kb) {
     if (attribute(cudaDevAttrComputeCapabilityMajor) >= 9) return true;
     kb_skip(kb, "needs compute capability 9.0");
@@ -71,7 +72,7 @@ static float* filled(kb_state* kb, int64_t n) {
     return x + before;
 }
 
-// Whether outputs were written at both ends: what kb_alloc hands out is NaN.
+// Whether the outputs were written at both ends: kb_alloc's memory contains NaN.
 static void check_written(kb_state* kb, const float* y, int64_t n) {
     float ends[2][256];
     int each = n < 256 ? (int)n : 256, missing = 0;
@@ -82,7 +83,7 @@ static void check_written(kb_state* kb, const float* y, int64_t n) {
     kb_check_that(kb, missing == 0, missing, 0, "%d of %d outputs are NaN", missing, 2 * each);
 }
 
-// Whether y = 1.5 x + 0.25, `times` over, in the first and the last elements.
+// Whether y = 1.5 x + 0.25, applied `times` times, in the first and the last elements.
 static void check_scaled(kb_state* kb, const float* x, const float* y, int64_t n, int times) {
     float in[256], out[256];
     double worst = 0;
@@ -112,11 +113,12 @@ __device__ float warp_sum(float v) {
 
 // --- stamps ---
 
-/*  CUPTI's span of several kernels holds what tracing puts between them, and tracing itself makes a kernel slower
-    whose blocks do not all start at once (on an H200 by 0.1 us for each further wave of large blocks; the kernel's own
-    stamps show it). So these say themselves how long they took: the first block stamps %globaltimer into its launch's
-    slot as it starts, and so does the last one that ends. A launch clears the slot that is half a ring away, so half of
-    them hold the latest launches. What lies between stamps and the kernel's own duration is seen in the traced runs. */
+/*  For several kernels, CUPTI's span includes the gaps that tracing adds. Tracing also makes a kernel slower whose
+   blocks do not all start at once (on an H200 by 0.1 us for each further wave of large blocks; the kernel's own
+   timestamps show it). Therefore these kernels measure themselves: the first block that starts and the last block
+   that ends write %globaltimer into the slot of their launch. A launch clears the slot half a ring away, so half
+   of the slots hold the latest launches. The difference between the timestamps and the kernel's duration is
+   measured in the traced runs. */
 enum { RING = 1 << 16, LATEST = RING / 2, TOGETHER = 8, RESIDENT = 132 * 32 };
 __device__ unsigned long long stamps[RING][2];
 
@@ -127,14 +129,14 @@ __device__ unsigned long long nanoseconds() {
 }
 __device__ unsigned this_block() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 __device__ bool first_thread() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
-__device__ void begins(unsigned slot) { // of all blocks that may be the first one
+__device__ void begins(unsigned slot) { // called by all blocks that may be the first to start
     if (!first_thread() || this_block() >= 264) return;
     atomicMin(&stamps[slot][0], nanoseconds());
     if (this_block()) return;
     stamps[(slot + RING / 2) % RING][0] = ~0ull;
     stamps[(slot + RING / 2) % RING][1] = 0;
 }
-// Of all blocks that may be the last one.
+// Called by all blocks that may be the last to end.
 __device__ void ends(unsigned slot) {
     if (this_block() + RESIDENT < gridDim.x * gridDim.y * gridDim.z) return;
     __threadfence();
@@ -142,7 +144,7 @@ __device__ void ends(unsigned slot) {
     if (first_thread()) atomicMax(&stamps[slot][1], nanoseconds());
 }
 
-static unsigned launches; // of the block that is being timed
+static unsigned launches; // for the block that is timed
 static unsigned slot() { return launches++ % RING; }
 static void* ring() {
     void* on_device = NULL;
@@ -152,7 +154,7 @@ static void clear_stamps(kb_state* kb) {
     static unsigned long long cleared[RING][2];
     launches = 0;
     for (int i = 0; i < RING; i++) cleared[i][0] = ~0ull, cleared[i][1] = 0;
-    if (!ring()) return kb_fail(kb, "the stamps have no address");
+    if (!ring()) return kb_fail(kb, "the timestamps have no memory");
     kb_from_host(kb, ring(), cleared, sizeof cleared);
 }
 
@@ -161,8 +163,9 @@ static int order(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// Writes what a sample's median would be of the latest launches into the record: the median of means of eight that
-// followed each other. A body that takes one time or another has no other median, and the timer steps by 32 ns.
+// Adds to the record the median of the latest launches as kbench would compute it for samples: the median of means
+// of eight consecutive launches. A block whose time alternates between two values has the same median in both
+// measurements. The timer's step is 32 ns.
 static void note_stamps(kb_state* kb) {
     static unsigned long long host[RING][2];
     static double ns[LATEST];
@@ -170,9 +173,9 @@ static void note_stamps(kb_state* kb) {
     kb_to_host(kb, host, ring(), sizeof host);
     for (unsigned k = 1; k <= LATEST && k <= launches; k++) {
         const unsigned long long* s = host[(launches - k) % RING];
-        if (s[0] < s[1]) ns[n++] = (double)(s[1] - s[0]); // what the audit captured never ran
+        if (s[0] < s[1]) ns[n++] = (double)(s[1] - s[0]); // a launch that was captured for the audit and never ran
     }
-    if (n < 20) return; // the call that only checks
+    if (n < 20) return; // the last call, which only checks
     n -= TOGETHER - 1;
     for (int i = 0; i < n; i++) {
         for (int k = 1; k < TOGETHER; k++) ns[i] += ns[i + k];
@@ -232,7 +235,7 @@ KBENCH_IMPL(cluster, one, KB_AXIS("size", 2, 4, 8), KB_AXIS("blocks", 64, 1024))
     kb_check_that(kb, fabs(first - sum) < 0.01, fabs(first - sum), 0.01, "sum %g, should be %g", first, sum);
 }
 
-// --- an early launch by itself ---
+// --- a PDL launch alone ---
 
 __global__ void early_scale(const float4* x, float4* y, size_t n) {
     size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
@@ -249,7 +252,7 @@ KBENCH_IMPL(early, one, KB_AXIS("kib", 64, 16384)) {
     check_scaled(kb, x, y, 4 * (int64_t)n, 1);
 }
 
-// --- registers, and the lack of them ---
+// --- kernels with many registers, and kernels that spill ---
 
 template <int LIVE, int ROUNDS> __device__ float mix(const float* x, int stride) {
     float v[LIVE], sum = 0;
@@ -273,10 +276,10 @@ __global__ void __launch_bounds__(256, 1) many_registers(const float* x, float* 
     __CUDA_ARCH__ != 890
 #define FEW_BLOCKS 4
 #else
-#define FEW_BLOCKS 2 // others hold fewer threads
+#define FEW_BLOCKS 2 // other architectures hold fewer threads
 #endif
 __global__ void __launch_bounds__(512, FEW_BLOCKS) few_registers(const float* x, float* y, unsigned slot) {
-    begins(slot); // 32 each: most of v spills
+    begins(slot); // 32 per thread, so most of v spills
     int i = blockIdx.x * 512 + threadIdx.x;
     y[i] = mix<96, 8>(x + i, gridDim.x * 512);
     ends(slot);
@@ -306,7 +309,7 @@ __global__ void reversed_in_shared(const float* x, float* y, int n) {
 KBENCH_IMPL(shared, one, KB_AXIS("kib", 16, 64, 160, 227)) {
     int bytes = (int)kb_int(kb, "kib") * 1024, n = bytes / 4;
     if (bytes > attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin)) {
-        kb_skip(kb, "a block has less shared memory");
+        kb_skip(kb, "a block may have less shared memory");
         return;
     }
     float *x = filled(kb, 132ll * n), *y = KB_ALLOC(kb, float, 132ll * n), in[64] = { 0 }, out[64] = { 1 };
@@ -321,7 +324,7 @@ KBENCH_IMPL(shared, one, KB_AXIS("kib", 16, 64, 160, 227)) {
 
 // --- arguments by value ---
 
-template <int BYTES> struct block_of { // BYTES with the pointer behind it
+template <int BYTES> struct block_of { // BYTES with a pointer behind them
     float v[(BYTES - 8) / 4];
 };
 template <int BYTES> __global__ void with_arguments(block_of<BYTES> a, float* y) {
@@ -347,7 +350,8 @@ KBENCH_IMPL(arguments, one, KB_AXIS("bytes", 256, 1024, 4096)) {
     if (bytes == 4096) time_arguments<4096>(kb);
 }
 
-// --- grids: one block, odd blocks, whole and broken waves, a million blocks, two and three dimensions ---
+// --- grids: one block, odd numbers of blocks, full and partial waves, a million blocks, two and three dimensions
+// ---
 
 __global__ void scale_one_by_one(const float* x, float* y, int n, unsigned slot) {
     begins(slot);
@@ -479,7 +483,7 @@ KBENCH(histogram) {
     kb_fill(kb, bins, 256, KB_ZERO);
     KB_TIME(kb) { histogram<<<528, 256, 0, kb->stream>>>(x, bins, n); }
     kb_to_host(kb, counts, bins, sizeof counts);
-    for (int i = 0; i < 256; i++) sum += counts[i]; // of all launches, modulo 2^32
+    for (int i = 0; i < 256; i++) sum += counts[i]; // sum over all launches, modulo 2^32
     kb_check_that(kb, sum % (unsigned)n == 0, sum % (unsigned)n, 0, "%u elements counted", sum);
 }
 
@@ -500,7 +504,7 @@ KBENCH_IMPL(gather, one, KB_AXIS("kib", 256, 65536)) {
     check_written(kb, y, outputs);
 }
 
-// A permutation of one cycle, in an order that no prefetcher follows.
+// A permutation with a single cycle, in an order that no prefetcher can follow.
 enum { CHASE = 1 << 24 };
 __host__ __device__ static unsigned chase_next(unsigned i) { return (i * 1664525u + 1013904223u) % CHASE; }
 __global__ void make_chase(unsigned* next) {
@@ -536,7 +540,7 @@ KBENCH_IMPL(strided, one, KB_AXIS("stride", 33, 1025)) {
     check_written(kb, y, outputs);
 }
 
-// --- constant memory: one address for a warp, or one each ---
+// --- constant memory: one address per warp, or one per thread ---
 
 __constant__ float coefficients[8192];
 __global__ void from_constants(const float* x, float* y, int spread) {
@@ -554,7 +558,7 @@ KBENCH_IMPL(constants, one, KB_AXIS("spread", 0, 1)) {
     check_written(kb, y, 264 * 256);
 }
 
-// --- matrix units, doubles, products by tiles ---
+// --- tensor cores, double precision, tiled products ---
 
 __global__ void wmma_product(const half* a, const half* b, float* c, int n) {
     using namespace nvcuda;
@@ -583,7 +587,7 @@ KBENCH_IMPL(wmma, one, KB_AXIS("n", 256, 1024)) {
 
 __global__ void mma_in_registers(const unsigned* x, float* y, int rounds) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned a0 = x[i] & 0x3f7f3f7fu, a1 = a0 ^ 0x00110022u, b = a0 ^ 0x00330044u; // pairs of bf16 below 1
+    unsigned a0 = x[i] & 0x3f7f3f7fu, a1 = a0 ^ 0x00110022u, b = a0 ^ 0x00330044u; // pairs of bf16 values below 1
     float c[4] = { 0, 0, 0, 0 };
 #if __CUDA_ARCH__ >= 800
     for (int k = 0; k < rounds; k++)
@@ -716,7 +720,7 @@ KBENCH_IMPL(write_only, one, KB_AXIS("kib", 1024, 262144)) {
     check_written(kb, y, 4 * (int64_t)n);
 }
 
-// --- bodies of several kernels ---
+// --- timed blocks with several kernels ---
 
 static const unsigned FIRST = 1, LAST = 2;
 __global__ void step(const float4* x, float4* y, int n, unsigned marks, unsigned slot) {

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-SINGLES_AT_LEAST = 40  # kernels of one launch that have to have been compared, cold and hot
+SINGLES_AT_LEAST = 40  # minimum number of single kernels compared, cold and hot
 
 
 def usage():
@@ -51,9 +51,9 @@ def run(options, path, way, timer, place):
 
 
 def collect(options, folder):
-    """Of each kind, "cold", "cupti_hot" ...: name -> (us, stamps in us, word) of each process."""
+    """For each kind, "cold", "cupti_hot" ...: name -> (us, timestamps in us, flag) of each process."""
     kinds = {}
-    for i in range(options.processes):  # one of each kind in turn, so that a slow drift meets all of them
+    for i in range(options.processes):  # one process of each kind in turn, so that slow drift affects all kinds alike
         for way in ("cold", "hot"):
             for kind, timer in ((way, []), (f"cupti_{way}", ["--timer", "cupti"])):
                 path = os.path.join(folder, f"{kind}.{i + 1}.json")
@@ -73,13 +73,13 @@ def short(name):
 
 
 def median(rows, column):
-    """None where a process has none."""
+    """None if a process has no value."""
     values = [row[column] for row in rows or [(None, None, "")]]
     return None if None in values else statistics.median(values)
 
 
 def edge_of(name, traced):
-    """CUPTI's duration less the stamps of the same launches, of one kernel of NAME's; None where there is none."""
+    """CUPTI's duration minus the timestamps of the same launches, for one kernel of NAME; None if there is none."""
     alone = re.sub(r"kernels=\d+", "kernels=1", name)
     rows = [r for r in traced.get(alone, []) if r[0] is not None and r[1] is not None]
     return statistics.median(r[0] - r[1] for r in rows) if rows else None

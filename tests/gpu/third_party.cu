@@ -31,21 +31,21 @@
     KBENCH_IMPL(op, c, __VA_ARGS__) { op##_of(kb); } \
     static void op##_of(kb_state* kb)
 #define SIZES KB_AXIS("n", 65536, 1048576)
-// A call of a library's, or of the runtime's, without which there is nothing to time.
+// A library or runtime call without which nothing can be timed.
 #define NEED(call)                                               \
     do {                                                         \
         int code = (int)(call);                                  \
         if (code) return kb_fail(kb, "%s gave %d", #call, code); \
     } while (0)
 
-// What is on the host of n elements there; NULL where the case is over.
+// A copy on the host of n elements; NULL if the case has ended.
 template <class T> static T* host(kb_state* kb, const T* x, int64_t n) {
     T* h = KB_ALLOC_HOST(kb, T, n);
     if (h) kb_to_host(kb, h, x, sizeof(T) * (size_t)n);
     return h;
 }
 
-// --- CUB, which is asked for its memory first ---
+// --- CUB, called first for the size of its workspace ---
 
 template <class T, class F> static void by_cub(kb_state* kb, const T* x, int n, F call) {
     size_t bytes = 0;
@@ -114,7 +114,7 @@ static void check_scaled(kb_state* kb, const float* x, const float* y, int n) {
 struct scaled {
     __host__ __device__ float operator()(float v) const { return 2 * v + 1; }
 };
-OTHER(transformed, SIZES) { // by Thrust, which is asked not to wait
+OTHER(transformed, SIZES) { // by Thrust, with a policy that does not wait
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
     kb_fill(kb, x, n, KB_UNIFORM);
@@ -147,7 +147,7 @@ static void replay(kb_state* kb, bool said) {
     cudaGraphExecDestroy(exec), cudaGraphDestroy(graph), cudaStreamDestroy(s);
 }
 OTHER(graph, SIZES) { replay(kb, true); }
-OTHER(graph_unsaid, SIZES) { replay(kb, false); } // cannot be captured, and has its time; the message names the call
+OTHER(graph_unsaid, SIZES) { replay(kb, false); } // cannot be captured and is timed; the message names the call
 OTHER(forked, SIZES) {
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n), *z = KB_ALLOC(kb, float, n);
@@ -166,7 +166,7 @@ OTHER(forked, SIZES) {
     check_scaled(kb, x, y, n), check_scaled(kb, x, z, n);
     cudaStreamDestroy(s), cudaEventDestroy(fork), cudaEventDestroy(join);
 }
-OTHER(in_place, SIZES) { // a second launch goes on from the first one's result
+OTHER(in_place, SIZES) { // a second launch continues from the result of the first
     int n = (int)kb_int(kb, "n");
     float *y = KB_ALLOC(kb, float, n), *h;
     kb_fill(kb, y, n, KB_UNIFORM);
@@ -176,7 +176,7 @@ OTHER(in_place, SIZES) { // a second launch goes on from the first one's result
     kb_check(kb, y, h, n, 1e-6);
     kb_bytes(kb, 8.0 * n);
 }
-// In memory that is not kbench's: the function's own, managed by the driver, or the host's.
+// Memory that kbench did not allocate: the function's own, managed by the driver, or host memory.
 static void elsewhere(kb_state* kb, int where) {
     int n = (int)kb_int(kb, "n");
     size_t bytes = sizeof(float) * (size_t)n;
@@ -283,7 +283,7 @@ __global__ void sparse(const int* start, const int* at, const float* v, const fl
     for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
     if (!lane) y[row] = sum;
 }
-OTHER(matrix_vector, KB_AXIS("rows", 4096, 65536)) { // rows of 1 to 64 elements anywhere
+OTHER(matrix_vector, KB_AXIS("rows", 4096, 65536)) { // rows of 1 to 64 elements at random places
     int rows = (int)kb_int(kb, "rows");
     std::vector<int> start(1, 0), at;
     std::vector<float> v, x(rows);
@@ -345,7 +345,7 @@ OTHER(product, KB_AXIS("n", 256, 1024)) {
 // --- NVIDIA's libraries ---
 
 #ifndef OTHERS_NO_LIBRARIES
-OTHER(cublas, KB_AXIS("n", 256, 1024, 4096)) { // with a workspace: it allocates in the block otherwise
+OTHER(cublas, KB_AXIS("n", 256, 1024, 4096)) { // with a workspace: otherwise cuBLAS allocates in the timed block
     int n = (int)kb_int(kb, "n");
     int64_t all = (int64_t)n * n, room = 64 << 20;
     __half *a = KB_ALLOC(kb, __half, all), *b = KB_ALLOC(kb, __half, all);
@@ -380,7 +380,7 @@ OTHER(fft, SIZES) {
     kb_check_that(kb, off < 1e-4, off, 1e-4, "the first of it is %g, should be %g", first[0], sum);
     cufftDestroy(plan);
 }
-OTHER(random, SIZES) { // goes on with each launch
+OTHER(random, SIZES) { // each launch continues from the last
     int n = (int)kb_int(kb, "n");
     float* y = KB_ALLOC(kb, float, n);
     curandGenerator_t g;

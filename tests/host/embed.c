@@ -7,7 +7,6 @@
 #include "kit.h"
 #include <signal.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct job {
@@ -15,20 +14,8 @@ typedef struct job {
     int runs, resets, stale, checks;
     int wrong_from; // run from which its result is wrong; 0: never
     int fails_at;   // run in which it gives up
-    int stops_at;   // run in which the process is stopped, for a fifth of a second
     bool dirty;
 } job;
-
-static void stop(void) {
-    pid_t self = getpid(), child = fork();
-    if (!child) {
-        usleep(200000);
-        kill(self, SIGCONT);
-        _exit(0);
-    }
-    raise(SIGSTOP);
-    waitpid(child, NULL, 0);
-}
 
 static void spin(kb_stream stream, void* user) {
     job* j = (job*)user;
@@ -39,7 +26,6 @@ static void spin(kb_stream stream, void* user) {
     j->dirty = true;
     if (j->runs == j->fails_at) kb_fail(kb_current(), "planted in run %d", j->runs);
     while (kbi_now() < end) {}
-    if (j->runs == j->stops_at) stop();
 }
 
 static void reset(kb_stream stream, void* user) {
@@ -204,7 +190,7 @@ static void test_descriptions(void) {
 
     const char* const wrong[][2] = { { "warm", "cold, hot or graph" },
                                      { "", "cold, hot or graph" },
-                                     { "rotate", "KBENCH, and --rotate" } };
+                                     { "rotate", "use --rotate" } };
     for (int i = 0; i < 3; i++) {
         game_of(&g, 20000, 20000, 20000);
         g.descs[0].mode = wrong[i][0];
@@ -237,7 +223,7 @@ static void test_descriptions(void) {
         game_of(&g, 20000, 20000, 20000);
         g.descs[0].dtype = "f32", g.descs[0].samples = 10, g.descs[0].params = two, g.descs[0].n_params = 2;
         r = kb_run(&g.descs[0], spin, &g.jobs[0]);
-        CHECK_HAS(r.message, i ? "dtype is there twice" : "two have one name");
+        CHECK_HAS(r.message, i ? "dtype is also given" : "have the same name");
         kb_result_free(&r);
     }
     for (int i = 0; i < 5; i++) {
@@ -284,61 +270,6 @@ static void test_left_alone(void) {
     CHECK(chdir("..") == 0);
 }
 
-static int went_on, went_on_more;
-static void note(int number) { went_on += number == SIGCONT; }
-static void note_more(int number, siginfo_t* info, void* context) {
-    went_on_more += number == SIGCONT && info && info->si_signo == SIGCONT && context;
-}
-static bool same_action(const struct sigaction* a, const struct sigaction* b) {
-    if (a->sa_flags != b->sa_flags || sigismember(&a->sa_mask, SIGUSR1) != sigismember(&b->sa_mask, SIGUSR1))
-        return false;
-    return a->sa_flags & SA_SIGINFO ? a->sa_sigaction == b->sa_sigaction : a->sa_handler == b->sa_handler;
-}
-
-// A run in which the process was stopped is taken again, and the program's own handler is called, and there afterwards.
-static void test_stopped(void) {
-    for (int i = 0; i < 4; i++) {
-        struct sigaction ours, before, after;
-        memset(&ours, 0, sizeof ours);
-        ours.sa_handler = i == 0 ? SIG_DFL : note;
-        if (i == 1) sigaddset(&ours.sa_mask, SIGUSR1);
-        if (i == 2) ours.sa_sigaction = note_more, ours.sa_flags = SA_SIGINFO | SA_RESTART;
-        CHECK(sigaction(SIGCONT, &ours, NULL) == 0 && sigaction(SIGCONT, NULL, &before) == 0);
-        job j;
-        kb_result r;
-        kb_desc d = desc_of("stops");
-        memset(&j, 0, sizeof j);
-        j.ns = 12e6, j.stops_at = 30, d.samples = 40; // so long that others' turns are in every sample
-        went_on = went_on_more = 0;
-        if (i < 3) {
-            r = kb_run(&d, spin, &j);
-        } else { // a block of its own, within which another one is opened and closed
-            d.check = NULL;
-            kb_state *kb = kb_open(&d), *other = kb_open(&d);
-            kb_result none = kb_close(other);
-            kb_result_free(&none);
-            KB_TIME_HOST(kb) { spin(NULL, &j); }
-            r = kb_close(kb);
-        }
-        CHECK_INT(r.status, KB_OK), CHECK_INT(r.samples, 40);
-        CHECK(j.runs > 30);
-        CHECK_THAT(r.samples_retaken >= 1, "%d: none taken again", i);
-        CHECK_THAT(r.time_ms_max < 100, "%d: %g ms at most", i, r.time_ms_max);
-        CHECK_INT(went_on, i == 1 || i == 3), CHECK_INT(went_on_more, i == 2);
-        CHECK(sigaction(SIGCONT, NULL, &after) == 0 && same_action(&before, &after));
-        kb_result_free(&r);
-    }
-    // what the program puts there meanwhile stays there
-    kb_desc d = desc_of("changes");
-    struct sigaction after;
-    kb_state* kb = kb_open(&d);
-    signal(SIGCONT, SIG_IGN);
-    kb_result r = kb_close(kb);
-    kb_result_free(&r);
-    CHECK(sigaction(SIGCONT, NULL, &after) == 0 && after.sa_handler == SIG_IGN);
-    signal(SIGCONT, SIG_DFL);
-}
-
 static void test_other_languages(void) {
     game g;
     char text[20000], small[8], none = 'x';
@@ -369,7 +300,6 @@ int main(void) {
     test_resets();
     test_descriptions();
     test_left_alone();
-    test_stopped();
     test_other_languages();
     return test_end();
 }

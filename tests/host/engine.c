@@ -385,7 +385,7 @@ static void test_keeps(void) {
                  { 90060, KBI_KEPT_VALUES },    { 90061, KBI_KEPT_NOTHING }, { 90160, KBI_KEPT_NOTHING },
                  { 90300, KBI_KEPT_CONSTANTS }, { 90400, KBI_KEPT_VALUES } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
-        CHECK_THAT(kbi_keeps(kbi_build(), rows[i].line) == rows[i].keeps, "line %d", rows[i].line);
+        CHECK_THAT(kbi_kept_values(kbi_build(), rows[i].line) == rows[i].keeps, "line %d", rows[i].line);
     }
 }
 

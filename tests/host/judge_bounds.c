@@ -479,13 +479,13 @@ static void test_counted(void) {
         count("l2_pct", 10);
     count("memory_pct", 40);
     kbi_judge_counted_time(&r, &seen.in);
-    CHECK_INT(seen.in.counters, 5), CHECK(isnan(kbi_counter_value(&seen.in, KBI_RANGE_TIME)));
-    CHECK_REAL(kbi_counter_value(&seen.in, "dram_pct"), 45, 1e-12), CHECK_REAL(kbi_counter_value(&seen.in, "sm_pct"), 100, 1e-12);
-    CHECK_REAL(kbi_counter_value(&seen.in, "issue_pct"), 20, 0), CHECK_REAL(kbi_counter_value(&seen.in, "l2_pct"), 15, 1e-12);
-    CHECK_REAL(kbi_counter_value(&seen.in, "memory_pct"), 60, 1e-12);
+    CHECK_INT(seen.in.counters, 5), CHECK(isnan(kbi_counted(&seen.in, KBI_RANGE_TIME)));
+    CHECK_REAL(kbi_counted(&seen.in, "dram_pct"), 45, 1e-12), CHECK_REAL(kbi_counted(&seen.in, "sm_pct"), 100, 1e-12);
+    CHECK_REAL(kbi_counted(&seen.in, "issue_pct"), 20, 0), CHECK_REAL(kbi_counted(&seen.in, "l2_pct"), 15, 1e-12);
+    CHECK_REAL(kbi_counted(&seen.in, "memory_pct"), 60, 1e-12);
     look("cold"), r.time_ms = 4, count(KBI_RANGE_TIME, 3e6), count("dram_pct", 30);
     kbi_judge_counted_time(&r, &seen.in);
-    CHECK_INT(seen.in.counters, 1), CHECK_REAL(kbi_counter_value(&seen.in, "dram_pct"), 30, 0);
+    CHECK_INT(seen.in.counters, 1), CHECK_REAL(kbi_counted(&seen.in, "dram_pct"), 30, 0);
     static const struct {
         const char* mode;
         double dram, l2, tensor, issue, sm, warps, efficiency;

@@ -501,33 +501,36 @@ static void test_alike(void) {
                  { 9000, 9100, 4000, 0, 2000, 1000, 4, 1 },  { 9000, 1200, 1000, 1100, NAN, NAN, 4, 0 } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         for (int k = 0; k < 60; k++) s[k] = rows[i].late + k % 2 * 0.001;
-        for (int k = 0; k < KBI_EARLY; k++) run.alike.early[k] = k ? rows[i].early + 500 * (k != 2) : rows[i].first;
+        for (int k = 0; k < KBI_EARLY; k++)
+            run.work_change.early_ns[k] = k ? rows[i].early + 500 * (k != 2) : rows[i].first;
         run.m.n = 60, run.m.bias_ns = rows[i].bias, run.m.sm_clock = rows[i].clock_then;
-        run.alike.clock = rows[i].clock, run.alike.n = rows[i].n, run.alike.differ[0] = 0;
-        kbi_look_for_shrinking(&run);
-        CHECK_THAT((run.alike.differ[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.alike.differ);
+        run.work_change.early_mhz = rows[i].clock, run.work_change.n_early = rows[i].n,
+        run.work_change.finding[0] = 0;
+        kbi_find_speedup_over_time(&run);
+        CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
     // ten blocks of samples, each below the one before, or with a stop
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
-        run.m.bias_ns = 0, run.alike.n = 0, run.alike.differ[0] = 0;
-        kbi_look_for_shrinking(&run);
-        CHECK_INT(strstr(run.alike.differ, "9.000 us in the first samples") != NULL, !stop);
+        run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;
+        kbi_find_speedup_over_time(&run);
+        CHECK_INT(strstr(run.work_change.finding, "9.000 us in the first samples") != NULL, !stop);
     }
-    run.alike.differ[0] = 0;
+    run.work_change.finding[0] = 0;
     // turns: 1.5 times as long, and by 500 ns, less the bias
-    double ns[KBI_TURNS];
+    double ns[KBI_SINGLES];
     for (int p = 1; p <= 5; p++)
         for (int kind = 0; kind < 5; kind++) {
-            for (int i = 0; i < KBI_TURNS; i++) {
+            for (int i = 0; i < KBI_SINGLES; i++) {
                 bool odd = i % p == (kind == 1 ? 0 : p - 1);
                 ns[i] = kind == 1 ? (odd ? 1700 : 1000) : (odd ? 1000 : kind == 2 ? 1490 : kind == 3 ? 1400 : 1700);
             }
             run.m.bias_ns = kind == 3 || kind == 4 ? 200 : 0;
-            run.alike.differ[0] = 0, kbi_look_for_turns(&run, ns);
+            run.work_change.finding[0] = 0, kbi_find_alternation(&run, ns);
             bool is = p > 1 && p < 5 && kind != 2 && kind != 3;
-            CHECK_THAT((run.alike.differ[0] != 0) == is, "every %d, kind %d: %s", p, kind, run.alike.differ);
-            if (is) CHECK_HAS(run.alike.differ, p == 2 ? "in 2" : p == 3 ? "in 3" : "in 4");
+            CHECK_THAT((run.work_change.finding[0] != 0) == is, "every %d, kind %d: %s", p, kind,
+                       run.work_change.finding);
+            if (is) CHECK_HAS(run.work_change.finding, p == 2 ? "in 2" : p == 3 ? "in 3" : "in 4");
         }
 }
 

@@ -211,7 +211,7 @@ static void test_enough(void) {
     samples_at(10000, 1000, samples);
     run->m.samples = samples;
     // n samples after `time` seconds, with the rules of `recipe`
-#define ENOUGH(count, time) (run->m.n = (count), run->sampling.next_look = 0, kbi_sampled_enough(run, time))
+#define ENOUGH(count, time) (run->m.n = (count), run->sampling.next_check = 0, kbi_sampled_enough(run, time))
     recipe.precision = 1e-9;
     CHECK(!ENOUGH(6, 1.0)), CHECK(ENOUGH(7, 1.0)), CHECK(!ENOUGH(29, 0.99));
     CHECK(!ENOUGH(2, 4.0)), CHECK(ENOUGH(3, 4.0)), CHECK(!ENOUGH(3, 3.99));
@@ -237,12 +237,12 @@ static void test_enough(void) {
     CHECK(!ENOUGH(101, 0.5));
     // looking is rare: after eight more, or a tenth
     recipe.precision = 1e-9, run->m.bias_ns = 0;
-    CHECK(!ENOUGH(30, 0.5)), CHECK_INT(run->sampling.next_look, 38);
+    CHECK(!ENOUGH(30, 0.5)), CHECK_INT(run->sampling.next_check, 38);
     for (int i = 101; i < 200; i++) samples[i] = samples[i - 101];
-    CHECK(!ENOUGH(200, 0.5)), CHECK_INT(run->sampling.next_look, 220);
-    recipe.precision = 1, run->sampling.next_look = 201;
+    CHECK(!ENOUGH(200, 0.5)), CHECK_INT(run->sampling.next_check, 220);
+    recipe.precision = 1, run->sampling.next_check = 201;
     CHECK(!kbi_sampled_enough(run, 0.5));
-    run->sampling.next_look = 200;
+    run->sampling.next_check = 200;
     CHECK(kbi_sampled_enough(run, 0.5));
 }
 
@@ -250,39 +250,39 @@ static void test_warm(void) {
     kbi_run* run = new_run();
     static kbi_timer timer;
     run->sampling.timer = &timer;
-    run->call.phase_began = run->call.window.begin = kbi_now();
+    run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
     recipe.warmup_samples = 3;
     run->call.warm_units = 2;
     CHECK(!kbi_warm_enough(run));
     run->call.warm_units = 3;
     CHECK(kbi_warm_enough(run));
-    timer.by_clock = true; // batches have to be long enough first
+    timer.host_clock = true; // batches have to be long enough first
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
     CHECK(kbi_warm_enough(run));
     run->sampling.resolved = false, run->work.estimate_ns = 1000000; // a millisecond needs none
     CHECK(kbi_warm_enough(run));
-    timer.by_clock = false;
+    timer.host_clock = false;
     recipe.warmup_samples = -1, recipe.warmup_time = 1000;
     CHECK(!kbi_warm_enough(run));
-    run->call.phase_began -= 1001 * (int64_t)1000000000;
+    run->call.phase_start_ns -= 1001 * (int64_t)1000000000;
     CHECK(kbi_warm_enough(run));
     run->call.warm_units = 0;
     CHECK(!kbi_warm_enough(run));
     // until settled, or half of --max-time, of 2 s at most
     recipe.warmup_time = -1, run->call.warm_units = 2;
-    run->call.phase_began = kbi_now() - 490000000;
+    run->call.phase_start_ns = kbi_now() - 490000000;
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
-    run->call.phase_began = kbi_now() - 510000000;
+    run->call.phase_start_ns = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
     for (int i = 0; i < 2; i++) { // what took ten times as long had no windows to agree
-        run->m.settled = 7, run->call.phase_began = kbi_now() - (i ? 10100000000 : 9900000000);
+        run->m.settled = 7, run->call.phase_start_ns = kbi_now() - (i ? 10100000000 : 9900000000);
         CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
     }
-    run->call.phase_began = kbi_now() - 510000000;
+    run->call.phase_start_ns = kbi_now() - 510000000;
     recipe.max_time = 8;
     CHECK(!kbi_warm_enough(run));
-    run->call.phase_began = kbi_now() - 1010000000;
+    run->call.phase_start_ns = kbi_now() - 1010000000;
     CHECK(kbi_warm_enough(run));
 }
 
@@ -398,14 +398,14 @@ static void test_no_room(void) {
     scarce.memory.alloc = scarce_alloc, scarce.memory.release = scarce_release;
     for (room = 0; room <= PLAYERS + 1; room++) {
         kbi_memory m[PLAYERS], *all[PLAYERS];
-        kbi_stage s;
+        kbi_shared_buffers s;
         memset(m, 0, sizeof m);
-        for (int i = 0; i < PLAYERS; i++) kbi_stage_place(&scarce, all[i] = &m[i], KB_DEVICE, 100);
-        bool good = kbi_stage_open(&s, &scarce, all, PLAYERS);
+        for (int i = 0; i < PLAYERS; i++) kbi_shared_place(&scarce, all[i] = &m[i], KB_DEVICE, 100);
+        bool good = kbi_shared_open(&s, &scarce, all, PLAYERS);
         CHECK_INT(good, room == PLAYERS + 1);
-        for (int i = 0; i < PLAYERS; i++) CHECK((m[i].stage != NULL) == good && (m[i].saved != NULL) == good);
+        for (int i = 0; i < PLAYERS; i++) CHECK((m[i].shared != NULL) == good && (m[i].saved != NULL) == good);
         CHECK_INT(lent, good ? PLAYERS + 1 : 0);
-        if (good) kbi_stage_close(&s, all, PLAYERS);
+        if (good) kbi_shared_close(&s, all, PLAYERS);
         CHECK_INT(lent, 0);
     }
 }
@@ -416,37 +416,39 @@ static void test_stage(void) {
     kbi_backend gpu = kbi_cpu;
     memset(&m, 0, sizeof m);
     gpu.gpu = true;
-    CHECK_INT(kbi_stage_at(0, 100), 0), CHECK_INT(kbi_stage_at(1, 100), 512), CHECK_INT(kbi_stage_at(512, 100), 512);
-    CHECK_INT(kbi_stage_at(513, (1 << 20) - 1), 1024), CHECK_INT(kbi_stage_at(513, 1 << 20), 2 << 20);
-    CHECK(!kbi_stage_place(&gpu, &m, KB_HOST, 100) && !kbi_stage_place(&gpu, &m, KB_PINNED, 100));
-    CHECK_INT(m.laid, 0);
-    CHECK(!kbi_stage_place(&gpu, &m, KB_DEVICE, 100)), CHECK_INT(m.laid, 100), CHECK_INT(m.most, 100);
-    CHECK(!kbi_stage_place(&kbi_cpu, &m, KB_PINNED, 100)), CHECK_INT(m.laid, 100);
-    CHECK(!kbi_stage_place(&kbi_cpu, &m, KB_HOST, 100)), CHECK_INT(m.laid, 612), CHECK_INT(m.most, 612);
+    CHECK_INT(kbi_shared_align(0, 100), 0), CHECK_INT(kbi_shared_align(1, 100), 512),
+        CHECK_INT(kbi_shared_align(512, 100), 512);
+    CHECK_INT(kbi_shared_align(513, (1 << 20) - 1), 1024), CHECK_INT(kbi_shared_align(513, 1 << 20), 2 << 20);
+    CHECK(!kbi_shared_place(&gpu, &m, KB_HOST, 100) && !kbi_shared_place(&gpu, &m, KB_PINNED, 100));
+    CHECK_INT(m.layout_bytes, 0);
+    CHECK(!kbi_shared_place(&gpu, &m, KB_DEVICE, 100)), CHECK_INT(m.layout_bytes, 100), CHECK_INT(m.layout_peak, 100);
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_PINNED, 100)), CHECK_INT(m.layout_bytes, 100);
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_HOST, 100)), CHECK_INT(m.layout_bytes, 612),
+        CHECK_INT(m.layout_peak, 612);
     // two that play: each finds its own again
     kbi_memory other = m, *both[] = { &m, &other };
-    kbi_stage s;
-    CHECK(kbi_stage_open(&s, &kbi_cpu, both, 2));
+    kbi_shared_buffers s;
+    CHECK(kbi_shared_open(&s, &kbi_cpu, both, 2));
     CHECK_INT(s.size, 612), CHECK_INT((uintptr_t)s.base % (2 << 20), 0);
     for (int i = 0; i < 2; i++) {
         char* at;
-        both[i]->laid = 0;
-        kbi_stage_enter(both[i]);
-        at = kbi_stage_place(&kbi_cpu, both[i], KB_DEVICE, 612);
+        both[i]->layout_bytes = 0;
+        kbi_shared_enter(both[i]);
+        at = kbi_shared_place(&kbi_cpu, both[i], KB_DEVICE, 612);
         CHECK(at == s.base);
         memset(at, 'a' + i, 612);
     }
     for (int i = 0; i < 4; i++) {
-        kbi_stage_enter(both[i % 2]);
+        kbi_shared_enter(both[i % 2]);
         CHECK_THAT(s.base[0] == 'a' + i % 2 && s.base[611] == 'a' + i % 2, "turn %d: %c %c", i, s.base[0],
                    s.base[611]);
     }
-    CHECK(!m.strayed);
-    m.laid = 0;
-    CHECK(!kbi_stage_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.strayed); // more than the first time
-    CHECK(!kbi_stage_place(&kbi_cpu, &m, KB_DEVICE, 1));                // and it stays beside
-    kbi_stage_close(&s, both, 2);
-    CHECK(!m.stage && !m.saved && !other.stage && !other.saved);
+    CHECK(!m.separate);
+    m.layout_bytes = 0;
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate); // more than the first time
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));                 // and it stays beside
+    kbi_shared_close(&s, both, 2);
+    CHECK(!m.shared && !m.saved && !other.shared && !other.saved);
 }
 
 static void test_guards(void) {
@@ -586,7 +588,7 @@ static void test_contest_enough(void) {
         }
         CHECK_THAT(kbi_comparison_enough(&c, rows[i].seconds) == rows[i].want, "row %d", (int)i);
         for (int k = 0; k < 2; k++)
-            CHECK((arms_of[k].run.sampling.next_look == INT64_MAX) == (rows[i].rounds_done % 8 != 0));
+            CHECK((arms_of[k].run.sampling.next_check == INT64_MAX) == (rows[i].rounds_done % 8 != 0));
     }
     // who is over is waited for no longer
     kbi_comparison c = new_contest(2);
@@ -600,13 +602,13 @@ static void test_contest_enough(void) {
 static void test_room(void) {
     kbi_memory m;
     memset(&m, 0, sizeof m);
-    CHECK_INT(kbi_stage_span(&m, 512), 0);
-    m.most = 100;
-    CHECK_INT(kbi_stage_span(&m, 512), 100);
+    CHECK_INT(kbi_shared_span(&m, 512), 0);
+    m.layout_peak = 100;
+    CHECK_INT(kbi_shared_span(&m, 512), 100);
     m.copies = 1;
-    CHECK_INT(kbi_stage_span(&m, 512), 100);
+    CHECK_INT(kbi_shared_span(&m, 512), 100);
     m.copies = 4;
-    CHECK_INT(kbi_stage_span(&m, 512), 3 * 512 + 100);
+    CHECK_INT(kbi_shared_span(&m, 512), 3 * 512 + 100);
     kbi_run* run = new_run();
     machine_here.l2 = 1000;
     static const int64_t bytes[] = { 0, 1, 500, 2000, 2001, -1 }, copies[] = { 0, 2002, 6, 3, 2, 0 };
@@ -624,7 +626,7 @@ static void test_rounds_kept(void) {
             kbi_run* run = &arms_of[i].run;
             run->m.samples = (double*)kbi_grow(NULL, sizeof(double) * 2);
             run->m.samples[0] = 5, run->m.samples[1] = 6;
-            run->m.n = 2, run->memory.most = 1, run->m.rounds = run->m.stage = run->m.contest = -7;
+            run->m.n = 2, run->memory.layout_peak = 1, run->m.rounds = run->m.stage = run->m.contest = -7;
             if (how == 4) run->m.status = KB_FAILED;
             kbi_member_keep_rounds(&c, &arms_of[i]);
             CHECK(run->m.samples[0] == 5 && run->m.samples[1] == 6);
@@ -644,7 +646,7 @@ static void test_rounds_kept(void) {
     c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
         kbi_run* run = &arms_of[i].run;
-        run->memory.strayed = i, run->memory.most = i;
+        run->memory.separate = i, run->memory.layout_peak = i;
         kbi_member_keep_rounds(&c, &arms_of[i]);
         CHECK_INT(run->m.stage, 0);
         KBENCH_FREE(run->m.samples);
@@ -662,24 +664,24 @@ static void test_samples(void) {
         CHECK_INT(run->m.n, i + 1), CHECK_INT(run->sampling.capacity, i < 256 ? 256 : i < 512 ? 512 : 1024);
     }
     for (int i = 0; i < 1000; i++) CHECK(run->m.samples[i] == i);
-    run->place.settling = 3, run->place.settled = settled;
+    run->schedule.discard = 3, run->schedule.discarded_ns = settled;
     kbi_add_sample(run, 11), kbi_add_sample(run, 12);
-    CHECK_INT(run->place.settling, 1), CHECK_INT(run->m.n, 1000);
-    CHECK(settled[0] == 11 && settled[1] == 12 && settled[2] == 7 && run->place.settled == settled + 2);
-    run->place.settled = NULL;
-    kbi_add_sample(run, 13), CHECK_INT(run->place.settling, 0), CHECK_INT(run->m.n, 1000);
+    CHECK_INT(run->schedule.discard, 1), CHECK_INT(run->m.n, 1000);
+    CHECK(settled[0] == 11 && settled[1] == 12 && settled[2] == 7 && run->schedule.discarded_ns == settled + 2);
+    run->schedule.discarded_ns = NULL;
+    kbi_add_sample(run, 13), CHECK_INT(run->schedule.discard, 0), CHECK_INT(run->m.n, 1000);
     kbi_add_sample(run, 14), CHECK_INT(run->m.n, 1001);
     run->call.unit = KBI_WARM, run->work.estimate_ns = 500;
     static const double ns[] = { 600, 500, 400, 450, 300, 350 };
     static const int64_t least[] = { 500, 500, 400, 400, 300, 300 };
-    run->place.settling = 2;
+    run->schedule.discard = 2;
     for (int i = 0; i < 6; i++) {
         kbi_add_sample(run, ns[i]);
-        CHECK_INT(run->work.estimate_ns, least[i]), CHECK_INT(run->alike.n, KBI_MIN(i + 1, 4));
+        CHECK_INT(run->work.estimate_ns, least[i]), CHECK_INT(run->work_change.n_early, KBI_MIN(i + 1, 4));
         CHECK_INT(run->call.window.n, i + 1), CHECK(run->call.window.ns[i] == ns[i]);
     }
-    for (int i = 0; i < 4; i++) CHECK(run->alike.early[i] == ns[i]);
-    CHECK_INT(run->m.n, 1001), CHECK_INT(run->place.settling, 2);
+    for (int i = 0; i < 4; i++) CHECK(run->work_change.early_ns[i] == ns[i]);
+    CHECK_INT(run->m.n, 1001), CHECK_INT(run->schedule.discard, 2);
     run->call.window.n = KBI_WINDOW - 1;
     kbi_add_sample(run, 21), kbi_add_sample(run, 22);
     CHECK(run->call.window.ns[KBI_WINDOW - 1] == 21 && run->call.window.ns[0] == 22);
@@ -696,23 +698,25 @@ static void test_units(void) {
     run->backend = &b, run->sampling.timer = &timer;
     static const struct { // rests: the slot is full; else it takes a sample, or has enough
         int order, settling, open, n, rests, enough;
-    } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },      { KBI_SLOT, 0, 0, 7, 0, 0 },
-                  { KBI_SLOT, 1, 0, 8, 0, 0 },      { KBI_SLOT, 0, 1, 8, 0, 0 },      { KBI_BY_ITSELF, 0, 0, 7, 0, 0 },
-                  { KBI_BY_ITSELF, 0, 0, 8, 0, 1 }, { KBI_BY_ITSELF, 0, 1, 8, 0, 0 }, { KBI_FINISH, 0, 0, 7, 0, 1 } };
+    } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },
+                  { KBI_SLOT, 0, 0, 7, 0, 0 },      { KBI_SLOT, 1, 0, 8, 0, 0 },
+                  { KBI_SLOT, 0, 1, 8, 0, 0 },      { KBI_UNMANAGED, 0, 0, 7, 0, 0 },
+                  { KBI_UNMANAGED, 0, 0, 8, 0, 1 }, { KBI_UNMANAGED, 0, 1, 8, 0, 0 },
+                  { KBI_FINISH, 0, 0, 7, 0, 1 } };
     static double ten[10];
     static kb_entry entry;
     kbi_case c = case_of(&entry);
-    recipe.samples = 8, run->m.samples = ten, run->of = &c;
+    recipe.samples = 8, run->m.samples = ten, run->bench_case = &c;
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
-        run->place.order = (kbi_order)slots[i].order, run->place.settling = slots[i].settling;
-        run->sampling.open = slots[i].open, run->m.n = slots[i].n, run->place.slot_end = 8;
-        run->place.resting = false, run->call.phase = KBI_PHASE_SAMPLE;
+        run->schedule.command = (kbi_command)slots[i].order, run->schedule.discard = slots[i].settling;
+        run->sampling.open = slots[i].open, run->m.n = slots[i].n, run->schedule.slot_end = 8;
+        run->schedule.suspended = false, run->call.phase = KBI_PHASE_SAMPLE;
         kbi_unit unit = kbi_choose_sample(run);
-        CHECK_INT(run->place.resting, slots[i].rests);
+        CHECK_INT(run->schedule.suspended, slots[i].rests);
         CHECK_THAT((unit == KBI_SAMPLE) == (!slots[i].rests && !slots[i].enough), "slot %d", (int)i);
-        CHECK_INT(run->call.phase, slots[i].enough ? KBI_PHASE_TURNS : KBI_PHASE_SAMPLE);
+        CHECK_INT(run->call.phase, slots[i].enough ? KBI_PHASE_SINGLES : KBI_PHASE_SAMPLE);
     }
-    run->sampling.open = run->place.resting = false, run->m.n = 0;
+    run->sampling.open = run->schedule.suspended = false, run->m.n = 0;
     static const struct {
         int begin, host, audit, want;
         unsigned expect;
@@ -731,28 +735,28 @@ static void test_units(void) {
     run->work.host = false, run->work.expect = 0;
     for (int i = 0; i < 16; i++) { // comparing wants all of these
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
-        run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->place.stand_in = !(i >> 3);
-        run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_PROVE, run->alike.compared = 0;
+        run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->schedule.is_copy = !(i >> 3);
+        run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_FINAL, run->work_change.compared = 0;
         CHECK_INT(kbi_choose_unit(run), i == 15 ? KBI_COMPARED : KBI_NO_UNIT);
     }
-    machine_here.simulated = false, run->place.stand_in = false;
+    machine_here.simulated = false, run->schedule.is_copy = false;
     for (int i = 0; i < 8; i++) { // under a tool every kernel is only run
         machine_here.tool[0] = i & 1 ? 'x' : 0, b.gpu = i >> 1 & 1, run->work.host = !(i >> 2);
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
     for (int i = 0; i < 4; i++) { // a function that is called, with memory that was given and not filled
-        run->work.called = i & 1, run->alike.compared = i >> 1, run->call.phase = KBI_PHASE_PROVE;
-        CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_PROVED : KBI_NO_UNIT);
+        run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
+        CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
     }
-    run->call.last = KBI_PHASE_INSIDE;
-    CHECK_INT(kbi_after_audit(run), KBI_PHASE_INSIDE);
-    run->call.last = KBI_PHASE_PROVE;
+    run->call.last = KBI_PHASE_PROFILE;
+    CHECK_INT(kbi_after_audit(run), KBI_PHASE_PROFILE);
+    run->call.last = KBI_PHASE_FINAL;
     CHECK_INT(kbi_after_audit(run), KBI_PHASE_WARM);
     for (int looks = 0; looks < 3; looks++) { // only the last run of several stands between marks
-        run->call.looks = looks;
-        kbi_mark(run, true), CHECK_INT(run->call.looks, looks);
-        kbi_mark(run, false), CHECK_INT(run->call.looks, KBI_MAX(looks - 1, 0));
+        run->call.profile_runs = looks;
+        kbi_mark(run, true), CHECK_INT(run->call.profile_runs, looks);
+        kbi_mark(run, false), CHECK_INT(run->call.profile_runs, KBI_MAX(looks - 1, 0));
     }
 }
 
@@ -761,7 +765,7 @@ static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit
 static void test_alone(void) {
     static kbi_timer timer;
     kbi_run* run = new_run();
-    timer.alone = sample_of_its_own, run->sampling.timer = &timer;
+    timer.replay = sample_of_its_own, run->sampling.timer = &timer;
     for (int i = 0; i < 3; i++) {
         kbi_timed_unit(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
         CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
@@ -777,11 +781,11 @@ static void test_turns(void) {
         int steady, by_clock, stand_in, launches, order, n;
         int64_t estimate;
         int settling;
-    } rows[] = { { 0, 0, 0, 8, KBI_BY_ITSELF, 30, 1000, 24 },  { 1, 0, 0, 8, KBI_BY_ITSELF, 30, 1000, 0 },
-                 { 0, 0, 1, 8, KBI_BY_ITSELF, 30, 1000, 0 },   { 0, 0, 0, 1, KBI_BY_ITSELF, 24, 1000, 0 },
-                 { 0, 0, 0, 1, KBI_BY_ITSELF, 23, 1000, 24 },  { 0, 0, 0, 1, KBI_FINISH, 30, 1000, 24 },
-                 { 0, 1, 0, 1, KBI_BY_ITSELF, 30, 1000, 24 },  { 0, 0, 0, 8, KBI_BY_ITSELF, 30, 8333333, 24 },
-                 { 0, 0, 0, 8, KBI_BY_ITSELF, 30, 8333334, 0 } };
+    } rows[] = { { 0, 0, 0, 8, KBI_UNMANAGED, 30, 1000, 24 },  { 1, 0, 0, 8, KBI_UNMANAGED, 30, 1000, 0 },
+                 { 0, 0, 1, 8, KBI_UNMANAGED, 30, 1000, 0 },   { 0, 0, 0, 1, KBI_UNMANAGED, 24, 1000, 0 },
+                 { 0, 0, 0, 1, KBI_UNMANAGED, 23, 1000, 24 },  { 0, 0, 0, 1, KBI_FINISH, 30, 1000, 24 },
+                 { 0, 1, 0, 1, KBI_UNMANAGED, 30, 1000, 24 },  { 0, 0, 0, 8, KBI_UNMANAGED, 30, 8333333, 24 },
+                 { 0, 0, 0, 8, KBI_UNMANAGED, 30, 8333334, 0 } };
     static double ns[30];
     for (int i = 0; i < 30; i++) ns[i] = 1000;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -790,15 +794,15 @@ static void test_turns(void) {
         kbi_run* run = new_run();
         kbi_timer timer;
         memset(&timer, 0, sizeof timer);
-        timer.steady = rows[i].steady, timer.by_clock = rows[i].by_clock;
-        run->of = &c, run->sampling.timer = &timer, run->m.samples = ns, run->call.phase = KBI_PHASE_TURNS;
-        run->place.stand_in = rows[i].stand_in, run->m.launches = rows[i].launches, run->m.n = rows[i].n;
-        run->place.order = (kbi_order)rows[i].order, run->work.estimate_ns = rows[i].estimate;
+        timer.steady = rows[i].steady, timer.host_clock = rows[i].by_clock;
+        run->bench_case = &c, run->sampling.timer = &timer, run->m.samples = ns, run->call.phase = KBI_PHASE_SINGLES;
+        run->schedule.is_copy = rows[i].stand_in, run->m.launches = rows[i].launches, run->m.n = rows[i].n;
+        run->schedule.command = (kbi_command)rows[i].order, run->work.estimate_ns = rows[i].estimate;
         kbi_unit unit = kbi_choose_turn(run);
-        CHECK_THAT(run->place.settling == rows[i].settling, "row %d: %d turns", (int)i, run->place.settling);
+        CHECK_THAT(run->schedule.discard == rows[i].settling, "row %d: %d turns", (int)i, run->schedule.discard);
         CHECK_INT(unit, rows[i].settling ? KBI_SAMPLE : KBI_NO_UNIT);
-        CHECK_INT(run->call.phase, rows[i].settling ? KBI_PHASE_TURNS : KBI_PHASE_COMPARE);
-        CHECK(run->place.settled == (rows[i].settling ? run->alike.turns : NULL));
+        CHECK_INT(run->call.phase, rows[i].settling ? KBI_PHASE_SINGLES : KBI_PHASE_COMPARE);
+        CHECK(run->schedule.discarded_ns == (rows[i].settling ? run->work_change.single_ns : NULL));
     }
 }
 
@@ -839,11 +843,11 @@ static void test_may(void) {
                  { p, 1, 0, "fill of words without a type" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         run->m.status = KB_OK, run->m.message[0] = 0;
-        CHECK_THAT(kbi_may(run, "fill", rows[i].p, rows[i].n, rows[i].size, "words") == !rows[i].message[0], "row %d",
-                   (int)i);
+        CHECK_THAT(kbi_range_valid(run, "fill", rows[i].p, rows[i].n, rows[i].size, "words") == !rows[i].message[0],
+                   "row %d", (int)i);
         CHECK_STR(run->m.message, rows[i].message);
     }
-    CHECK(kbi_failed(run) && !kbi_may(run, "fill", p, 1, 1, "words"));
+    CHECK(kbi_failed(run) && !kbi_range_valid(run, "fill", p, 1, 1, "words"));
     run->m.status = KB_OK, run->m.message[0] = 0;
     CHECK(kbi_block_of(run, p) == run->memory.blocks && kbi_block_of(run, p + 99) == run->memory.blocks);
     CHECK(!kbi_block_of(run, p - 1) && !kbi_block_of(run, p + 100));
@@ -902,27 +906,27 @@ static void test_fills(void) {
     run->call.last = KBI_PHASE_CHECK;
     kb_to_host(kb, host, b, 20); // before the loop
     CHECK_INT(run->memory.read[0], 0), CHECK_INT((unsigned char)host[19], KBI_POISON);
-    run->call.looped = true, run->call.last = KBI_PHASE_PROVE;
+    run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
     kb_to_host(kb, host, b, 20); // not in the first call
     CHECK_INT(run->memory.read[0], 0);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
-    CHECK_INT(run->memory.read[0], 2), CHECK_INT(run->memory.read_bytes, 20);
+    CHECK_INT(run->memory.read[0], 2), CHECK_INT(run->memory.output_bytes, 20);
     CHECK(kbi_read_later(&run->memory, run->memory.blocks) &&
           !kbi_read_later(&run->memory, run->memory.blocks->next));
     kb_to_host(kb, host, a + 9, 1);
-    CHECK_INT(run->memory.read[0], 3), CHECK_INT(run->memory.read_bytes, 30);
+    CHECK_INT(run->memory.read[0], 3), CHECK_INT(run->memory.output_bytes, 30);
     kbi_block far = *run->memory.blocks;
     static const int ordinals[] = { 63, 64, 65, 64 * KBI_READ_WORDS - 1, 64 * KBI_READ_WORDS };
     for (int i = 0; i < 5; i++) {
         kbi_block* block = run->memory.blocks;
-        int64_t bytes = run->memory.read_bytes;
+        int64_t bytes = run->memory.output_bytes;
         block->ordinal = far.ordinal = ordinals[i];
         CHECK(!kbi_read_later(&run->memory, &far));
-        kbi_mark_read(run, b);
-        CHECK_INT(run->memory.unheld, i == 4);
+        kbi_mark_output(run, b);
+        CHECK_INT(run->memory.unsaved, i == 4);
         CHECK_INT(kbi_read_later(&run->memory, &far), i < 4),
-            CHECK_INT(run->memory.read_bytes - bytes, i < 4 ? 20 : 0);
+            CHECK_INT(run->memory.output_bytes - bytes, i < 4 ? 20 : 0);
     }
     kb_to_host(kb, host, a, 11);
     CHECK_HAS(run->m.message, "kb_to_host of 11 bytes in a block of 10 bytes");
@@ -943,42 +947,42 @@ static void test_held(void) {
         kb_state* kb = new_state(run);
         size_t n = sizes[i];
         char *out = (char*)kb_alloc(kb, KB_DEVICE, 1, (int64_t)n), *in = (char*)kb_alloc(kb, KB_HOST, 1, 50);
-        run->memory.read[0] = 1, run->call.last = KBI_PHASE_PROVE, run->work.checked = true;
-        CHECK(!kbi_put_back(run)); // nothing is held
+        run->memory.read[0] = 1, run->call.last = KBI_PHASE_FINAL, run->work.checked = true;
+        CHECK(!kbi_restore_outputs(run)); // nothing is held
         memset(out, 1, n);
-        kbi_hold(run);
-        CHECK(run->memory.blocks->next->held && !run->memory.blocks->held), CHECK_INT(run->memory.held, n);
+        kbi_save_outputs(run);
+        CHECK(run->memory.blocks->next->saved && !run->memory.blocks->saved), CHECK_INT(run->memory.saved_bytes, n);
         CHECK(!run->memory.blocks->next->changed);
         out[n - 1] = 2; // the last byte is looked at
-        CHECK(kbi_put_back(run)), CHECK(run->memory.blocks->next->changed), CHECK_INT(out[n - 1], 1);
-        CHECK(!kbi_last_run(run, false) && !kbi_last_run(run, true));
-        run->call.proved = true;
-        CHECK(!kbi_last_run(run, false) && kbi_last_run(run, true)); // as it was, though it had been written
+        CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->next->changed), CHECK_INT(out[n - 1], 1);
+        CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
+        run->call.restored = true;
+        CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true)); // as it was, though it had been written
         out[0] = 3;
-        CHECK(kbi_last_run(run, false) && !kbi_last_run(run, true));
-        kbi_put_back(run);
+        CHECK(kbi_output_seen(run, false) && !kbi_output_seen(run, true));
+        kbi_restore_outputs(run);
         run->memory.blocks->next->changed = false;
-        CHECK(!kbi_last_run(run, false) && !kbi_last_run(run, true));
+        CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         // held once more: what still is as it was kept is an output that changes
         memset(out, 5, n);
-        kbi_hold(run);
-        CHECK(!run->memory.blocks->next->changed), CHECK_INT(run->memory.blocks->next->held[0], 5);
-        CHECK_INT(run->memory.held, n);
-        kbi_hold(run);
+        kbi_save_outputs(run);
+        CHECK(!run->memory.blocks->next->changed), CHECK_INT(run->memory.blocks->next->saved[0], 5);
+        CHECK_INT(run->memory.saved_bytes, n);
+        kbi_save_outputs(run);
         CHECK(run->memory.blocks->next->changed);
         // kept for the next call, in its order, with what it left
         out[n - 1] = 9, in[0] = 4;
-        kbi_memory_keep(run);
-        CHECK(!run->memory.blocks && run->memory.kept && run->memory.taken == 0 && run->memory.laid == 0);
-        CHECK_INT(run->memory.kept->held[n - 1], 9);
+        kbi_memory_reuse(run);
+        CHECK(!run->memory.blocks && run->memory.kept && run->memory.taken == 0 && run->memory.layout_bytes == 0);
+        CHECK_INT(run->memory.kept->saved[n - 1], 9);
         CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n) == out && out[n - 1] == 9 && run->memory.taken == 1);
         CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && !run->memory.kept);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
-        kbi_memory_keep(run);
+        kbi_memory_reuse(run);
         CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.kept); // another: all are new
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false);
-        CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.held, 0);
+        CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.saved_bytes, 0);
     }
 }
 
@@ -989,11 +993,11 @@ static void test_unheld(void) {
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
         kb_alloc(kb, KB_HOST, 1, 50);
-        run->call.last = KBI_PHASE_PROVE, run->work.checked = !embedded, run->call.looped = true;
+        run->call.last = KBI_PHASE_FINAL, run->work.checked = !embedded, run->call.looped = true;
         if (large) run->memory.host = ((int64_t)1 << 30) + (i != 5);
-        kbi_hold(run);
-        CHECK_INT(run->memory.unheld, large && i != 5),
-            CHECK_INT(run->memory.blocks->held != NULL, embedded && !run->memory.unheld);
+        kbi_save_outputs(run);
+        CHECK_INT(run->memory.unsaved, large && i != 5),
+            CHECK_INT(run->memory.blocks->saved != NULL, embedded && !run->memory.unsaved);
         run->m.verified = verified ? 1 : -1;
         if (i == 4) run->call.last = KBI_PHASE_CHECK;
         kbi_body_ended(run);
@@ -1057,7 +1061,7 @@ static void test_taken(void) {
         free_is = rows[i].now, pool_is = rows[i].pool;
         run->memory.device_peak = rows[i].peak, run->memory.pool_before = rows[i].pool_before;
         run->memory.free_before = rows[i].before, run->memory.free_lowest = rows[i].lowest;
-        run->memory.held = rows[i].held, run->m.memory = rows[i].had, run->memory.host_peak = 9;
+        run->memory.saved_bytes = rows[i].held, run->m.memory = rows[i].had, run->memory.host_peak = 9;
         kbi_memory_facts(run);
         CHECK_THAT(run->m.memory == rows[i].want, "row %d: %lld", (int)i, (long long)run->m.memory);
         CHECK_INT(run->m.host_memory, 9);
@@ -1074,9 +1078,10 @@ static void test_taken(void) {
         recipe.placement = i;
         uint64_t p = kbi_placement(&recipe);
         different += p != last;
-        CHECK_INT(kbi_shift(&kbi_cpu, p, false), p % 256 * 256),
-            CHECK_INT(kbi_shift(&kbi_cpu, p, true), p % 256 * 256);
-        CHECK_INT(kbi_shift(&gpu, p, true), p % 4096 * 512), CHECK_INT(kbi_shift(&gpu, p, false), 0);
+        CHECK_INT(kbi_placement_shift(&kbi_cpu, p, false), p % 256 * 256),
+            CHECK_INT(kbi_placement_shift(&kbi_cpu, p, true), p % 256 * 256);
+        CHECK_INT(kbi_placement_shift(&gpu, p, true), p % 4096 * 512),
+            CHECK_INT(kbi_placement_shift(&gpu, p, false), 0);
         CHECK(p == kbi_placement(&recipe) && p >> 32 && (uint32_t)p);
     }
     CHECK_INT(different, 19);
@@ -1102,25 +1107,25 @@ static void test_stage_fails(void) {
     b.memory.alloc = alloc_some, b.memory.release = release_some;
     for (allowed = 0; allowed <= 4; allowed++) {
         kbi_memory m[3], *all[] = { &m[0], &m[1], &m[2] };
-        kbi_stage s;
+        kbi_shared_buffers s;
         memset(m, 0, sizeof m);
-        m[0].most = 100, m[1].most = 5000, m[2].most = 0, m[1].copies = 2;
-        bool good = kbi_stage_open(&s, &b, all, 3);
+        m[0].layout_peak = 100, m[1].layout_peak = 5000, m[2].layout_peak = 0, m[1].copies = 2;
+        bool good = kbi_shared_open(&s, &b, all, 3);
         CHECK_INT(good, allowed >= 3), CHECK_INT(alive, good ? 3 : 0), CHECK_INT(s.size, 5120 + 5000),
             CHECK_INT(s.stride, 5120);
         for (int i = 0; i < 3; i++)
-            CHECK(m[i].stage == (good ? &s : NULL) && (m[i].saved != NULL) == (good && i < 2));
-        if (good) kbi_stage_close(&s, all, 3);
+            CHECK(m[i].shared == (good ? &s : NULL) && (m[i].saved != NULL) == (good && i < 2));
+        if (good) kbi_shared_close(&s, all, 3);
         CHECK_INT(alive, 0);
-        for (int i = 0; i < 3; i++) CHECK(!m[i].stage && !m[i].saved);
+        for (int i = 0; i < 3; i++) CHECK(!m[i].shared && !m[i].saved);
     }
     kbi_memory m, *one[] = { &m };
-    kbi_stage s;
+    kbi_shared_buffers s;
     memset(&m, 0, sizeof m), allowed = 1;
-    CHECK(!kbi_stage_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // nothing to lie there
-    m.most = 8;
-    CHECK(kbi_stage_open(&s, &b, one, 1)), CHECK(!m.saved), CHECK_INT(alive, 1); // alone nothing is saved
-    kbi_stage_close(&s, one, 1);
+    CHECK(!kbi_shared_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // nothing to lie there
+    m.layout_peak = 8;
+    CHECK(kbi_shared_open(&s, &b, one, 1)), CHECK(!m.saved), CHECK_INT(alive, 1); // alone nothing is saved
+    kbi_shared_close(&s, one, 1);
     CHECK_INT(alive, 0);
 }
 
@@ -1188,15 +1193,15 @@ static void test_nvtx(void) {
     static const struct {
         kbi_phase phase;
         const char* name;
-    } phases[] = { { KBI_PHASE_CHECK, "check" },  { KBI_PHASE_AUDIT, "audit" },
-                   { KBI_PHASE_WARM, "warm-up" }, { KBI_PHASE_SAMPLE, "samples" },
-                   { KBI_PHASE_TURNS, "turns" },  { KBI_PHASE_COMPARE, "compare" },
-                   { KBI_PHASE_PROVE, "prove" },  { KBI_PHASE_INSIDE, "look inside" },
+    } phases[] = { { KBI_PHASE_CHECK, "check" },   { KBI_PHASE_AUDIT, "audit" },
+                   { KBI_PHASE_WARM, "warm-up" },  { KBI_PHASE_SAMPLE, "samples" },
+                   { KBI_PHASE_SINGLES, "turns" }, { KBI_PHASE_COMPARE, "compare" },
+                   { KBI_PHASE_FINAL, "prove" },   { KBI_PHASE_PROFILE, "look inside" },
                    { KBI_PHASE_DONE, "" } };
     static kb_entry entry;
     kbi_case c = case_of(&entry);
     kbi_run* run = new_run();
-    run->of = &c, heard.ends = heard.starts = 0;
+    run->bench_case = &c, heard.ends = heard.starts = 0;
     for (int i = 0; i < 9; i++) {
         heard.text[0] = 0;
         CHECK(i == 0 || phases[i].phase > phases[i - 1].phase);
@@ -1205,7 +1210,7 @@ static void test_nvtx(void) {
         CHECK_INT(heard.starts, i < 8 ? i + 2 : 9), CHECK_INT(run->ranges[0], 91),
             CHECK((run->ranges[1] != 0) == (i < 8));
     }
-    run->place.stand_in = true;
+    run->schedule.is_copy = true;
     kbi_phase_enter(run, KBI_PHASE_CHECK), CHECK_INT(heard.starts, 9);
     memset(&kbi_nvtx, 0, sizeof kbi_nvtx), kbi_nvtx.asked = true;
 }
@@ -1300,13 +1305,13 @@ static void test_inside(void) {
 
 static void test_wall(void) {
     kbi_run* run = new_run();
-    run->sampling.batch = 7, run->alike.n = KBI_EARLY;
+    run->sampling.batch = 7, run->work_change.n_early = KBI_EARLY;
     CHECK_INT(kbi_wall_runs(run), 7);
     recipe.launches = 3, CHECK_INT(kbi_wall_runs(run), 3);
     run->call.sampled = true, CHECK_INT(kbi_wall_runs(run), 1);
-    run->call.sampled = false, run->call.phase = KBI_PHASE_TURNS, CHECK_INT(kbi_wall_runs(run), 1);
+    run->call.sampled = false, run->call.phase = KBI_PHASE_SINGLES, CHECK_INT(kbi_wall_runs(run), 1);
     run->call.phase = KBI_PHASE_WARM, run->call.unit = KBI_WARM, CHECK_INT(kbi_wall_runs(run), 3);
-    run->alike.n = 3, CHECK_INT(kbi_wall_runs(run), 1);
+    run->work_change.n_early = 3, CHECK_INT(kbi_wall_runs(run), 1);
     recipe.launches = 0;
     CHECK(kbi_measure_wall_bias(false) >= 1e-3 && kbi_measure_wall_bias(true) >= 1e-3);
     // a sample in which somebody else had the processor: at most a third of them, and 8
@@ -1315,22 +1320,22 @@ static void test_wall(void) {
     for (int kind = 0; kind < 4; kind++) {
         run = new_run();
         run->call.unit = kind == 1 ? KBI_WARM : KBI_SAMPLE;
-        kbi_meter.coarse = kind == 2, kbi_meter.kept = kbi_meter.lost = 0;
+        kbi_meter.thread_clock_coarse = kind == 2, kbi_meter.undisturbed = kbi_meter.disturbed = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
             for (int again = 0; again < 5 && !lost; again++) { // unless it was so in truth
                 kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
-                int64_t was = kbi_meter.lost;
+                int64_t was = kbi_meter.disturbed;
                 bool said = kbi_wall_lost(run, kind == 3 ? 1e6 : 5e6);
-                lost = kbi_meter.lost > was;
+                lost = kbi_meter.disturbed > was;
                 if (kind) CHECK(!said && !lost);
                 if (lost) CHECK_THAT(said == (i < 4), "loss %d of no kept ones", i);
                 if (kind) break;
             }
         }
-        if (kind == 0) CHECK_INT(kbi_meter.lost, 6);
+        if (kind == 0) CHECK_INT(kbi_meter.disturbed, 6);
     }
-    kbi_meter.kept = kbi_meter.lost = 0, kbi_meter.coarse = false;
+    kbi_meter.undisturbed = kbi_meter.disturbed = 0, kbi_meter.thread_clock_coarse = false;
 }
 
 // Before a sample of the device's work by the host's clock its errors are looked for; host work waits for none.
@@ -1340,7 +1345,8 @@ static void test_wall_begin(void) {
     b.timing.wait = an_error;
     for (int i = 0; i < 4; i++) {
         kbi_run* run = new_run();
-        run->backend = &b, b.gpu = i & 1, run->work.host = i >> 1, run->sampling.batch = 9, run->alike.n = KBI_EARLY;
+        run->backend = &b, b.gpu = i & 1, run->work.host = i >> 1, run->sampling.batch = 9,
+        run->work_change.n_early = KBI_EARLY;
         CHECK_INT(kbi_wall_begin(run), 9);
         CHECK_STR(run->m.message, i == 1 ? "cudaErrorOfSomeKind before the timed block" : "");
         CHECK_INT(run->m.flags, i == 1 ? (uint64_t)1 << KB_FLAG_CUDA_ERROR : 0);
@@ -1451,7 +1457,7 @@ static void test_axes(void) {
                                             "no axis 'dir' here; there is none" };
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
-        run->of = &c, c.n_params = i == 9 ? 0 : 3;
+        run->bench_case = &c, c.n_params = i == 9 ? 0 : 3;
         if (i == 0) CHECK_INT(kb_int(kb, "n"), 7);
         if (i == 1) CHECK_REAL(kb_real(kb, "x"), 0.5, 0);
         if (i == 2) CHECK_REAL(kb_real(kb, "n"), 7, 0);
@@ -1466,7 +1472,7 @@ static void test_axes(void) {
     }
     kbi_run* run = new_run();
     kb_state* kb = new_state(run);
-    run->of = &c, c.n_params = 3;
+    run->bench_case = &c, c.n_params = 3;
     CHECK(kb_has(kb, "n") && kb_has(kb, "s") && !kb_has(kb, "m") && !kb_has(kb, "dir"));
     kb->direction = "bwd";
     CHECK(kb_has(kb, "dir") && !kb_has(kb, "m")), CHECK_STR(kb_str(kb, "dir"), "bwd"),

@@ -261,7 +261,7 @@ static void test_recipe(void) {
         for (int host = 0; host < 2 && parse(rows[i].line); host++) {
             char wanted[80] = "";
             for (kb_instrument* k = kbi_process.instruments; k; k = k->next)
-                if (kbi_wishes(host) & k->bit) strcat(wanted, k->option);
+                if (kbi_profile_bits(host) & k->bit) strcat(wanted, k->option);
             CHECK_STR(wanted, host ? rows[i].host : rows[i].all);
         }
 }

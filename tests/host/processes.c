@@ -223,7 +223,7 @@ static const char* logged(void) {
 static void test_faults(void) {
     static const struct {
         const char *op, *flag, *message;
-    } faults[] = { { "crash", "[\"CRASHED\"]", "\"process 2 of 5: signal 9 (killed, perhaps for want of memory)\"" },
+    } faults[] = { { "crash", "[\"CRASHED\"]", "\"process 2 of 5: signal 9 (killed, perhaps because memory ran out)\"" },
                    { "hang", "[\"TIMEOUT\"]", "\"process 2 of 5: longer than 1.000 s\"" },
                    { "wrong", "[\"VERIFY_FAIL\"]", "\"process 3 of 5: it is wrong here\"" } };
     CHECK_INT(run("", "--op alone,crash,hang,wrong,skips,skips_all,slow --iters 30 --timeout 1s --procs 5"), 1);

@@ -429,7 +429,7 @@ static void test_counters(void) {
         { "VIRTUAL_CUPTI=1 VIRTUAL_VGPU=1", "this GPU cannot be profiled" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerGetCounterAvailability:26", "dcgmi profile --pause" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:35", "CAP_SYS_ADMIN" },
-        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "take a whole GPU" },
+        { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerEnable:43", "CUPTI_ERROR_OF_SOME_KIND (43)" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiProfilerInitialize:39", "another profiler" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStart:9", "cuptiRangeProfilerStart: CUPTI_ERROR" },
         { "VIRTUAL_CUPTI=1 VIRTUAL_RANGE_FAILS=cuptiRangeProfilerStop:9", "cuptiRangeProfilerStop: CUPTI_ERROR" },
@@ -440,7 +440,7 @@ static void test_counters(void) {
         snprintf(arguments, sizeof arguments, "%s%s--op one --counters", rows[i].how, *rows[i].how ? " " : "");
         run(arguments);
         CHECK_INT(code, 0);
-        said("one/impl=default is not looked into: "), said(rows[i].line);
+        said("one/impl=default is not profiled: "), said(rows[i].line);
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.03);
         CHECK_THAT(isnan(counted(0, "dram_bytes")), "a counter in %s", text(0, "counters"));
     }
@@ -481,7 +481,7 @@ static void test_energy(void) {
         snprintf(arguments, sizeof arguments, "VIRTUAL_ENERGY=%s --op one --energy", rows[i].how);
         run(arguments);
         CHECK_INT(code, 0);
-        said("one/impl=default is not looked into: "), said(rows[i].line);
+        said("one/impl=default is not profiled: "), said(rows[i].line);
         CHECK_STR(text(0, "energy_mj"), "null");
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
     }
@@ -497,7 +497,7 @@ static void test_failures(void) {
     } rows[] = { { "", "libcupti.so is not found" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39", "another profiler" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=35", "NVreg_RestrictProfilingToAdminUsers=0" },
-                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=43", "take a whole GPU" },
+                 { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=43", "CUPTI_ERROR_OF_SOME_KIND (43)" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=8", "cuptiActivityEnable: CUPTI_ERROR_OF_SOME_KIND (8)" },
                  { "VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_MUTE=1", "another profiler" } };
     for (int i = 0; i < 6; i++) {
@@ -505,7 +505,7 @@ static void test_failures(void) {
         snprintf(arguments, sizeof arguments, "%s%s--op one,waits --profile", rows[i].how, *rows[i].how ? " " : "");
         run(arguments);
         CHECK_INT(code, 0);
-        said("one/impl=default is not looked into: "), said(rows[i].line);
+        said("one/impl=default is not profiled: "), said(rows[i].line);
         not_said("waits/impl=default is not"); // one line is enough for one reason
         CHECK_THAT(strstr(text(0, "message"), "not looked into: ") != NULL, "message %s", text(0, "message"));
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
@@ -514,7 +514,7 @@ static void test_failures(void) {
     run("VIRTUAL_CUPTI=1 --op dies,one --profile");
     CHECK_INT(code, 0);
     CHECK_INT(file.n, 2);
-    said("dies/impl=default is not looked into: signal 6 (Aborted)"), said("plain 8 40.00 us 100%");
+    said("dies/impl=default is not profiled: signal 6 (Aborted)"), said("plain 8 40.00 us 100%");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
     run("VIRTUAL_CUPTI=1 --op on_host --profile"); // no work of the GPU's
     CHECK_INT(code, 0);

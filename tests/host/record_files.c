@@ -256,11 +256,11 @@ static void opens(const char* json, const char* jsonl, const char* says) { // sa
 static void test_open(void) {
     put("source.c", "int main(void) {}\n"), put("blank", " \t\r\n"), put("array", "[]\n"), put("lines", ONE "\n");
     opens(in("source.c"), NULL, "source.c: this file was written by something else, so it is left as it is");
-    opens(NULL, in("source.c"), "source.c: this file holds something other than lines of records");
-    opens(in("a"), in("source.c"), "source.c: this file holds something other than lines of records"), CHECK(!there("a"));
+    opens(NULL, in("source.c"), "source.c: this file was written by something else");
+    opens(in("a"), in("source.c"), "source.c: this file was written by something else"), CHECK(!there("a"));
     CHECK_STR(text_of("source.c"), "int main(void) {}\n");
     opens(in("array"), in("lines"), NULL), CHECK_STR(text_of("array"), "[]\n"), CHECK_STR(text_of("lines"), ONE "\n");
-    opens(in("lines"), NULL, "was written by something else"), opens(NULL, in("array"), "other than lines of records");
+    opens(in("lines"), NULL, "was written by something else"), opens(NULL, in("array"), "was written by something else");
     opens("", NULL, "--json needs a file's name; its is empty"), opens(NULL, "", "--jsonl needs a file's name");
     opens(in("a"), "", "--jsonl needs a file's name"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
@@ -405,7 +405,7 @@ static void test_changed(void) {
             if (!late) kbi_store_add(&s, &b, 1, true);
             CHECK_INT(kbi_store_close(&s), !lost);
             const char* text = heard();
-            snprintf(said, sizeof said, "was replaced or changed by another process");
+            snprintf(said, sizeof said, "was changed by another process during this run");
             CHECK_THAT((strstr(text, said) != NULL) == lost, "%d: %s", how, text);
             CHECK_INT(there(beside), lost);
             text = text_of(lost ? beside : "l");

@@ -753,7 +753,7 @@ static void test_added(void) {
         kbi_putf(&here, "%s", g.lines.path);
         CHECK(here.s[0] == '/' && strcmp(here.s + here.n - strlen(path), path) == 0);
         CHECK(kbi_history_add(&g, r, 2) && kbi_file_text(path, &got));
-        kbi_lines_free(&g.lines);
+        kbi_out_free(&g.lines);
         kbi_putf(&want, "%s%s", before[i], i == 2 ? "\n" : "");
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
         CHECK_STR(got.s, want.s);

@@ -32,22 +32,21 @@ static kbi_case cases[FIRST + CASES];
 static kbi_plan plan;
 static kbi_options options;
 static kbi_measured measured[CASES];
-static kbi_waiting of[CASES];
+static kbi_waiting waiting[CASES];
 static kbi_verdict verdicts[CASES];
 
 static kbi_supervisor* fresh(void) { // one that has asked for a group
     static kbi_supervisor s;
     for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
-    memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(of, 0, sizeof of);
-    for (int i = 0; i < CASES; i++) of[i].wanted = true, verdicts[i].flag = -1;
+    memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(waiting, 0, sizeof waiting);
+    for (int i = 0; i < CASES; i++) waiting[i].wanted = true, verdicts[i].flag = -1;
     s.group.verdicts = verdicts;
     entry.operation = entry.implementation = "op";
     for (int i = 0; i < FIRST + CASES; i++) cases[i].entry = &entry, cases[i].name = "op/impl=op";
     plan.cases = cases, plan.n = plan.n_all = FIRST + CASES;
     kbi_options_default(&options);
     s.plan = &plan, s.o = &options, s.worker.first = -1, s.group.current = -1, s.isolated = true;
-    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.of = of;
-    s.group.since = kbi_now();
+    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.cases = waiting;
     return &s;
 }
 
@@ -94,19 +93,19 @@ static void test_possible(void) {
                  { KBI_FOUND, FIRST, (uint64_t)KBI_MESSAGE_LIMIT + 1, false, false },
                  { KBI_FOUND, FIRST + 1, inside, false, false },
                  { 99, FIRST, 0, false, false } };
-    of[1].wanted = 0;
+    waiting[1].wanted = 0;
     for (int i = 0; i < 2 * KBI_COUNT(rows); i++) {
         bool looks = i % 2;
         kbi_message m;
         memset(&m, 0, sizeof m);
         m.magic = KBI_MAGIC, m.type = rows[i / 2].type, m.index = rows[i / 2].index, m.size = (uint32_t)rows[i / 2].size;
-        s->group.inside = looks ? found : NULL;
+        s->group.profiles = looks ? found : NULL;
         CHECK_THAT(kbi_message_possible(s, &m) == (looks ? rows[i / 2].looking : rows[i / 2].measuring),
                    "message %d%s", i / 2, looks ? ", while it looks inside" : "");
         m.magic ^= 1, CHECK(!kbi_message_possible(s, &m));
     }
     kbi_message m = { KBI_MAGIC, KBI_ENTER, FIRST, 0 };
-    s->group.inside = NULL, s->group.of = NULL; // nobody was asked for anything
+    s->group.profiles = NULL, s->group.cases = NULL; // no job was given
     CHECK(!kbi_message_possible(s, &m));
 }
 
@@ -118,10 +117,9 @@ static void send(int file, int type, int index, const void* body, size_t size) {
     if (size) CHECK(write(file, body, size) == (ssize_t)size);
 }
 
-// A job's answers, byte by byte and all at once: the same comes of both.
+// A job's messages, in pieces of any size.
 static void test_receive(void) {
-    static char all[1 << 16];
-    int ends[2];
+    int ends[2], wake;
     kbi_machine machine;
     kbi_measured m;
     double ns[4] = { 1, 2, 3, 4 };
@@ -129,7 +127,8 @@ static void test_receive(void) {
     kbi_measured_clear(&m), m.n = 3, m.rounds = 1, m.samples = m.round_ns = ns;
     char body[sizeof m + sizeof ns];
     memcpy(body, &m, sizeof m), memcpy(body + sizeof m, ns, sizeof ns);
-    for (size_t piece = 1; piece < sizeof all; piece = piece == 1 ? 100 : piece * 100) {
+    for (size_t piece = 7; piece < 1 << 16; piece *= 100) {
+        static char all[1 << 16];
         kbi_supervisor* s = fresh();
         if (!CHECK(pipe(ends) == 0)) return;
         send(ends[1], KBI_HELLO, 0, &machine, sizeof machine);
@@ -139,43 +138,41 @@ static void test_receive(void) {
         ssize_t size = read(ends[0], all, sizeof all);
         close(ends[0]), close(ends[1]);
         if (!CHECK(pipe(ends) == 0)) return;
-        fcntl(ends[0], F_SETFL, O_NONBLOCK);
-        s->worker.from = ends[0], s->worker.to = -1, s->worker.process = 1 << 30; // nobody's
+        s->worker.link = ends[0], s->worker.process = 1 << 30; // a process that does not exist
+        pid_t writer = fork();
+        for (ssize_t done = 0; writer == 0 && done < size; done += (ssize_t)piece)
+            if (write(ends[1], all + done, KBI_MIN(piece, (size_t)(size - done))) < 0) _exit(1);
+        if (writer == 0) _exit(0);
         kbi_pump next = KBI_PUMP_ON;
-        CHECK_INT(kbi_receive(s), KBI_PUMP_ON); // nothing has come
-        for (ssize_t at = 0; at < size; at += (ssize_t)piece) {
-            size_t n = KBI_MIN(piece, (size_t)(size - at));
-            CHECK_INT(next, KBI_PUMP_ON), CHECK(write(ends[1], all + at, n) == (ssize_t)n);
-            next = kbi_receive(s);
-        }
-        CHECK_INT(next, KBI_PUMP_DONE), CHECK_INT(s->worker.inbox.n, 0), CHECK(!s->worker.babble);
+        for (int i = 0; i < 6; i++) CHECK_INT(next, KBI_PUMP_ON), next = kbi_receive(s);
+        waitpid(writer, &wake, 0);
+        CHECK_INT(next, KBI_PUMP_DONE), CHECK(!s->worker.invalid);
         CHECK(s->known), CHECK_INT(s->machine.devices, 7), CHECK_INT(s->done, 1),
             CHECK_INT(s->worker.first, FIRST + 2);
-        CHECK(!s->worker.mixed && s->group.current == -1 && !of[2].wanted && of[0].wanted);
+        CHECK(!s->worker.mixed && s->group.current == -1 && !waiting[2].wanted && waiting[0].wanted);
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
-        // what makes no sense is no answer: of another program, or of one that writes where it should not
+        // invalid messages: of another program, or of one that writes where it should not
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble), CHECK(of[1].wanted);
-        s->worker.babble = false, s->worker.inbox.n = 0;
+        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.invalid), CHECK(waiting[1].wanted);
         send(ends[1], 77, 0, NULL, 0);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.babble);
-        close(ends[1]), CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), close(ends[0]); // it is gone
-        kbi_text_free(&s->worker.inbox);
+        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.invalid);
+        // a worker that ends within a message
+        CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
+        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(!s->worker.invalid);
+        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), close(ends[0]);
     }
 }
 
 // --- who did it ---
 
 static void lost(kbi_supervisor* s, int code, int by_signal) {
-    int to[2], from[2];
-    if (!CHECK(pipe(to) == 0 && pipe(from) == 0)) return;
-    s->worker.process = child(code, by_signal), s->worker.to = to[1], s->worker.from = from[0],
-    s->worker.dead = false;
-    close(to[0]), close(from[1]);
-    waitpid(s->worker.process, &s->worker.status, 0), s->worker.dead = true;
-    kbi_worker_lost(s);
+    int ends[2];
+    if (!CHECK(pipe(ends) == 0)) return;
+    s->worker.process = child(code, by_signal), s->worker.link = ends[0];
+    waitpid(s->worker.process, &s->worker.status, 0), s->worker.ended = true;
+    kbi_worker_lost(s, 0);
     CHECK_INT(s->worker.process, 0);
 }
 
@@ -184,49 +181,49 @@ static void test_lost(void) {
     kbi_supervisor* s = fresh();
     s->group.current = 1, s->worker.first = FIRST + 1;
     lost(s, 7, 0);
-    CHECK(!of[1].wanted && of[0].wanted && of[2].wanted), CHECK_INT(measured[1].status, KB_FAILED);
+    CHECK(!waiting[1].wanted && waiting[0].wanted && waiting[2].wanted), CHECK_INT(measured[1].status, KB_FAILED);
     CHECK_INT(measured[1].flags, (uint64_t)1 << KB_FLAG_CRASHED);
     CHECK_STR(measured[1].message, "the benchmark ended the process with exit code 7");
-    s = fresh(), of[0].wanted = 0;
+    s = fresh(), waiting[0].wanted = 0;
     for (int i = 0; i < 3; i++) {
-        CHECK(of[1].wanted), CHECK_INT(s->group.idle, i);
+        CHECK(waiting[1].wanted), CHECK_INT(s->group.deaths, i);
         lost(s, 0, SIGTERM);
     }
-    CHECK(!of[1].wanted && of[2].wanted), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
-    s = fresh(), s->group.idle = 5, memset(of, 0, sizeof of);
+    CHECK(!waiting[1].wanted && waiting[2].wanted), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
+    s = fresh(), s->group.deaths = 5, memset(waiting, 0, sizeof waiting);
     lost(s, 1, 0), CHECK_INT(s->done, 0); // nobody is left to be blamed
     // one that had run others, too: they may have left it so, and it is tried alone, once
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
     lost(s, 9, 0);
-    CHECK(of[2].wanted && of[2].retry == KBI_RETRY_DUE), CHECK_INT(s->group.current, -1);
-    CHECK_STR(of[2].failed, "CRASHED, the benchmark ended the process with exit code 9");
+    CHECK(waiting[2].wanted), CHECK_INT(s->group.current, -1);
+    CHECK_STR(waiting[2].failure, "CRASHED, the benchmark ended the process with exit code 9");
     kbi_measured m;
     kbi_measured_clear(&m);
     kbi_receive_result(s, 2, &m), m.samples = NULL;
     CHECK_STR(measured[2].message, "measured alone in a fresh process, because it failed in a process that had run "
                                    "other cases: CRASHED, the benchmark ended the process with exit code 9");
-    CHECK(of[2].retry == KBI_RETRIED && !of[2].wanted);
-    of[2].wanted = 1, s->group.current = 2, s->worker.mixed = true, kbi_measured_free(&measured[2]);
+    CHECK(!waiting[2].wanted);
+    waiting[2].wanted = 1, s->group.current = 2, s->worker.mixed = true, kbi_measured_free(&measured[2]);
     lost(s, 4, 0); // and once more: it is its own fault
-    CHECK(!of[2].wanted), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
+    CHECK(!waiting[2].wanted), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
     // so is any failure, but of the first case of a process, and in one process that is all there is
     for (int how = 0; how < 4; how++) {
         s = fresh(), s->group.current = 1, s->worker.mixed = how > 0, s->isolated = how != 2;
         m.status = how == 3 ? KB_SKIPPED : KB_FAILED, m.flags = (uint64_t)1 << KB_FLAG_OOM;
         snprintf(m.message, sizeof m.message, "no room");
         kbi_receive_result(s, 1, &m), m.samples = NULL;
-        CHECK_INT(of[1].retry, how == 1 ? KBI_RETRY_DUE : KBI_NO_RETRY), CHECK_INT(of[1].wanted, how == 1), CHECK_INT(s->done, how != 1);
+        CHECK_INT(waiting[1].failure[0] != 0, how == 1), CHECK_INT(waiting[1].wanted, how == 1), CHECK_INT(s->done, how != 1);
         CHECK_INT(s->worker.failed, how < 2), CHECK_INT(s->group.current, -1);
         if (how != 1) continue;
         kbi_receive_result(s, 1, &m), m.samples = NULL; // and it fails alone as well: nothing else is said
-        CHECK(of[1].retry == KBI_RETRIED && !of[1].wanted), CHECK_STR(measured[1].message, "no room");
+        CHECK(!waiting[1].wanted), CHECK_STR(measured[1].message, "no room");
     }
     kbi_measured_clear(&m);
     // while it is looked into a case keeps what was measured
     static kbi_inside* found[CASES];
-    s = fresh(), s->group.inside = found, s->group.current = 0, measured[0].n = 8;
+    s = fresh(), s->group.profiles = found, s->group.current = 0, measured[0].n = 8;
     lost(s, 6, 0);
-    CHECK(!of[0].wanted), CHECK_INT(measured[0].n, 8), CHECK_INT(measured[0].status, KB_OK);
+    CHECK(!waiting[0].wanted), CHECK_INT(measured[0].n, 8), CHECK_INT(measured[0].status, KB_OK);
     if (CHECK(found[0] != NULL)) CHECK_HAS(found[0]->message, "exit code 6");
     KBENCH_FREE(found[0]), found[0] = NULL;
 }
@@ -234,10 +231,10 @@ static void test_lost(void) {
 // A worker that does not leave by itself gets two seconds, and is killed then; one that has ended is not waited for.
 static void test_leaving(void) {
     for (int stays = 0; stays < 2; stays++) {
-        int to[2], from[2], status;
+        int ends[2], status;
         kbi_worker w;
         memset(&w, 0, sizeof w);
-        if (!CHECK(pipe(to) == 0 && pipe(from) == 0)) return;
+        if (!CHECK(pipe(ends) == 0)) return;
         pid_t process = w.process = fork();
         if (process == 0) {
             signal(SIGTERM, SIG_IGN);
@@ -245,14 +242,14 @@ static void test_leaving(void) {
             _exit(0);
         }
         if (!stays)
-            while (!kbi_worker_died(&w)) usleep(1000);
-        w.to = to[1], w.from = from[0], close(to[0]), close(from[1]), waited = 0;
-        kbi_worker_end(&w);
-        CHECK_INT(w.process, 0), CHECK(w.dead || stays);
-        CHECK(stays ? waited >= 2000 && waited <= 4000 : waited == 0);
-        if (stays && !w.dead) waitpid(process, &status, 0);
-        CHECK(write(to[1], "", 1) < 0 && read(from[0], to, 1) < 0); // both are closed
-        kbi_worker_end(&w), kbi_worker_kill(&w);                    // none is there
+            while (!kbi_worker_ended(&w)) usleep(1000);
+        w.link = ends[0], waited = 0;
+        kbi_worker_end(&w, false);
+        CHECK_INT(w.process, 0), CHECK(w.ended || stays);
+        CHECK(stays ? waited >= 1900 && waited <= 4000 : waited == 0);
+        if (stays && !w.ended) waitpid(process, &status, 0);
+        CHECK(read(ends[0], ends, 1) < 0), close(ends[1]);
+        kbi_worker_end(&w, false), kbi_worker_end(&w, true);            // there is no worker
     }
 }
 
@@ -274,21 +271,21 @@ static void test_listen(void) {
                  { 5, 2, 1, 1, false, true, "the benchmark ended the process with exit code 2" } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_supervisor* s = fresh();
-        int to[2], from[2];
-        if (!CHECK(pipe(to) == 0 && pipe(from) == 0)) return;
+        int from[2];
+        if (!CHECK(pipe(from) == 0)) return;
         s->worker.process = fork();
         if (s->worker.process == 0) {
             setpgid(0, 0);
             if (!rows[i].gone) pause();
             _exit(2);
         }
-        close(to[0]), s->worker.to = to[1], s->worker.from = from[0], options.timeout = rows[i].timeout,
-                      of[0].wanted = 0;
-        s->tick = kbi_now(), s->group.since = s->tick - (int64_t)(1e9 * rows[i].since),
-        s->group.current = rows[i].current;
-        s->group.machine = rows[i].machine, of[1].spent = (int64_t)(1e9 * rows[i].spent);
+        s->worker.link = from[0], options.timeout = rows[i].timeout, waiting[0].wanted = 0;
+        s->read_ns = kbi_now(), s->group.current = rows[i].current, s->group.machine = rows[i].machine;
+        bool counts = rows[i].current >= 0 && !rows[i].machine;
+        waiting[1].spent_ns = (int64_t)(1e9 * (rows[i].spent + (counts ? rows[i].since : 0)));
+        s->group.idle_ns = counts ? 0 : (int64_t)(1e9 * rows[i].since);
         kbi_listen(s);
-        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(of[1].wanted, !*rows[i].says), CHECK_INT(of[2].wanted, 1);
+        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(waiting[1].wanted, !*rows[i].says), CHECK_INT(waiting[2].wanted, 1);
         CHECK_INT(measured[1].flags, (uint64_t)(*rows[i].says != 0)
                                          << (rows[i].gone ? KB_FLAG_CRASHED : KB_FLAG_TIMEOUT));
         CHECK_INT(s->worker.process, 0), close(from[1]);
@@ -297,22 +294,30 @@ static void test_listen(void) {
 
 // --- whose time it was, and what is asked for ---
 
+// The time of a wait counts for the current case, or for no case while the worker measures the machine.
 static void test_spent(void) {
+    int ends[2];
+    for (int how = 0; how < 3; how++) {
+        kbi_supervisor* s = fresh();
+        kbi_group* g = &s->group;
+        if (!CHECK(pipe(ends) == 0)) return;
+        g->current = how ? 1 : -1, g->machine = how == 1, g->idle_ns = 5;
+        s->worker.link = ends[0], s->worker.process = 1 << 30, s->read_ns = kbi_now() - 40000000;
+        send(ends[1], KBI_DONE, 1, NULL, 0);
+        CHECK_INT(kbi_listen(s), KBI_PUMP_DONE);
+        CHECK_THAT(how == 2 ? waiting[1].spent_ns >= 40000000 && waiting[1].spent_ns <= 100000000 : !waiting[1].spent_ns,
+                   "%d: %lld ns", how, (long long)waiting[1].spent_ns);
+        CHECK_INT(g->idle_ns, 0), CHECK(!waiting[0].spent_ns && !waiting[2].spent_ns);
+        close(ends[0]), close(ends[1]);
+    }
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    g->current = 1, g->since = 1000, kbi_spend(g, 1600), CHECK_INT(of[1].spent, 600), CHECK_INT(g->since, 1600);
-    g->machine = true, kbi_spend(g, 1900), CHECK_INT(of[1].spent, 600), CHECK(!g->machine && g->since == 1900);
-    kbi_spend(g, 2000), CHECK_INT(of[1].spent, 700);
-    g->current = -1, kbi_spend(g, 9000), CHECK_INT(of[1].spent, 700), CHECK_INT(of[0].spent + of[2].spent, 0);
-    // entering, and the beats of roofs that are measured meanwhile
-    kbi_happened(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // of nobody's
-    g->idle = 2, kbi_happened(s, KBI_ENTER, FIRST + 2, NULL);
-    CHECK(g->current == 2 && g->idle == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
-    g->since -= 5000, kbi_happened(s, KBI_BEAT, 1, NULL), CHECK(of[2].spent >= 5000 && g->machine);
-    int64_t before = of[2].spent;
-    g->since -= 7000, kbi_happened(s, KBI_BEAT, 1, NULL), CHECK_INT(of[2].spent, before);
-    kbi_happened(s, KBI_BEAT, 0, NULL), CHECK_INT(of[2].spent, before), CHECK(!g->machine);
-    kbi_happened(s, KBI_ENTER, FIRST, NULL), CHECK(s->worker.mixed && s->worker.first == FIRST + 2);
+    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // outside all cases
+    g->deaths = 2, kbi_handle_message(s, KBI_ENTER, FIRST + 2, NULL);
+    CHECK(g->current == 2 && g->deaths == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
+    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(g->machine);
+    kbi_handle_message(s, KBI_BEAT, 0, NULL), CHECK(!g->machine);
+    kbi_handle_message(s, KBI_ENTER, FIRST, NULL), CHECK(s->worker.mixed && s->worker.first == FIRST + 2);
 }
 
 static void test_runs_here(void) {
@@ -336,29 +341,29 @@ static void test_runs_here(void) {
 
 static void test_job(void) {
     int ends[2];
-    for (int how = 0; how < 4; how++) { // a CPU; its own GPU; another GPU; nothing known yet
+    for (int how = 0; how < 3; how++) { // measured; profiled; one case alone
         kbi_supervisor* s = fresh();
         static kbi_inside* found[CASES];
         kbi_job job;
         char asked[CASES];
         if (!CHECK(pipe(ends) == 0)) return;
-        s->worker.to = ends[1], s->process = 3, s->recipe.max_time = 0.25, s->has_truth = true, s->inside = 6;
-        s->group.inside = how == 1 ? found : NULL, s->group.current = 1, s->group.machine = true, s->group.since = 0;
-        for (int i = 0; i < CASES; i++) of[i].spent = 1, of[i].wanted = i != 1;
-        kbi_roofs_clear(&s->machine.roofs), kbi_roofs_clear(&s->machine.core);
-        s->machine.roofs.of[KBI_ROOF_READ] = 5, s->machine.core.of[KBI_ROOF_READ] = 7;
-        s->machine.gpu_present = how == 1 || how == 2, s->machine.device = how == 2 ? 1 : 2;
-        snprintf(s->machine.backend, sizeof s->machine.backend, "%s", how == 3 ? "" : "cpu");
-        CHECK(kbi_job_send(s, 2, -1));
+        s->worker.link = ends[1];
+        s->job.device = 2, s->job.process = 3, s->job.max_time = 0.25, s->job.has_reference = true, s->instruments = 6;
+        s->group.profiles = how == 1 ? found : NULL, s->group.current = 1, s->group.machine = true;
+        for (int i = 0; i < CASES; i++) waiting[i].spent_ns = 1, waiting[i].wanted = i != 1;
+        kbi_machine machine;
+        memset(&machine, 0, sizeof machine);
+        machine.roofs.of[KBI_ROOF_READ] = 5, machine.core.of[KBI_ROOF_READ] = 7;
+        kbi_handle_message(s, KBI_HELLO, 0, &machine);
+        CHECK(kbi_job_send(s, how == 2 ? 1 : -1));
         CHECK(read(ends[0], &job, sizeof job) == (ssize_t)sizeof job && read(ends[0], asked, CASES) == CASES);
         CHECK_INT(job.first, FIRST), CHECK_INT(job.n, CASES), CHECK_INT(job.device, 2), CHECK_INT(job.process, 3);
-        CHECK_INT(job.inside, how == 1 ? 6 : 0), CHECK_REAL(job.max_time, 0.25, 0), CHECK_INT(job.has_truth, 1);
-        CHECK(memcmp(asked, "\1\0\1", 3) == 0);
-        CHECK_REAL(job.roofs.of[KBI_ROOF_READ], how < 2 ? 5 : (double)NAN, 0);
-        CHECK_REAL(job.core.of[KBI_ROOF_READ], how < 3 ? 7 : (double)NAN, 0);
-        CHECK(s->group.current == -1 && !s->group.machine && s->group.since > 0 && s->tick == s->group.since);
-        for (int i = 0; i < CASES; i++) CHECK_INT(of[i].spent, 0);
-        close(ends[0]), CHECK(!kbi_job_send(s, 2, 1)), close(ends[1]); // nobody is there
+        CHECK_INT(job.instruments, how == 1 ? 6 : 0), CHECK_REAL(job.max_time, 0.25, 0), CHECK_INT(job.has_reference, 1);
+        CHECK(memcmp(asked, how == 2 ? "\0\1\0" : "\1\0\1", 3) == 0);
+        CHECK_REAL(job.roofs.of[KBI_ROOF_READ], 5, 0), CHECK_REAL(job.core.of[KBI_ROOF_READ], 7, 0);
+        CHECK(s->group.current == -1 && !s->group.machine && s->read_ns > 0);
+        for (int i = 0; i < CASES; i++) CHECK_INT(waiting[i].spent_ns, 0);
+        close(ends[0]), CHECK(!kbi_job_send(s, 1)), close(ends[1]); // the worker has ended
     }
 }
 

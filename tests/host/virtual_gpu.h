@@ -998,7 +998,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     const char* no = getenv("VIRTUAL_NO_LAUNCH"); // of this function
     if (no && strcmp(of->name, no) == 0) return 1;
     if (IS("null")) of->blocks = (int)gx; // a mark, where there are several
-    bool one = IS("gate") || IS("clock") || (IS("null") && !getenv("VIRTUAL_LAUNCHES")),
+    bool one = IS("clock") || (IS("null") && !getenv("VIRTUAL_LAUNCHES")),
          as_the_block_s =
              strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // a thread; any shape
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
@@ -1012,9 +1012,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("write")) o.ns = 1500 + 16 * NUMBER(1) / 4300;
     if (IS("spin")) o.ns = 576 + NUMBER(0) / 1.98;
     if (IS("fma")) o.ns = 576 + 512.0 * NUMBER(1) * gx * bx / 50000;
-    if (IS("fma64")) o.ns = 576 + 64.0 * NUMBER(1) * gx * bx / 25000;
     if (IS("fill")) gpu.zeros = false;
-    if (IS("gate")) o.kind = WAIT, o.flag = *(volatile unsigned**)a[0], o.ns = 0.9 * NUMBER(1); // its clock is fast
     if (IS("clock")) { // starts at an edge of a clock of 32 ns, and ends at one, or the one after
         static int spans;
         uint64_t* out = *(uint64_t**)a[0];
@@ -1085,7 +1083,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     kbi_cu_get j = get_attribute;
     kbi_cu_name k = function_name;
     kbi_cu_fits l = function_fits;
-    bool gates = !getenv("VIRTUAL_NO_WAIT"); // then a kernel spins instead
+    bool gates = !getenv("VIRTUAL_NO_WAIT"); // then there is no gate
     *f = NULL;
     if (strcmp(name, "cuModuleLoadData") == 0) memcpy(f, &a, sizeof a);
     if (strcmp(name, "cuModuleGetFunction") == 0) memcpy(f, &b, sizeof b);
@@ -1197,31 +1195,13 @@ static int lt_layout(void** out, int type, uint64_t rows, uint64_t columns, int6
     m->type = type, m->side = (double)rows;
     return *out = m, rows == columns && (int64_t)rows == stride ? 0 : 7;
 }
-static int lt_prefer(void** out) {
-    called(__func__);
-    return *out = calloc(1, 8), 0;
-}
-static int lt_prefer_more(void* p, int attribute, const void* value, size_t bytes) {
-    called(__func__);
-    return (void)p, (void)value, attribute == 1 && bytes == sizeof(size_t) ? 0 : 7;
-}
 static int lt_free(void* p) {
     called(__func__);
     return free(p), 0;
 }
-static int lt_search(void* handle, void* what, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                     kbi_algorithm* found, int* n) {
-    called(__func__);
-    (void)handle, (void)b, (void)c, (void)d, (void)preference;
-    if (((matrix*)a)->type == 28 && getenv("VIRTUAL_NO_FP8")) return 15;
-    if (((int*)what)[2] != 1) return 15; // what is 8 bits wide has to be given transposed
-    memset(found, 0, sizeof *found * (size_t)wanted);
-    for (*n = 0; *n < wanted; ++*n) found[*n].data[0] = (uint64_t)*n; // the second is the faster one
-    return 0;
-}
 static int lt_multiply(void* handle, void* what, const void* alpha, const void* a, void* of_a, const void* b,
                        void* of_b, const void* beta, const void* c, void* of_c, void* d, void* of_d,
-                       const kbi_algorithm* algorithm, void* workspace, size_t bytes, kb_stream stream) {
+                       const void* algorithm, void* workspace, size_t bytes, kb_stream stream) {
     called(__func__);
     static const function product = { "product", 0, 0, 0, 0, 0, false };
     static const struct {
@@ -1234,20 +1214,21 @@ static int lt_multiply(void* handle, void* what, const void* alpha, const void* 
     const matrix *in = (const matrix*)of_a, *out = (const matrix*)of_d;
     uint64_t one = 0, zero = 1;
     size_t size = is[1] == 1 ? 8 : is[1] == 2 ? 2 : 4;
-    (void)handle, (void)b, (void)of_b, (void)c, (void)of_c, (void)workspace, (void)bytes, (void)a, (void)d;
+    (void)handle, (void)b, (void)of_b, (void)c, (void)of_c, (void)workspace, (void)a, (void)d;
     memcpy(&one, alpha, size), memcpy(&zero, beta, 8);
     double value = 1;
     float value32 = 1;
     uint64_t want = is[1] == 10 ? 1 : is[1] == 2 ? 0x3c00 : 0;
     if (is[1] == 1) memcpy(&want, &value, 8);
     if (is[1] == 0) memcpy(&want, &value32, 4);
-    if (one != want || zero) return 7;
+    if (one != want || zero || algorithm || bytes != 32 << 20) return 7;
+    if (in->type == 28 && getenv("VIRTUAL_NO_FP8")) return 15;
+    if (is[2] != 1) return 15; // 8-bit types have to be given transposed
     for (int i = 0; i < 7; i++)
         if (is[0] == rows[i].compute && is[1] == rows[i].scale && in->type == rows[i].in && out->type == rows[i].out)
             o.ns = 2e-3 * in->side * in->side * in->side / rows[i].tflops;
     if (!(o.ns > 0)) return 15;
     if (gpu.zeros) o.ns /= 1.2;
-    if (!algorithm->data[0]) o.ns *= 1.1;
     return submit(stream, o), 0;
 }
 #define LT(symbol, f) \
@@ -1262,10 +1243,6 @@ static const struct {
                      LT("cublasLtMatmulDescDestroy", lt_free),
                      LT("cublasLtMatrixLayoutCreate", lt_layout),
                      LT("cublasLtMatrixLayoutDestroy", lt_free),
-                     LT("cublasLtMatmulPreferenceCreate", lt_prefer),
-                     LT("cublasLtMatmulPreferenceSetAttribute", lt_prefer_more),
-                     LT("cublasLtMatmulPreferenceDestroy", lt_free),
-                     LT("cublasLtMatmulAlgoGetHeuristic", lt_search),
                      LT("cublasLtMatmul", lt_multiply) };
 static void* lt_symbol(const int* library, const char* name) {
     void (*refuse)(void) = (void (*)(void))lt_refuse;

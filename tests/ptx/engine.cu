@@ -26,12 +26,11 @@ static __device__ uint64_t cycle() {
     return t;
 }
 
-// kbi_null(): the cost of a launch.
+// kbi_null(): does nothing.
 extern "C" __global__ void kbi_null() {}
 
-// kbi_read(p, n16, sink): reads n16 units of 16 bytes and writes nothing. A block takes tiles of 4 units per thread, so
-// that 4 loads are in flight; .cg fills L2 with clean lines and skips L1. The store never happens in practice (one xor
-// pattern in 2^64): it keeps the loads alive.
+// kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store, for
+// one xor pattern of 2^64, keeps the loads alive.
 extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t* sink) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x, seen = 0;
     uint64_t all = gridDim.x * (4 * threads);
@@ -49,7 +48,7 @@ extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t*
     if (seen == 0x9d2c5680c3a5c85cu) *sink = (uint32_t)seen;
 }
 
-// kbi_copy(dst, src, n16): the copy roof. Tiles as in kbi_read; .cs (evict first) as nothing is used twice.
+// kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
 extern "C" __global__ void kbi_copy(uint4* dst, const uint4* src, uint64_t n16) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x;
     uint64_t all = gridDim.x * (4 * threads);
@@ -66,7 +65,7 @@ extern "C" __global__ void kbi_copy(uint4* dst, const uint4* src, uint64_t n16) 
     for (; i < n16; i += threads) __stcs(dst + i, __ldcs(src + i));
 }
 
-// kbi_write(dst, n16, value): the write roof; every 32-bit word becomes value.
+// kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
 extern "C" __global__ void kbi_write(uint4* dst, uint64_t n16, uint32_t value) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x;
     uint64_t all = gridDim.x * (4 * threads);
@@ -82,14 +81,6 @@ extern "C" __global__ void kbi_write(uint4* dst, uint64_t n16, uint32_t value) {
     for (; i < n16; i += threads) __stcs(dst + i, v);
 }
 
-// kbi_gate(flag, deadline_ns): holds the stream until *flag != 0 (mapped host memory), at most deadline_ns.
-extern "C" __global__ void kbi_gate(const volatile uint32_t* flag, uint64_t deadline_ns) {
-    if (blockIdx.x | threadIdx.x) return;
-    uint64_t begin = nanoseconds();
-#pragma unroll 1
-    while (*flag == 0 && nanoseconds() - begin < deadline_ns) asm volatile("nanosleep.u32 64;");
-}
-
 // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
 extern "C" __global__ void kbi_spin(uint64_t cycles) {
     uint64_t begin = cycle();
@@ -97,8 +88,8 @@ extern "C" __global__ void kbi_spin(uint64_t cycles) {
     while (cycle() - begin < cycles) {}
 }
 
-// kbi_clock(out, cycles): out = {ns, cycles} between two edges of globaltimer (it ticks once in up to 1 us) at least
-// `cycles` apart. A timer that stands still for 2^28 cycles ends the wait: then out[0] = 0.
+// kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks once in
+// up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
 extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
     if (blockIdx.x | threadIdx.x) return;
     uint64_t limit = cycles + (1u << 28), ns[2], at[2];
@@ -126,8 +117,8 @@ extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
 #define STEP4 STEP STEP STEP STEP
 #define X4(i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3])
 
-// kbi_fma(out, iters): the FMA roof: 16 chains x = x a + b per thread, 16 steps deep per iteration, that is 256 FMA per
-// thread and iteration. The sum is stored only if it is NaN, which it is not.
+// kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never NaN,
+// so nothing is stored.
 extern "C" __global__ void kbi_fma(float* out, uint64_t iters) {
     float a = 0.5f + 1e-6f * threadIdx.x, b = 1, x[16], sum;
     if (iters == 0) return;
@@ -138,24 +129,6 @@ extern "C" __global__ void kbi_fma(float* out, uint64_t iters) {
     sum = x[0];
 #pragma unroll
     for (int i = 1; i < 16; i++) sum += x[i];
-    if (sum != sum) *out = sum;
-}
-
-#define FMA64(i) "fma.rn.f64 %" #i ", %" #i ", %8, %9;\n"
-#define STEP64 FMA64(0) FMA64(1) FMA64(2) FMA64(3) FMA64(4) FMA64(5) FMA64(6) FMA64(7)
-#define Y4(i) "+d"(x[i]), "+d"(x[i + 1]), "+d"(x[i + 2]), "+d"(x[i + 3])
-
-// kbi_fma64(out, iters): the same in f64: 8 chains, 4 steps deep, that is 32 FMA per thread and iteration.
-extern "C" __global__ void kbi_fma64(double* out, uint64_t iters) {
-    double a = 0.5 + 1e-6 * threadIdx.x, b = 1, x[8], sum;
-    if (iters == 0) return;
-#pragma unroll
-    for (int i = 0; i < 8; i++) x[i] = i;
-#pragma unroll 1
-    do { asm volatile(STEP64 STEP64 STEP64 STEP64 : Y4(0), Y4(4) : "d"(a), "d"(b)); } while (--iters);
-    sum = x[0];
-#pragma unroll
-    for (int i = 1; i < 8; i++) sum += x[i];
     if (sum != sum) *out = sum;
 }
 
@@ -204,12 +177,12 @@ BOTH double minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
 }
 
-// two N(0,1) deviates by Box and Muller
-BOTH void normal(uint32_t word0, uint32_t word1, double z[2]) {
+// the first or second of two N(0,1) deviates by Box and Muller
+BOTH double normal(uint32_t word0, uint32_t word1, uint32_t second) {
     double r = sqrt(2.0 * minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
     double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07; // 2 pi / 2^24
-    double q = x * x, s, c, swap;
+    double q = x * x, s, c, z;
     s = q * (1.0 / 6227020800.0) - 1.0 / 39916800.0; // 13! 11! 9! 7! 5! 3!
     s = s * q + 1.0 / 362880.0;
     s = s * q - 1.0 / 5040.0;
@@ -222,12 +195,9 @@ BOTH void normal(uint32_t word0, uint32_t word1, double z[2]) {
     c = c * q + 1.0 / 24.0;
     c = c * q - 1.0 / 2.0;
     c = c * q + 1.0;
-    swap = (quarter & 1u) ? s : c; // a quarter turn takes (c, s) to (-s, c)
-    s = (quarter & 1u) ? c : s;
-    c = ((quarter + 1u) & 2u) ? -swap : swap;
-    s = (quarter & 2u) ? -s : s;
-    z[0] = (double)(float)(r * c);
-    z[1] = (double)(float)(r * s);
+    quarter += 3 * second; // sin x = cos(x + 3 quarter turns)
+    z = (quarter & 1u) ? s : c;
+    return (double)(float)(r * (((quarter + 1u) & 2u) ? -z : z));
 }
 
 // a float of 8 bits, 3 of them fraction or 2; never NaN
@@ -263,80 +233,41 @@ BOTH uint64_t value_bits(double v, uint32_t dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// the bits of elements 4 block .. 4 block + 3; the arrays move along by one, since an index that is known only at run
-// time would keep them out of registers
-BOTH void block_bits(uint64_t bits[4], uint64_t block, uint32_t dtype, uint32_t kind, uint64_t seed,
-                     uint32_t tensor) {
-    uint32_t w[4] = { 0, 0, 0, 0 }, high[4] = { 0, 0, 0, 0 };
+// the bits of an element
+BOTH uint64_t element_bits(uint64_t index, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
+    uint32_t w[4], odd = (uint32_t)index & 1u, first = 0, second = 0, high = 0;
+    int purpose = kind == UNIFORM && dtype - I64 < 2;
     if (kind != ZERO) {
-        int purpose = kind == UNIFORM && dtype - I64 < 2;
 #pragma unroll 1
-        do { // under purpose 1 first, which then is the high half
-            for (int j = 0; j < 4; j++) high[j] = w[j];
-            philox(w, block, tensor, (uint32_t)purpose, seed);
+        do { // under purpose 1 first, for the high half of 64 bits
+            high = odd ? second : first;
+            philox(w, index >> 2, tensor, (uint32_t)purpose, seed);
+            first = (index & 2u) ? w[2] : w[0];
+            second = (index & 2u) ? w[3] : w[1];
         } while (purpose-- > 0);
     }
-    double z[2] = { 0, 0 };
-    bits[0] = bits[1] = bits[2] = bits[3] = 0;
-#pragma unroll 1
-    for (uint32_t j = 0; j < 4; j++) {
-        uint32_t word = w[0], top = high[0];
-        for (int k = 0; k < 3; k++) w[k] = w[k + 1], high[k] = high[k + 1], bits[k] = bits[k + 1];
-        z[0] = z[1];
-        if (kind == NORMAL && !(j & 1u)) normal(word, w[0], z);
-        uint64_t index = block * 4 + j;
-        bits[3] = kind == IOTA ? index : word | (uint64_t)top << 32;
-        if (kind == NORMAL || dtype <= BF16 || dtype >= TF32) {
-            double uniform = (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
-            double v = kind == NORMAL ? z[0] : kind == IOTA ? (double)(int64_t)index : uniform;
-            bits[3] = value_bits(v, dtype);
-        }
-    }
+    uint32_t word = odd ? second : first;
+    if (kind != NORMAL && dtype > BF16 && dtype < TF32) return kind == IOTA ? index : word | (uint64_t)high << 32;
+    double v = kind == IOTA ? (double)(int64_t)index : (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; // 2^-24
+    if (kind == NORMAL) v = normal(first, second, odd);
+    return value_bits(v, dtype);
 }
 
-// writes them as far as the array goes: whole blocks in stores of up to 16 bytes where p allows, others byte by byte
-BOTH void store_block(void* p, uint64_t n, uint64_t block, uint32_t log2_size, uint64_t bits[4]) {
-    uint64_t first = block * 4;
-    uint32_t unit = (4u << log2_size) - 1u;
-    unsigned char* at = (unsigned char*)p + (first << log2_size);
-    if (((uintptr_t)p & (unit < 15 ? unit : 15)) == 0 && n - first > 3) {
-        uint32_t a = (uint32_t)bits[0], b = (uint32_t)bits[1], c = (uint32_t)bits[2], d = (uint32_t)bits[3];
-        if (log2_size == 0) *(uchar4*)at = make_uchar4(a, b, c, d);
-        if (log2_size == 1) *(ushort4*)at = make_ushort4(a, b, c, d);
-        if (log2_size == 2) *(uint4*)at = make_uint4(a, b, c, d);
-        if (log2_size == 3) {
-            ((ulonglong2*)at)[0] = make_ulonglong2(bits[0], bits[1]);
-            ((ulonglong2*)at)[1] = make_ulonglong2(bits[2], bits[3]);
-        }
-        return;
-    }
-    uint32_t bytes = (uint32_t)(n - first < 4 ? n - first : 4) << log2_size;
-    uint32_t last = (1u << log2_size) - 1u; // byte of an element
-#pragma unroll 1
-    for (uint32_t i = 0; i < bytes; i++) {
-        at[i] = (unsigned char)bits[0];
-        bits[0] >>= 8;
-        if ((i & last) == last)
-            for (int k = 0; k < 3; k++) bits[k] = bits[k + 1];
-    }
+BOTH void fill_element(void* p, uint64_t index, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
+    uint64_t bits = element_bits(index, dtype, kind, seed, tensor);
+    uint32_t log2_size = (uint32_t)(0x0023322110011320ull >> (4 * dtype)) & 15u; // 4 bits for each dtype
+    if (log2_size == 0) ((uint8_t*)p)[index] = (uint8_t)bits;
+    if (log2_size == 1) ((uint16_t*)p)[index] = (uint16_t)bits;
+    if (log2_size == 2) ((uint32_t*)p)[index] = (uint32_t)bits;
+    if (log2_size == 3) ((uint64_t*)p)[index] = bits;
 }
 
-// what a thread does for one block
-BOTH void fill_block(void* p, uint64_t n, uint64_t block, uint32_t dtype, uint32_t kind, uint64_t seed,
-                     uint32_t tensor) {
-    uint64_t bits[4];
-    block_bits(bits, block, dtype, kind, seed, tensor);
-    store_block(p, n, block, (uint32_t)(0x0023322110011320ull >> (4 * dtype)) & 15u,
-                bits); // log2 of the size: 4 bits each
-}
-
-// kbi_fill(p, n, dtype, kind, seed, tensor): the fill described at random; a thread makes a block of 4 elements. Vector
-// stores where p and the block allow, else byte by byte.
+// kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
 extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_t kind, uint64_t seed,
                                     uint32_t tensor) {
-    uint64_t block = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, all = gridDim.x * (uint64_t)blockDim.x;
+    uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, all = gridDim.x * (uint64_t)blockDim.x;
 #pragma unroll 1
-    for (; block * 4 < n; block += all) fill_block(p, n, block, dtype, kind, seed, tensor);
+    for (; i < n; i += all) fill_element(p, i, dtype, kind, seed, tensor);
 }
 
 // --- from here on: kbi_ptx_proving, a module of its own that only the self-test loads ---

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kbi_fill of engine.cu on the host: runs the code of each thread, one block after another. fill.c compares the bits.
+// kbi_fill of engine.cu on the host: runs the code of each thread, one element after another. fill.c compares the bits.
 #define kbi_fill engine_fill // kbench.h has a function of that name
 #include "engine.cu"
 
 extern "C" void engine_fill_host(void* p, uint64_t n, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
-    for (uint64_t block = 0; block * 4 < n; block++) fill_block(p, n, block, dtype, kind, seed, tensor);
+    for (uint64_t i = 0; i < n; i++) fill_element(p, i, dtype, kind, seed, tensor);
 }
 
 extern "C" void engine_bits_host(uint64_t bits[4], uint64_t block, uint32_t dtype, uint32_t kind, uint64_t seed,
                                  uint32_t tensor) {
-    block_bits(bits, block, dtype, kind, seed, tensor);
+    for (int i = 0; i < 4; i++) bits[i] = element_bits(4 * block + (uint64_t)i, dtype, kind, seed, tensor);
 }

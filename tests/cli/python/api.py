@@ -84,12 +84,12 @@ def contests():
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
-    # text of others' making, as a record that was loaded has it
+    # text from an untrusted source, as in a record that was loaded
     evil = "\x1b[5m\u202e\x9b\n::error::x ##[error]<b>"
     loaded = kbench.Record(dict(one.to_dict(), name="::error::x", message=evil))
     shown = "\\x1b[5m\\u202e\\x9b ::error::x \\x23#[error]"
-    check("a record: nothing that is obeyed", repr(loaded).startswith("\\x3a:error::x") and shown in repr(loaded))
-    check("a table: nothing that is obeyed", shown + "&lt;b&gt;" in loaded._repr_html_(), loaded._repr_html_())
+    check("a record: escape sequences", repr(loaded).startswith("\\x3a:error::x") and shown in repr(loaded))
+    check("a table: escape sequences", shown + "&lt;b&gt;" in loaded._repr_html_(), loaded._repr_html_())
     cells = [("=1+1", "'=1+1"), ("-1.5", "-1.5"), ("\t@x", "' @x"), ('a,"', '"a,"""'), ("-x\n", "'-x ")]
     for text, cell in cells:
         check("a cell of CSV", kbench._cell(text) == cell, kbench._cell(text))
@@ -168,7 +168,7 @@ def comparing():
     )
     check("arrays: a contest", all(v.verified for v in r), r)
 
-    class Jax:  # on the host: its module, jaxlib, knows nothing of numbers
+    class Jax:  # host code: its module, jaxlib, has no random numbers
         __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"
 
         def __init__(self, values):
@@ -442,7 +442,8 @@ print(codes, text.count("1 case: 1 ok"), "sums" in text)
 
 
 def streams():
-    """kbench's stream is made the current one of libraries that are there; stand-ins tell in which order."""
+    """kbench's stream becomes the current stream of the installed libraries; fake modules record the order of the
+    calls."""
     told = []
 
     class Stand:
@@ -487,7 +488,7 @@ def streams():
 
 
 def described():
-    """Everything public says what it is, and time's arguments are compare's, each by name."""
+    """Every public function has a docstring, and time has the arguments of compare, each by name."""
     import inspect
 
     import kbench_kernels
@@ -521,7 +522,7 @@ def described():
 
 
 def names():
-    """What kbench.h documents for programs, another language finds in the library by the same name."""
+    """Everything that kbench.h documents for programs is exported by the library under the same name."""
     with open(kbench._find_header()) as f:
         api = f.read().partition("\n  >>cxx ")[0]
     found = set(re.findall(r"^(?:KBI_\w+(?:\(.*?\))? )?[a-z]\w*(?: \w+)*[ *]+(kb_\w+)\(", api, re.M))
@@ -561,7 +562,7 @@ def library():
         "no library of ours",
         "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr,
     )
-    # pip's wheels of CUDA: two runtimes, of which the older lacks a header until another wheel brings it
+    # CUDA from pip wheels: two runtimes, and the older one lacks a header until another wheel is installed
     site = os.path.join(scratch, "site")
 
     def put(path, text=""):

@@ -98,8 +98,8 @@ def others():
 
 
 def stage():
-    """What the GPU part does that needs none: whose inputs change before each sample, whose turn it is, and what the
-    engine's words become."""
+    """The parts of the GPU code that need no GPU: whose inputs change before each sample, which function runs next,
+    and how the engine's statuses are mapped."""
     pool = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
     draws = [(None, [(0, 3 * i, 50 - i, 0.25 + i, 1.5)], None) for i in range(7)]
 
@@ -157,7 +157,7 @@ def a_judge(allow=()):
 
 
 def errors_of_the_engine(fine):
-    """Whatever takes the number away from the candidate alone takes the verdict, too."""
+    """An error that removes only the candidate's number also removes its verdict."""
     with open(os.path.join(here, "../../../kbench.h")) as f:
         words = re.findall(r"^    x\((\w+), +ERROR,", f.read(), re.M)
     check("the engine's errors", len(words) == 18 and "ABOVE_ROOF" in words, words)
@@ -182,7 +182,7 @@ def errors_of_the_engine(fine):
 
 
 def clocks():
-    """The judge's own clock beside that of the candidate's process, 10 us a call."""
+    """The judge's own clock and the clock of the candidate's process differ by 10 us per call."""
     for outer, issue, want in (
         (0.011, 0.010, []),
         (0.019, 0.001, []),
@@ -214,7 +214,7 @@ def clocks():
 
 
 def all_of_it():
-    """What is drawn is new everywhere, the same in both processes, and like the examples."""
+    """Drawn inputs are new in each call, equal in both processes, and similar to the examples."""
     rows, whole = [[0.5, 1.5, -1.0]] * 4, [3, 4, 5, 6, 9]
     inputs = kbench._Inputs((rows, whole, 7, [0.25] * 4), 1)
     there, seen = pickle.loads(pickle.dumps(inputs.pool)), set()
@@ -236,8 +236,8 @@ def all_of_it():
 
 
 def again_and_fresh():
-    """Inputs that come again beside fresh ones, on simulated machines: whether an honest function passes where a
-    machine is slow after a pause, slow for whole spells, or both; and whether one that keeps its results is found."""
+    """Repeated inputs and new inputs, on simulated machines: an honest function must pass on a machine that is slow
+    after a pause, for long periods, or both; a function that caches its results must be found."""
     rng, real, rounds = random.Random(7), kbench._timed, 20 if SHORT else 50
 
     for what, keeps, wakes, spell in (
@@ -286,7 +286,8 @@ def waits(lock, order):
 
 
 def makes_room(order):
-    """Who wants to be alone waits for one call of those beside others, not for all; and for none that is slow."""
+    """A process that needs the GPU alone waits for one running call of the others, not for all of them, and not for
+    a slow one."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():
@@ -319,7 +320,7 @@ def makes_room(order):
 
 
 def stand_in():
-    """A module with the classes of PyTorch that must stay what they are, and the settings that are asked for."""
+    """A module with the classes of PyTorch that must not be replaced, and the settings that the judge reads."""
     import types
 
     torch = types.ModuleType("torch")
@@ -408,7 +409,7 @@ def arrays():
 
 
 def tensors():
-    """What is allowed of a tensor."""
+    """The tolerance of a tensor."""
     try:
         import torch
     except ImportError:
@@ -440,7 +441,8 @@ def tensors():
 
 
 def rough_inputs(torch):
-    """A task that allows 1 % allows inputs of ten bits, as tensor cores take of f32, where terms cancel, too."""
+    """A task that allows 1 % allows inputs rounded to ten bits, as tensor cores round f32, also where terms
+    cancel."""
     torch.manual_seed(2)
     a, b = (torch.randn(m * n).sort().values.reshape(m, n) for m, n in ((512, 768), (768, 640)))
     judge = kbench._Judge.__new__(kbench._Judge)
@@ -456,7 +458,7 @@ def rough_inputs(torch):
 
 
 def several_tensors(torch):
-    """Outputs of several types, with names, in the inputs' memory, not finite."""
+    """Outputs of several types, with names, in the memory of the inputs, with values that are not finite."""
     want = torch.ones(3).bfloat16(), torch.tensor([1.0, 2.0])
     known = kbench._with_reference(want, tuple(v.double() for v in want), None, None)
     for got, good in (((1.01, 1.0), True), ((1.1, 1.0), False), ((1.0, 1.001), False)):
@@ -472,7 +474,7 @@ def several_tensors(torch):
 
     class Lazy(tuple):
         def __iter__(self):
-            raise AssertionError("what it says of itself is asked for")
+            raise AssertionError("an attribute of the object itself would be asked")
 
     check("tensors: what is in it, not what it says", kbench._decode(kbench._encode(Lazy((1.0, 2)))) == (1.0, 2))
     x = torch.ones(4, 4)
@@ -487,7 +489,7 @@ def several_tensors(torch):
 
 
 def drawn_tensors(torch):
-    """As all_of_it, of every kind of tensor; its version stays what it was."""
+    """As all_of_it, for every kind of tensor; the version counter does not change."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),

@@ -55,7 +55,7 @@ def near(what, got, want, rtol=1e-12):
 
 
 class OnDevice:
-    """What a GPU's array looks like from outside; nothing reads its memory."""
+    """An object that looks like a GPU array; its memory is never read."""
 
     def __init__(self, *shape, typestr="<f4", strides=None, dtype=None):
         if dtype:
@@ -213,7 +213,7 @@ def formulas():
 
 
 def checks():
-    """Results in f32, as a GPU would leave them."""
+    """Results in f32, as a GPU would compute them."""
     floats = lambda values: array("f", values)  # noqa: E731
     x = floats(random.Random(1).gauss(0, 1) for _ in range(1000))
     y = floats(max(v, 0) for v in x)
@@ -351,7 +351,7 @@ def environment():
 
 
 def faces():
-    """The C functions, called wrongly."""
+    """The C functions, called with invalid arguments."""
     lib, shape = kbench_kernels._host(), kbench_kernels._Shape(rows=1, cols=4)
     at = lib.kbk_row_find(b"softmax", b"fwd", b"onepass")
     check("found", at == lib.rows["softmax", "fwd", "onepass"])
@@ -423,7 +423,7 @@ def tables():
     check("the mean below it", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
     done = subprocess.run(run + [evidence + ".json", "--sizes", "compiled"], stdout=subprocess.PIPE)
     lines, whole = done.stdout.decode().splitlines(), open(evidence + ".md").read().splitlines()
-    short = [line.rsplit("|", 4)[0] for line in whole]  # without the copy, which is not among them
+    short = [line.rsplit("|", 4)[0] for line in whole]  # without the copy, which is not one of these operations
     among = [line.rsplit("|", 4)[0] in short for line in lines]
     check("--sizes of a run", 30 < len(lines) <= 42 and all(among[:-2]) and len(whole) > 80, done.stdout)
     done = subprocess.run(run + ["/none.json"], stderr=subprocess.PIPE)
@@ -466,7 +466,7 @@ def tables():
     want = "\n\nGeometric mean of the ratios: 1.00 x the best peer (3 rows), 1.26 x PyTorch (3 rows), "
     want += "4.00 x torch.compile (2 rows)\n"
     check("summary: the means", many.summary().endswith(want), many.summary())
-    # Triton's, the best of one row, is left out of one of the means
+    # Triton has the best time of one row, which is left out of one of the means
     params = {"batch_size": 8, "sequence_length": 1024, "tensor_dimension": 64}
     three = [("onepass", "own", 0.01), ("triton", "user", 0.02), ("torch", "user", 0.04)]
     more = [record("softmax", name, origin, ms, params=params) for name, origin, ms in three]
@@ -488,7 +488,7 @@ def tables():
 
 
 def graphs():
-    """The table of launches in graphs: every peer of a row, how the times are to be read, and nobody by events."""
+    """The table of launches in CUDA graphs: every peer of a row, how to read the times, and no time by events."""
     hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
     rows = kbench_kernels.Contests(record("add", name, origin, ms, cache="graph") for name, origin, ms in hot)
     text = rows.markdown()
@@ -525,7 +525,7 @@ def graphs():
 
 
 def plans():
-    """What a suite runs when nothing is asked, and what a type that is not usual brings."""
+    """What a suite runs by default, and what an unusual type adds."""
     plan = kbench_kernels._plan
     rows = [(name, t, tuple(axes.values())) for name, t, axes in plan(None, None, None)]
     want = [("softmax", "bf16", (8, 1024, 1024)), ("softmax", "bf16", (4, 1024, 16384))]
@@ -556,7 +556,7 @@ def plans():
 
 
 def failing():
-    """What fails in a suite costs its own row: a shape without room, a peer that raises."""
+    """A failure in a suite affects only its own row: a shape that does not fit, a peer that raises an exception."""
     kk, tried = kbench_kernels, []
 
     class Contest:
@@ -628,7 +628,7 @@ def built():
 
 
 class Runtime:
-    """CUDA's runtime over memory of the host, which counts what is allocated and what is freed."""
+    """CUDA's runtime on host memory; counts what is allocated and what is freed."""
 
     def __init__(self):
         self.held, self.freed, self.twice = {}, 0, 0
@@ -651,7 +651,7 @@ class Runtime:
 
 
 def arrays():
-    """Arrays on a GPU of who has neither torch nor cupy: copied with their memory, and compared by what is in it."""
+    """GPU arrays without torch and cupy: copied with their memory, and compared by their values."""
     runtime, kept = Runtime(), kbench._library
     kbench._library = lambda: types.SimpleNamespace(handle=runtime)
 
@@ -722,7 +722,7 @@ def arrays():
 
 
 class Lender(kbench._DlpackExporter):
-    """Numbers that are lent by DLPack alone."""
+    """Numbers lent through DLPack only."""
 
     def __init__(self, values, dtype="f32", form="f", shape=None, **always):
         self.memory = ctypes.create_string_buffer(struct.pack(f"{len(values)}{form}", *values))
@@ -737,7 +737,7 @@ class Lender(kbench._DlpackExporter):
 
 
 def taken(capsule):
-    """As a library takes what a capsule describes: it renames the capsule, and later gives the memory back."""
+    """As a library consumes a capsule: it renames it, and later returns the memory."""
     names = kbench._DL_NAMES
     name = next(n for n in names if kbench._capsule_is(id(capsule), n))
     lent = names[name].from_address(kbench._capsule_pointer(id(capsule), name))

@@ -91,7 +91,7 @@ def by_contents(x, a):
 
 @word("MEMOIZED", task=(product, matrices))
 def only_what_changed(a, b):
-    """It does a row at least: so what was seen takes as long as what is new by one element."""
+    """It computes at least a row, so known inputs take as long as inputs with one new element."""
     columns = list(zip(*b))
     keys = [(len(a), len(b), *v) for v in (a[0], a[-1], columns[0], columns[-1])]
     was = next((kept[k] for k in keys if k in kept), None)
@@ -141,7 +141,7 @@ def until_it_is_timed(x, a):
     return list(kept["y"])
 
 
-# --- work elsewhere, or later ---
+# --- work in other threads or streams, or later ---
 
 
 @word("LATE_WRITE")
@@ -304,7 +304,7 @@ def looks_around(x, a):
     return [0.0] * len(x)
 
 
-# --- not what was asked ---
+# --- results of another computation ---
 
 
 @word("LOW_PRECISION")

@@ -63,8 +63,8 @@ bias = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)[3]
 check("under a profiler nobody asks CUPTI", bias == "fitted", bias)
 library = loaded()
 
-# what a library refuses under capture for its own state's sake is timed without that look; what it refuses because it
-# waits or copies is not, and a judge's candidate has no say in it
+# some library calls return an error under capture because of their own state; they are timed without the audit.
+# Calls that fail because they wait or copy are not timed, and a judge's candidate cannot change that
 library.captures_known = library.handle.captures_known
 library.captures_known.argtypes, library.captures_known.restype = [ctypes.c_void_p], ctypes.c_bool
 
@@ -105,7 +105,8 @@ def always(stream):
 check("never ran", never.status == "failed" and STATE in never.message, never.message)
 
 
-# what torch's caching allocator gives is allowed, and said: of a run as all after the first, which fills caches
+# allocations by torch's caching allocator are allowed and reported: those of every run, not those of the first,
+# which fills caches
 given = [0]
 
 
@@ -146,7 +147,7 @@ def of_two_us(stream=0):
     library.launch_known(2000, stream)
 
 
-# --- modes: a graph has the gaps between its kernels; to rotate takes data that kbench can lay out again
+# --- modes: a graph includes the gaps between its kernels; --rotate needs data that kbench can place again
 hot = kbench.time(of_two_us, mode="hot", samples=30)
 check("hot", hot.cache == "hot" and hot.timer == "events" and abs(hot.time_ms - 0.002) <= hot.precision * hot.time_ms, hot.to_dict())
 rows = kbench.compare({"one": of_two_us, "two": of_two_us}, mode="graph", samples=30)
@@ -178,7 +179,8 @@ with tempfile.TemporaryDirectory() as folder:
 check("rotate: kb.alloc", own.cache == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
 check("rotate: memory that is not kbench's", other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict())
 
-# --- a backward of PyTorch runs on the stream of its forward: where that is another, nothing is captured
+# --- PyTorch runs a backward pass on the stream of its forward pass; if that is another stream, it cannot be
+# captured
 
 
 class Node:
@@ -191,7 +193,7 @@ class Node:
 
 
 class Leaf(Node):
-    """Does not run where its gradient is only asked for: then its tensor's hooks alone are called."""
+    """Does not run when only its gradient is computed: then only the hooks of its tensor are called."""
 
     def __init__(self, stream):
         super().__init__(stream)
@@ -202,7 +204,7 @@ class Leaf(Node):
 
 
 class Engine:
-    """PyTorch's, which ends the process where a capture fails in its thread."""
+    """Simulates PyTorch, which ends the process when a capture fails in its thread."""
 
     def run_backward(self, outputs, *args, **options):
         nodes, streams = [o.grad_fn for o in outputs], set()
@@ -253,7 +255,7 @@ check("backward: do_bench", kbench.do_bench(lambda: functions["other"](of_kbench
 check("backward: all is as it was", Variable._execution_engine is engine and leaf.hooks == [], leaf.hooks)
 del sys.modules["torch"]
 
-# beside do_bench stands what Triton's reads of the same, where it is installed
+# Triton's result for the same function is printed beside do_bench's, if Triton is installed
 def by_triton(f, **options):
     told.append(options)
     if planted:

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# tests/extract.py takes kernels out of kbench_kernels.cuh: the files compile for sm_90a without the header, need no type
+# of it in the function that launches, and their programs list their case. make test takes two variants; make test-all
+# takes the last variant of every operation and direction. tests/gpu/linked.sh runs such programs on a GPU.
+# takes long
+. tests/lib.sh
+
+have python3 || { skip "no python3" && finish; }
+run python3 tests/extract.py --list
+check_rc "the list" 0
+cp "$out" "$tmp/names"
+for name in matmul/tma/bf16 softmax/online/f32 layernorm/persist/bf16 attention/flashpp/bf16 attention/bwd/flashws/f16 copy/cudart/f32; do
+    check "the list has $name" grep -qx "$name" "$tmp/names"
+done
+check_same "kernels of cuBLAS in the list" "$(grep -c cublas "$tmp/names")" 0
+run python3 tests/extract.py softmax/onlin/f32
+check_rc "an unknown name" 1
+check_err "an unknown name: the next one" "there is no softmax/onlin/f32; close are softmax/online/f32"
+run python3 tests/extract.py matmul/cublas/f32
+check_err "a kernel of cuBLAS" "no kernel of its own"
+
+if everything; then
+    # the last variant of each operation and direction, in the last of its types
+    names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }
+        END { for (i = 1; i <= n; i++) print last[order[i]] }' "$tmp/names")
+else
+    names="softmax/online/f32 matmul/warpgroup/bf16"
+fi
+for name in $names; do
+    run python3 tests/extract.py "$name"
+    check_rc "$name" 0
+    [ "$rc" -eq 0 ] || continue
+    cp "$out" "$tmp/one.cu"
+    sed '/^#ifndef KERNEL_ONLY/q' "$tmp/one.cu" > "$tmp/kernel.cu"
+    check_same "$name: names of kbench.h beside the kernel" "$(grep -c '\<kb_\|KBENCH' "$tmp/kernel.cu")" 0
+    check_same "$name: library types in the function that launches" \
+        "$(awk '/^const char\* [a-z0-9_]*\(/, /{$/' "$tmp/kernel.cu" | grep -v 'const char\* kbk' | grep -c 'kbk_[a-z]*[*&]')" 0
+    [ -n "$NVCC" ] && have "$NVCC" || continue
+    check "$name: the kernel alone" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -Xcompiler -Wall \
+        -DKERNEL_ONLY -c "$tmp/one.cu" -o "$tmp/one.o"
+    check "$name: the program" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -I. "$tmp/one.cu" -o "$tmp/one" || continue
+    run "$tmp/one" --list
+    check_out "$name: its case" "^$(echo "$name" | cut -d/ -f1)[a-z_]*/.*impl="
+done
+[ -n "$NVCC" ] && have "$NVCC" || skip "no nvcc: the files are not compiled"
+finish

@@ -1,0 +1,1581 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT OR Unlicense
+"""Takes one kernel out of kbench_kernels.cuh:
+
+    python3 tests/extract.py OP[/DIRECTION]/VARIANT/DTYPE > one.cu     as matmul/tma/bf16, softmax/bwd/onepass/f32
+    python3 tests/extract.py --list                                    prints all names
+
+one.cu has the device code and the host launcher of this variant, and nothing else of the header. A function at its end
+launches the kernel from plain pointers and sizes. The main program checks the kernel against the double-precision
+reference of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main program out.
+
+Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and for the
+compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay. Starting from the
+launcher, all declarations whose names occur in a declaration already taken are taken, too. Functions of the host that
+describe tensors, formulas and scratch memory are evaluated symbolically, so that only their result is written."""
+
+import difflib
+import os
+import re
+import sys
+
+TYPES = {"f32": "float", "f16": "__half", "bf16": "__nv_bfloat16"}
+TYPE_NUMBERS = {"f32": 0, "f16": 1, "bf16": 2}
+DIRECTIONS = ("fwd", "run", "bwd", "fwdbwd")
+MASKS = {"KBK_ALL": "f32 f16 bf16", "KBK_HALF": "f16 bf16", "KBK_SINGLE": "f32", "KBK_BRAIN": "bf16"}
+
+# Shape of a family: name of the parameter, field of kbk_shape, default value of the benchmark.
+SHAPES = {
+    "KBK_MAP": [("n", "cols", 1 << 22)],
+    "KBK_SUM": [("n", "cols", 1 << 22)],
+    "KBK_PICK": [("n", "cols", 1 << 20)],
+    "KBK_ROWS": [("rows", "rows", 1024), ("cols", "cols", 4096)],
+    "KBK_GEMM": [("M", "rows", 1024), ("N", "cols", 1024), ("K", "depth", 1024)],
+    "KBK_ATTN": [("batch", "batch", 2), ("heads", "heads", 4), ("rows", "rows", 512), ("cols", "cols", 128)],
+    "KBK_LOOKUP": [("rows", "rows", 2048), ("cols", "cols", 768), ("depth", "depth", 8192)],
+}
+
+# Shorter forms of functions that serve many kernels in the header: caches for one kernel on one device.
+SHORTER = {
+    "kbki_once": """\
+// Caches what the runtime reports for a kernel. For one device and one thread.
+template <class Ask>
+cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads, size_t bytes, int* value, Ask ask) {
+    static struct { const void* kernel; uint64_t key; size_t bytes; int value; } known[64];
+    static int count;
+    const uint64_t key = (uint64_t)what << 60 | (uint64_t)group << 32 | (uint64_t)threads;
+    for (int i = 0; i < count; i++)
+        if (known[i].kernel == kernel && known[i].key == key && known[i].bytes == bytes)
+            return *value = known[i].value, cudaSuccess;
+    cudaError_t e = ask(value);
+    if (e == cudaSuccess && count < 64) known[count++] = { kernel, key, bytes, *value };
+    return e;
+}""",
+    "kbki_error": """\
+inline const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }""",
+    "kbki_want_shared": """\
+// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if an SM cannot give a CTA so much. For one device.
+inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
+    static struct { const void* kernel; size_t bytes; } known[64];
+    static int count;
+    int i = 0;
+    if (*bytes <= (40u << 10)) return NULL; // allowed without asking
+    if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
+        return *bytes = 0, (const char*)NULL;
+    while (i < count && known[i].kernel != kernel) i++;
+    if (i < count && known[i].bytes >= *bytes) return NULL;
+    cudaError_t e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*bytes);
+    if (e == cudaSuccess && i < 64) known[i] = { kernel, *bytes }, count += i == count;
+    return e == cudaSuccess ? NULL : kbki_error(e);
+}""",
+}
+
+
+def stop(text):
+    sys.exit("extract.py: " + text)
+
+
+# --- tokens
+
+LEXEME = re.compile(
+    r"""(?P<space>(?:[ \t\r\n]|\\\n)+)
+      | (?P<comment>//[^\n]*|/\*.*?\*/)
+      | (?P<directive>(?<![^\n])[ \t]*\#(?:\\\n|/\*.*?\*/|//[^\n]*|[^\n])*)
+      | (?P<name>[A-Za-z_]\w*)
+      | (?P<number>\.?\d(?:[eEpP][+-]|[\w.'])*)
+      | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+      | (?P<mark>::|->\*?|\+\+|--|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|\.\.\.|[^\s])""",
+    re.X | re.S,
+)
+
+
+class Token:
+    __slots__ = ("kind", "text", "start", "end")
+
+    def __init__(self, kind, text, start=0):
+        self.kind, self.text, self.start, self.end = kind, text, start, start + len(text)
+
+
+def tokens_of(text):
+    return [Token(m.lastgroup, m.group(), m.start()) for m in LEXEME.finditer(text)]
+
+
+def code(tokens):
+    return [t for t in tokens if t.kind not in ("space", "comment", "directive")]
+
+
+def names_in(tokens):
+    return {t.text for t in tokens if t.kind == "name"}
+
+
+TIGHT = ("(", ")", "]", "[", ",", ";", ".", "::", "->", ">")
+SPACED = ("if", "for", "while", "return", "=", "<", "&&", "||", "?", ":", ",", "+", "-", "*", "/")
+
+
+def joined(tokens):
+    """The text of tokens that have no layout of their own, with blanks where a reader expects them."""
+    text = ""
+    for t in tokens:
+        tight = not text or text[-1] in "([~!." or text.endswith(("::", "->")) or t.text in TIGHT
+        if t.text == "(" and text.endswith(SPACED):
+            tight = False
+        if text.endswith("<") and t.kind == "name" or t.text == "<":
+            tight = True
+        if t.text in ("*", "&") and text and (text[-1].isalnum() or text[-1] in "_>)"):
+            tight = True
+        text += t.text if tight else " " + t.text
+    return text
+
+
+# --- preprocessor
+
+
+class Macro:
+    def __init__(self, name, params, body, text):
+        self.name, self.params, self.body, self.text = name, params, body, text
+        self.pastes = any(t.text == "##" for t in body)
+
+
+def macro_of(line):
+    """The macro that a #define line defines."""
+    m = re.match(r"\s*#\s*define\s+(\w+)(\(([^)]*)\))?", line)
+    params = (
+        None if m.group(2) is None else [p.strip() for p in m.group(3).replace("\\\n", " ").split(",") if p.strip()]
+    )
+    return Macro(m.group(1), params, code(tokens_of(line[m.end() :])), line)
+
+
+def condition(text, defined):
+    """The value of a condition: True, False, or None if it depends on the compilation."""
+    text = re.sub(r"//.*|/\*.*?\*/|\\\n", " ", text)
+    text = re.sub(r"\bKBKI_(BUILDS|IN)\(\w+\)", "1", text)
+    if any(defined.get(name, 0) is None for name in re.findall(r"[A-Za-z_]\w*", text)):
+        return None
+    text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
+    text = re.sub(r"[A-Za-z_]\w*", lambda m: str(defined.get(m.group(), 0)), text)
+    text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
+    return bool(eval(text, {"__builtins__": {}}))  # numbers and operators only
+
+
+def known_macros(sm):
+    """Macros whose state is known. None: depends on the compilation."""
+    arch = 900 if sm.startswith("90") else None
+    return {
+        "__CUDACC__": 1,
+        "__cplusplus": 201703,
+        "__CUDA_ARCH__": arch,
+        "__CUDA_ARCH_FEAT_SM90_ALL": 1 if sm == "90a" else None,
+    }
+
+
+class Item:
+    """A top-level declaration or a macro."""
+
+    def __init__(self, names, text, tokens, start, guards=(), macro=None, head=None):
+        self.names, self.text, self.tokens, self.start, self.guards, self.macro = (
+            names,
+            text,
+            tokens,
+            start,
+            guards,
+            macro,
+        )
+        self.head = head if head is not None else tokens
+
+
+class Header:
+    def __init__(self, text, tokens, sm):
+        self.text, self.macros, self.items, self.used = text, {}, [], set()
+        self.defined = dict(known_macros(sm))
+        self.read(tokens)
+        self.by_name = {}
+        for item in self.items:
+            for name in item.names:
+                self.by_name.setdefault(name, []).append(item)
+
+    def read(self, tokens):
+        """Splits the file. Inactive code is skipped. A directive inside a declaration is resolved if it is known."""
+        stack = []  # for each open #if: state ("on", "off", "unknown"), directive line
+        current, comments, depth, first, ended = [], [], 0, None, 0  # first: the first token of the declaration
+        for t in tokens:
+            if t.kind == "directive":
+                word = re.match(r"\s*#\s*(\w+)", t.text).group(1)
+                if word in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
+                    self.conditional(word, t, stack, current if first else None)
+                    comments = comments if first else []
+                    continue
+                if any(s["state"] == "off" for s in stack):
+                    continue
+                if first:
+                    current.append(t)  # #pragma inside a function
+                elif word == "define":
+                    m = macro_of(t.text.strip("\n"))
+                    self.defined[m.name] = 1
+                    self.macros[m.name] = m
+                    self.items.append(
+                        Item([m.name], self.with_comments(comments, m.text), m.body, t.start, self.guards(stack), m)
+                    )
+                    comments = []
+                elif word == "undef":
+                    self.defined.pop(re.match(r"\s*#\s*undef\s+(\w+)", t.text).group(1), None)
+                continue
+            if any(s["state"] == "off" for s in stack):
+                continue
+            if first is None and t.kind == "comment":
+                if self.items and not self.text.count("\n", ended, t.start):
+                    self.items[-1].text += " " + t.text
+                else:
+                    comments.append(t)
+                continue
+            if first is None and t.kind == "space":
+                if t.text.count("\n") > 1:
+                    comments = []
+                continue
+            current.append(t)
+            if t.kind in ("space", "comment"):
+                continue
+            first = first or t
+            if t.kind != "mark":
+                continue
+            depth += t.text in "([{"
+            depth -= t.text in ")]}"
+            if depth == 0 and (
+                t.text == ";"
+                or t.text == "}"
+                and self.is_function(current)
+                or t.text == ")"
+                and self.is_invocation(current)
+            ):
+                self.add(current, comments, self.guards(stack))
+                current, comments, first, ended = [], [], None, t.end
+
+    @staticmethod
+    def guards(stack):
+        return tuple(s["line"] for s in stack if s["state"] == "unknown")
+
+    def conditional(self, word, t, stack, current):
+        """Follows a conditional. current: the tokens of the declaration that the directive stands in, or None."""
+        line = re.match(r"\s*#\s*\w+\s*(.*)", t.text, re.S).group(1)
+        opens = word.startswith("if")
+        off = any(s["state"] == "off" for s in (stack if opens else stack[:-1]))
+        if opens:
+            text = line if word == "if" else "defined(%s)" % line.split()[0]
+            text = "!" + text if word == "ifndef" else text
+            value = False if off else condition(text, self.defined)
+            state = "unknown" if value is None else "on" if value else "off"
+            stack.append({"state": state, "taken": bool(value), "line": t.text.strip(), "written": state == "unknown"})
+            if state == "unknown" and current is not None:
+                current.append(t)
+            return
+        top = stack[-1]
+        if word == "endif":
+            if top["written"] and current is not None:
+                current.append(t)
+            stack.pop()
+        elif not off:
+            if top["written"]:
+                if current is not None:
+                    current.append(t)
+                elif word == "else":
+                    top["line"] = "#if !(%s)" % re.sub(r"^#\s*if(def)?\s*", "", top["line"])
+                return
+            value = not top["taken"] and (word == "else" or condition(line, self.defined))
+            if value is None:
+                stop("#elif that depends on the compilation, after a known #if: " + line)
+            top["state"], top["taken"] = "on" if value else "off", top["taken"] or value
+
+    def is_function(self, tokens):
+        """Whether a declaration that ends with } is complete: a function. Types and initialisers end with a semicolon."""
+        head = [t.text for t in self.without_template(self.head_of(code(tokens)))]
+        opening = head.index("(") if "(" in head else 0
+        return opening and "=" not in head[:opening] and head[0] not in ("typedef", "struct", "union", "enum")
+
+    def is_invocation(self, tokens):
+        """Whether the declaration is the call of a function-like macro that needs neither body nor semicolon."""
+        m = self.macros.get(tokens[0].text)
+        return m is not None and m.params is not None and m.name not in ("KBKI_REF", "KBKI_SCRATCH")
+
+    @staticmethod
+    def without_template(c):
+        """The tokens behind template <...>."""
+        while c and c[0].text == "template":
+            depth, i = 0, 1
+            while i < len(c):
+                depth += c[i].text == "<"
+                depth -= {">": 1, ">>": 2}.get(c[i].text, 0)
+                i += 1
+                if depth == 0:
+                    break
+            c = c[i:]
+        return c
+
+    @staticmethod
+    def head_of(c):
+        """The tokens of a declaration before its body."""
+        for i, t in enumerate(c):
+            if t.text == "{":
+                return c[:i]
+        return c
+
+    def with_comments(self, comments, text):
+        left_out = ("// clang-format", "/*----", "/*  measured ", "// Not every file uses")
+        kept = [t.text for t in comments if not t.text.startswith(left_out) and " ----" not in t.text[:60]]
+        return "\n".join(kept + [text])
+
+    def add(self, tokens, comments, guards):
+        c = code(tokens)
+        m = self.macros.get(c[0].text)
+        if m is not None and m.params is not None and len(c) > 1 and c[1].text == "(":
+            self.add_expanded(tokens, comments, guards)
+            return
+        text = "".join(t.text for t in tokens)
+        text = re.sub(r"\n{2,}", "\n", text)
+        names = self.names_of(c)
+        if not names:
+            if c[0].text in ("template", "static_assert"):
+                return  # an assertion or an explicit instantiation
+            stop("no name found in: %s (line %d)" % (joined(c)[:200], self.text.count("\n", 0, tokens[0].start) + 1))
+        self.items.append(
+            Item(names, self.with_comments(comments, text), c, tokens[0].start, guards, head=self.head_of(c))
+        )
+
+    def add_expanded(self, tokens, comments, guards):
+        """A declaration that starts with a call of a macro: its expansion, split into declarations."""
+        c, close, depth = code(tokens), 0, 0
+        for i, t in enumerate(tokens):
+            depth += t.text == "("
+            depth -= t.text == ")"
+            if t.text == ")" and depth == 0:
+                close = i
+                break
+        self.used = set()
+        head = self.expand(code(tokens[: close + 1]), only_declarations=True)
+        rest = "".join(t.text for t in tokens[close + 1 :])
+        if rest.strip():
+            tokens_new = tokens_of(joined(head) + rest)
+            names = self.names_of(code(tokens_new))
+            self.items.append(
+                Item(
+                    names,
+                    self.with_comments(comments, "".join(t.text for t in tokens_new)),
+                    code(tokens_new),
+                    tokens[0].start,
+                    guards,
+                    head=self.head_of(code(tokens_new)),
+                )
+            )
+            return
+        if c[0].text == "KBKI_WGMMA_BOTH":  # its two calls
+            arguments = "".join(t.text for t in tokens[tokens.index(c[1]) + 1 : close])
+            for element, text in (("__half", '"f16"'), ("__nv_bfloat16", '"bf16"')):
+                self.add(tokens_of("KBKI_WGMMA(%s, %s, %s)" % (element, text, arguments)), [], guards)
+            return
+        if head[0].text == "template" and head[3].text == "struct":  # a specialisation: the call stays
+            written = [Token("name", n) for n in self.used]
+            self.items.append(Item([head[4].text], joined(c), head + written, tokens[0].start, guards, head=c))
+            return
+        current, depth = [], 0
+        for t in head:
+            current.append(t)
+            depth += t.text in ("(", "[", "{")
+            depth -= t.text in (")", "]", "}")
+            if depth == 0 and (t.text == ";" or t.text == "}" and self.is_function(current)):
+                self.items.append(
+                    Item(
+                        self.names_of(current),
+                        self.with_comments(comments, joined(current)),
+                        current,
+                        tokens[0].start,
+                        guards,
+                        head=self.head_of(current),
+                    )
+                )
+                current = []
+        if current:
+            stop("the expansion of %s is no declaration" % c[0].text)
+
+    def expand(self, tokens, only_declarations=False, hidden=()):
+        """Replaces calls of function-like macros of the header, as a preprocessor does. Names of declarations are made
+        that way. only_declarations: macros of expressions and of attributes stay."""
+        out, i = [], 0
+        while i < len(tokens):
+            t = tokens[i]
+            m = self.macros.get(t.text) if t.kind == "name" and t.text not in hidden else None
+            if (
+                m is None
+                or m.params is None
+                or i + 1 >= len(tokens)
+                or tokens[i + 1].text != "("
+                or only_declarations
+                and not self.declares(m)
+            ):
+                out.append(t)
+                i += 1
+                continue
+            self.used.add(m.name)
+            args, depth, i = [[]], 1, i + 2
+            while depth:
+                a = tokens[i]
+                depth += a.text in ("(", "[", "{")
+                depth -= a.text in (")", "]", "}")
+                if a.text == "," and depth == 1:
+                    args.append([])
+                elif depth:
+                    args[-1].append(a)
+                i += 1
+            out += self.expand(self.substitute(m, args), only_declarations, hidden + (m.name,))
+        return out
+
+    @staticmethod
+    def declares(m):
+        """Whether a macro makes declarations, or names by pasting."""
+        if m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG"):
+            return True
+        return any(t.text == "KBKI_LAUNCHER" or t.text.startswith("KBKI_WG_") for t in m.body)
+
+    @staticmethod
+    def substitute(m, args):
+        bound = {}
+        for k, p in enumerate(m.params):
+            if p == "...":
+                rest = []
+                for a in args[k:]:
+                    rest += ([Token("mark", ",")] if rest else []) + a
+                bound["__VA_ARGS__"] = rest
+            else:
+                bound[p] = args[k] if k < len(args) else []
+        out, i = [], 0
+        while i < len(m.body):
+            t = m.body[i]
+            if t.text == "##":
+                right = bound.get(m.body[i + 1].text, [m.body[i + 1]])
+                left = out.pop() if out else Token("name", "")
+                out.append(Token("name", left.text + (right[0].text if right else "")))
+                out += right[1:]
+                i += 2
+                continue
+            if t.text == "#" and i + 1 < len(m.body) and m.body[i + 1].text in bound:
+                out.append(Token("string", '"%s"' % joined(bound[m.body[i + 1].text])))
+                i += 2
+                continue
+            out += bound.get(t.text, [t]) if t.kind == "name" else [t]
+            i += 1
+        return out
+
+    def names_of(self, c):
+        """The names that a declaration introduces."""
+        c = self.without_template(c)
+        head = self.head_of(c)
+        texts = [t.text for t in head]
+        names = []
+        if "enum" in texts[:2]:
+            inside = c[len(head) + 1 :]
+            for i, t in enumerate(inside):
+                if t.text == "}":
+                    break
+                if t.kind == "name" and (i == 0 or inside[i - 1].text == ","):
+                    names.append(t.text)
+        if texts and texts[0] == "typedef":
+            star = next((i for i in range(len(c) - 2) if c[i].text == "(" and c[i + 1].text == "*"), None)
+            names.append(c[star + 2].text if star is not None and "{" not in [t.text for t in c[:star]] else c[-2].text)
+        for i, t in enumerate(head):
+            if t.text in ("struct", "union", "class", "enum") and "(" not in texts[:i]:
+                tag = next(
+                    (x for x in head[i + 1 :] if x.kind == "name" and x.text not in ("alignas", "__align__")), None
+                )
+                body = len(head) < len(c) or tag is not None and c[-2] is tag
+                if tag is not None and body and (i == 0 or texts[0] == "typedef"):
+                    names.append(tag.text)
+                break
+        if names:
+            return names
+        if texts[0] == "using":
+            return [texts[1]]
+        depth, i = 0, 0
+        while i < len(c):
+            t = c[i]
+            if (
+                t.text in ("__launch_bounds__", "__attribute__", "alignas", "__align__", "KBKI_PRINTF")
+                and c[i + 1].text == "("
+            ):
+                i += 1
+                open_count = 0
+                while True:
+                    open_count += c[i].text == "("
+                    open_count -= c[i].text == ")"
+                    i += 1
+                    if not open_count:
+                        break
+                continue
+            if t.text == "<":
+                depth += 1
+            elif t.text in (">", ">>"):
+                depth -= len(t.text)
+            elif depth == 0 and t.text in ("(", "=", "[", "{", ";"):
+                k = i - 1
+                if c[k].text == ">":  # f<float>(
+                    angle = 0
+                    while True:
+                        angle += {">": 1, ">>": 2, "<": -1}.get(c[k].text, 0)
+                        k -= 1
+                        if angle == 0:
+                            break
+                return [c[k].text] if c[k].kind == "name" else []
+            i += 1
+        return []
+
+
+# --- a small part of C, evaluated symbolically: int64_t n = s->rows; if (...) return ...; t[0] = kbki_in("x", n, 1);
+
+BINARY = [
+    ("?",),
+    ("||",),
+    ("&&",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<", ">", "<=", ">="),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+]
+CASTS = ("double", "int", "int64_t", "size_t", "float", "uint64_t", "unsigned")
+
+
+class Parser:
+    """Makes trees: ("num", text), ("name", text), ("str", text), (operator, operands...)."""
+
+    def __init__(self, tokens):
+        self.t, self.i = tokens, 0
+
+    def peek(self, k=0):
+        return self.t[self.i + k].text if self.i + k < len(self.t) else ""
+
+    def take(self, text=None):
+        t = self.t[self.i]
+        if text is not None and t.text != text:
+            raise ValueError("expected %s, found %s in %s" % (text, t.text, joined(self.t)[:300]))
+        self.i += 1
+        return t
+
+    def comma(self):
+        parts = [self.assignment()]
+        while self.peek() == ",":
+            self.take()
+            parts.append(self.assignment())
+        return parts[0] if len(parts) == 1 else (",",) + tuple(parts)
+
+    def assignment(self):
+        left = self.binary(0)
+        if self.peek() in ("=", "+=", "*=", "-=", "|="):
+            op = self.take().text
+            return (op, left, self.assignment())
+        return left
+
+    def binary(self, level):
+        if level == len(BINARY):
+            return self.unary()
+        left = self.binary(level + 1)
+        while self.peek() in BINARY[level]:
+            op = self.take().text
+            if op == "?":
+                yes = self.assignment()
+                self.take(":")
+                return ("?", left, yes, self.binary(0))
+            left = (op, left, self.binary(level + 1))
+        return left
+
+    def unary(self):
+        if self.peek() in ("-", "!", "*", "&", "~", "+", "++", "--"):
+            return ("u" + self.take().text, self.unary())
+        if self.peek() == "(" and self.peek(1) in CASTS + ("void",) and self.peek(2) == ")":
+            self.take()
+            kind = self.take().text
+            self.take()
+            return ("cast", kind, self.unary())
+        if self.peek() == "sizeof":
+            self.take()
+            self.take("(")
+            inside = []
+            while self.peek() != ")":
+                inside.append(self.take())
+            self.take()
+            return ("num", "sizeof(%s)" % joined(inside))
+        return self.postfix()
+
+    def postfix(self):
+        t = self.take()
+        if t.text == "(":
+            e = self.comma()
+            self.take(")")
+        elif t.kind == "number":
+            e = ("num", t.text)
+        elif t.kind == "string":
+            e = ("str", t.text)
+        elif t.kind == "name":
+            e = ("name", t.text)
+        else:
+            raise ValueError("unexpected %s in %s" % (t.text, joined(self.t)[:300]))
+        while self.peek() in ("(", "[", ".", "->", "++", "--"):
+            op = self.take().text
+            if op == "(":
+                args = []
+                while self.peek() != ")":
+                    args.append(self.assignment())
+                    if self.peek() == ",":
+                        self.take()
+                self.take()
+                e = ("call", e, args)
+            elif op == "[":
+                e = ("index", e, self.comma())
+                self.take("]")
+            elif op in ("++", "--"):
+                e = ("p" + op, e)
+            else:
+                e = ("field", e, self.take().text, op)
+        return e
+
+    def statement(self):
+        p = self.peek()
+        if p == "{":
+            self.take()
+            body = []
+            while self.peek() != "}":
+                body.append(self.statement())
+            self.take()
+            return ("block", body)
+        if p == "if":
+            self.take()
+            self.take("(")
+            cond = self.comma()
+            self.take(")")
+            yes, no = self.statement(), None
+            if self.peek() == "else":
+                self.take()
+                no = self.statement()
+            return ("if", cond, yes, no)
+        if p == "for":
+            self.take()
+            self.take("(")
+            start = self.statement()
+            cond = self.comma()
+            self.take(";")
+            step = self.comma()
+            self.take(")")
+            return ("for", start, cond, step, self.statement())
+        if p == "return":
+            self.take()
+            e = self.comma()
+            self.take(";")
+            return ("return", e)
+        if p in CASTS or p in ("const", "static"):
+            kinds = []
+            while self.peek() in CASTS + ("const", "static", "char", "*"):
+                kinds.append(self.take().text)
+            variables = []
+            while True:
+                name = self.take().text
+                if self.peek() == "[":
+                    while self.take().text != "]":
+                        pass
+                value = None
+                if self.peek() == "=":
+                    self.take()
+                    if self.peek() == "{":
+                        self.take()
+                        value = ("list", [])
+                        while self.peek() != "}":
+                            value[1].append(self.assignment())
+                            if self.peek() == ",":
+                                self.take()
+                        self.take()
+                    else:
+                        value = self.assignment()
+                variables.append((name, value))
+                if self.peek() != ",":
+                    break
+                self.take()
+            self.take(";")
+            return ("declare", " ".join(k for k in kinds if k not in ("const", "static")), variables)
+        e = self.comma()
+        self.take(";")
+        return ("do", e)
+
+
+LEVEL = {
+    "?": 1,
+    "||": 2,
+    "&&": 3,
+    "|": 4,
+    "^": 5,
+    "&": 6,
+    "==": 7,
+    "!=": 7,
+    "<": 8,
+    ">": 8,
+    "<=": 8,
+    ">=": 8,
+    "<<": 9,
+    ">>": 9,
+    "+": 10,
+    "-": 10,
+    "*": 11,
+    "/": 11,
+    "%": 11,
+}
+
+
+def shown(e, level=0):
+    """The C text of a tree."""
+    kind = e[0]
+    if kind in ("num", "name", "str"):
+        return e[1]
+    if kind == "cast":
+        return "(%s)%s" % (e[1], shown(e[2], 12))
+    if kind == "field":
+        return shown(e[1], 13) + e[3] + e[2]
+    if kind == "index":
+        return "%s[%s]" % (shown(e[1], 13), shown(e[2]))
+    if kind == "call":
+        return "%s(%s)" % (shown(e[1], 13), ", ".join(shown(a) for a in e[2]))
+    if kind[0] == "u":
+        return kind[1:] + shown(e[1], 12)
+    if kind == ",":
+        return ", ".join(shown(x) for x in e[1:])
+    own = LEVEL.get(kind, 0)
+    if kind == "?":
+        text = "%s ? %s : %s" % (shown(e[1], own + 1), shown(e[2]), shown(e[3], own))
+    elif kind in LEVEL:
+        text = "%s %s %s" % (shown(e[1], own), kind, shown(e[2], own + 1))
+    else:
+        text = "%s %s %s" % (shown(e[1]), kind, shown(e[2]))
+    mixed = {"||", "&&", "|", "&", "<<", ">>"} & {kind} and level
+    return "(%s)" % text if own < level or mixed else text
+
+
+def number(e):
+    """The integer that a tree is, or None."""
+    return int(e[1], 0) if e[0] == "num" and re.fullmatch(r"\d+|0x[\da-fA-F]+", e[1]) else None
+
+
+def folded(e):
+    """Removes operations whose result is known."""
+    kind = e[0]
+    if kind in LEVEL and kind != "?":
+        a, b = number(e[1]), number(e[2])
+        if kind == "&&":
+            return e[2] if a else e[1] if a == 0 else e[1] if b else ("num", "0") if b == 0 else e
+        if kind == "||":
+            return ("num", "1") if a else e[2] if a == 0 else ("num", "1") if b else e[1] if b == 0 else e
+        if a is not None and b is not None and kind in ("+", "-", "*", "==", "!=", "<", ">", "<=", ">="):
+            value = int(eval("%d %s %d" % (a, kind, b)))
+            return ("num", str(value)) if value >= 0 else e
+        if kind == "*" and a == 1:
+            return e[2]
+        if kind == "*" and b == 1 or kind in ("+", "-") and b == 0 or kind == "/" and b == 1:
+            return e[1]
+        if kind == "*" and 0 in (a, b):
+            return ("num", "0")
+        if kind == "+" and a == 0:
+            return e[2]
+    if kind == "cast" and e[1] == "double" and number(e[2]) is not None:
+        return ("num", e[2][1] + ".0")
+    if kind == "*" and ("num", "1.0") in e[1:]:
+        return e[2] if e[1] == ("num", "1.0") else e[1]
+    if kind == "?" and number(e[1]) is not None:
+        return e[2] if number(e[1]) else e[3]
+    if kind == "u!" and number(e[1]) is not None:
+        return ("num", str(int(not number(e[1]))))
+    if (
+        kind == "cast"
+        and e[1] in ("int64_t", "double", "size_t", "int")
+        and number(e[2]) is not None
+        and e[1] != "double"
+    ):
+        return e[2]
+    return e
+
+
+class Return(Exception):
+    """Ends a function, with its value."""
+
+
+class MayReturn(Exception):
+    """if (a condition that is not known) return value;"""
+
+
+class Evaluator:
+    """Runs a function on symbols. s->FIELD is replaced by shape[FIELD]; other unknown values stay as expressions."""
+
+    def __init__(self, header, shape, words=None, elem=None, inline=True):
+        self.header, self.shape, self.words, self.elem, self.inline = header, shape, words, elem, inline
+        self.tensors = {}
+
+    def function(self, name):
+        items = [i for i in self.header.by_name.get(name, []) if i.macro is None and "{" in [t.text for t in i.tokens]]
+        if len(items) != 1:
+            raise ValueError("no function " + name)
+        c = items[0].tokens
+        depth, params, k = 0, [[]], next(k for k, t in enumerate(c) if t.text == name) + 1
+        while True:
+            t = c[k]
+            depth += t.text == "("
+            depth -= t.text == ")"
+            if depth == 0:
+                break
+            if t.text == "," and depth == 1:
+                params.append([])
+            elif not (t.text == "(" and depth == 1):
+                params[-1].append(t)
+            k += 1
+        body = self.header.expand(c[k + 1 :])
+        return [p[-1].text for p in params if p], Parser(body).statement()
+
+    def call(self, name, args):
+        params, body = self.function(name)
+        env = dict(zip(params, args))
+        try:
+            self.run(body, env)
+        except Return as r:
+            return r.args[0]
+        return None
+
+    def run(self, s, env):
+        kind = s[0]
+        if kind == "block":
+            for k, x in enumerate(s[1]):
+                try:
+                    self.run(x, env)
+                except MayReturn as early:
+                    c, value = early.args
+                    try:
+                        self.run(("block", s[1][k + 1 :]), env)
+                    except Return as r:
+                        raise Return(("?", c, value, r.args[0]))
+        elif kind == "declare":
+            for name, value in s[2]:
+                env[name] = self.value(value, env) if value is not None else None
+        elif kind == "return":
+            raise Return(self.value(s[1], env))
+        elif kind == "do":
+            self.value(s[1], env)
+        elif kind == "if":
+            c = self.value(s[1], env)
+            if number(c) is not None:
+                branch = s[2] if number(c) else s[3]
+                if branch:
+                    self.run(branch, env)
+                return
+            self.unknown_if(c, s, env)
+        elif kind == "for":
+            self.run(s[1], env)
+            while True:
+                c = number(self.value(s[2], env))
+                if c is None:
+                    raise ValueError("a loop of unknown length")
+                if not c:
+                    return
+                self.run(s[4], env)
+                self.value(s[3], env)
+        else:
+            raise ValueError(kind)
+
+    def unknown_if(self, c, s, env):
+        """if (unknown) return x;  or  if (unknown) a = x;"""
+        body = s[2][1][0] if s[2][0] == "block" and len(s[2][1]) == 1 else s[2]
+        if body[0] == "do" and body[1][0] in ("=", "+=") and body[1][1][0] == "name" and s[3] is None:
+            name = body[1][1][1]
+            value = self.value(body[1][2], env)
+            if body[1][0] == "+=":
+                value = folded(("+", env[name], value))
+            env[name] = ("?", c, value, env[name])
+            return
+        if body[0] == "return" and s[3] is None:
+            raise MayReturn(c, self.value(body[1], env))
+        raise ValueError("a condition that is not known: " + shown(c))
+
+    def value(self, e, env):
+        kind = e[0]
+        if kind in ("num", "str"):
+            return e
+        if kind == "list":
+            return ("list", [self.value(x, env) for x in e[1]])
+        if kind == "name":
+            if e[1] in env:
+                return env[e[1]]
+            if e[1] == "elem" and self.elem:
+                return ("num", str(self.elem))
+            m = self.header.macros.get(e[1])
+            if m is not None and m.params is None and m.body:
+                return self.value(Parser(m.body).comma(), env)
+            return e
+        if kind == "field":
+            if e[1] == ("name", "s") or self.is_shape(e[1], env):
+                return self.shape.get(e[2], ("num", "0"))
+            base = self.value(e[1], env)
+            if base[0] == "tensor":
+                return self.tensors[base[1]].get(e[2], ("num", "0"))
+            return ("field", base, e[2], e[3])
+        if kind in ("=", "*=", "+="):
+            return self.assign(e, env)
+        if kind in ("u++", "p++"):
+            env[e[1][1]] = folded(("+", env[e[1][1]], ("num", "1")))
+            return env[e[1][1]]
+        if kind == ",":
+            for x in e[1:-1]:
+                self.value(x, env)
+            return self.value(e[-1], env)
+        if kind == "cast":
+            v = self.value(e[2], env) if e[1] != "void" else ("num", "0")
+            return folded(("cast", e[1], v))
+        if kind == "index":
+            base, at = self.value(e[1], env), self.value(e[2], env)
+            if base[0] == "list":
+                return base[1][number(at)]
+            if base == ("name", "t"):
+                return ("tensor", number(at))
+            return ("index", base, at)
+        if kind == "call":
+            name = e[1][1]
+            args = [self.value(a, env) for a in e[2]]
+            if name in ("kbki_in", "kbki_ids", "kbki_out"):
+                return ("made", name, args)
+            if name.startswith("kbk") and self.inline:
+                return self.call(name, args)
+            return ("call", e[1], args)
+        if kind in ("==", "!=") and self.words and any(x[0] == "name" and x[1].startswith("KBKI_WORD_") for x in e[1:]):
+            word = next(x[1] for x in e[1:] if x[0] == "name" and x[1].startswith("KBKI_WORD_"))[10:]
+            return ("num", str(int((word in self.words) == (kind == "=="))))
+        if kind in ("==", "!=", "<") and e[2][0] == "name" and e[2][1] in self.header.by_name:
+            a, b = self.value(e[1], env), self.constant(e[2][1])
+            return folded((kind, a, b))
+        return folded((kind,) + tuple(self.value(x, env) for x in e[1:]))
+
+    def is_shape(self, e, env):
+        return e[0] == "name" and env.get(e[1]) == ("name", "s")
+
+    def constant(self, name):
+        """The value of an enumerator without values of its own."""
+        for item in self.header.by_name[name]:
+            if name in item.names and item.tokens[0].text == "enum":
+                return ("num", str(item.names.index(name)))
+        return ("name", name)
+
+    def assign(self, e, env):
+        op, left, right = e
+        value = self.value(right, env)
+        if left[0] == "name":
+            if op != "=":
+                value = folded((op[0], env[left[1]], value))
+            env[left[1]] = value
+            return value
+        if left[0] == "index":
+            at = number(self.value(left[2], env))
+            kind, made = value[1], value[2]
+            self.tensors[at] = {"name": made[0][1].strip('"')}
+            t = self.tensors[at]
+            if kind == "kbki_out":
+                t.update(role="out", kind=made[1], count=made[2], per_unit=made[3], scales=made[4])
+            else:
+                t.update(
+                    role="in",
+                    kind=("name", "KBK_KI32" if kind == "kbki_ids" else "KBK_T"),
+                    count=made[1],
+                    per_unit=made[2],
+                    fill=("name", "KBK_IDS" if kind == "kbki_ids" else "KBK_NORMAL"),
+                    a=("num", "0"),
+                    b=("cast", "double", made[3]) if kind == "kbki_ids" else ("num", "1"),
+                )
+            return value
+        t = self.tensors[self.value(left[1], env)[1]]
+        if op == "*=":
+            value = folded(("*", t[left[2]], value))
+        t[left[2]] = value[1].strip('"') if value[0] == "str" else value
+        return value
+
+
+def plain(e):
+    """A tree without casts to double: the numbers of kb_bytes, kb_flops and counts."""
+    if e[0] == "cast" and e[1] in ("double", "int64_t", "size_t"):
+        return plain(e[2])
+    return folded(
+        tuple(plain(x) if isinstance(x, tuple) else [plain(y) for y in x] if isinstance(x, list) else x for x in e)
+    )
+
+
+# --- the table
+
+
+def table_of(header):
+    """Rows of the library: op, dir, variant, dtypes, sm, origin, note; and of its operations."""
+    ops, rows = {}, []
+    for name, m in header.macros.items():
+        if not re.match(r"KBK_(OPS|TABLE)_[A-Z]", name):
+            continue
+        c, i = m.body, 0
+        while i < len(c):
+            args, depth, i = [[]], 1, i + 2
+            while depth:
+                depth += c[i].text == "("
+                depth -= c[i].text == ")"
+                if c[i].text == "," and depth == 1:
+                    args.append([])
+                elif depth:
+                    args[-1].append(c[i])
+                i += 1
+            a = [joined(x) for x in args]
+            if name.startswith("KBK_OPS"):
+                ops[a[0], a[1]] = dict(op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'))
+            else:
+                rows.append(
+                    dict(
+                        op=a[0],
+                        dir=a[1],
+                        variant=a[2],
+                        rung=int(a[3]),
+                        dtypes=MASKS[a[4]].split(),
+                        sm=a[5],
+                        origin=a[6],
+                        note=a[7].strip('"'),
+                    )
+                )
+    return ops, rows
+
+
+def name_of(row, dtype):
+    parts = [row["op"]] + ([] if row["dir"] in ("fwd", "run") else [row["dir"]]) + [row["variant"], dtype]
+    return "/".join(parts)
+
+
+# --- what is taken
+
+
+def closure(header, roots, dtype, opaque=()):
+    """All declarations that the roots need, in the order of the header. Functions and specialisations for element types
+    that the variant does not use are left out. opaque: items that are taken without what they need."""
+    used = {dtype, "e4m3" if any("kbk_e4m3" in names_in(i.tokens) for i in roots) else dtype}
+    other = set()
+    if "f16" not in used:
+        other |= {"__half", "__half2"}
+    if "bf16" not in used:
+        other |= {"__nv_bfloat16", "__nv_bfloat162"}
+    if "e4m3" not in used:
+        other |= {"kbk_e4m3"}
+    taken, names, waiting = set(), set(), list(roots)
+    while waiting:
+        item = waiting.pop()
+        if id(item) in taken:
+            continue
+        taken.add(id(item))
+        if set(item.names) & set(opaque):
+            continue
+        tokens = item.tokens
+        if item.macro is None and any(header.macros[n].pastes for n in names_in(tokens) if n in header.macros):
+            header.used = set()
+            tokens = header.expand(tokens) + tokens + [Token("name", n) for n in header.used]
+        for name in names_in(tokens) - names:
+            names.add(name)
+            waiting += [
+                i
+                for i in header.by_name.get(name, [])
+                if i.macro is not None
+                or not names_in(i.head) & other
+                and not (dtype != "f32" and name != "kbki_type" and specialised_for_float(header, i, name))
+            ]
+    return [i for i in header.items if id(i) in taken]
+
+
+def specialised_for_float(header, item, name):
+    """Whether an item is a specialisation of a template for f32: template <...> struct name<float, ...>."""
+    c = header.without_template(item.head)
+    texts = [t.text for t in c]
+    return texts[:4] == ["struct", name, "<", "float"] or item.text.startswith("KBKI_WGMMA") and texts[2] == "float"
+
+
+def specialised(header, item, words):
+    """A function for scratch memory, evaluated for the variants that its callers name."""
+    name = item.names[0]
+    fields = {
+        f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", "depth", "layout", "causal")
+    }
+    results = []
+    for word in words:
+        e = Evaluator(header, fields, {word}, inline=False)
+        results.append((word, shown(e.call(name, [("name", "s"), ("name", "elem"), ("name", "word")]))))
+    text = results[-1][1]
+    for word, value in results[:-1]:
+        if value != results[-1][1]:
+            text = "word == KBKI_WORD_%s ? %s : %s" % (word, value, text)
+    head = joined(item.head)
+    return Item(
+        item.names,
+        "%s { return %s; }" % (head, text),
+        code(tokens_of("%s { return %s; }" % (head, text))),
+        item.start,
+        head=item.head,
+    )
+
+
+def replaced(header, name, text):
+    """Puts a shorter form in the place of a function."""
+    c = code(tokens_of(re.sub(r"//[^\n]*", "", text)))
+    for k, item in enumerate(header.items):
+        if (
+            item.macro is None
+            and name in item.names
+            and "{" in [t.text for t in item.tokens]
+            and "Kernel" not in names_in(item.head)
+        ):
+            new = Item(item.names, text, c, item.start, item.guards, head=header.head_of(c))
+            header.items[k] = new
+            header.by_name[name][header.by_name[name].index(item)] = new
+            return
+    stop("the header has no function %s any more; see SHORTER" % name)
+
+
+def written(items):
+    """The text of declarations, with the conditionals that they stand in."""
+    text, guards = [], ()
+    for i in items:
+        if i.guards != guards:
+            text += ["#endif"] * len(guards) + list(i.guards)
+            guards = i.guards
+        text.append(i.text.strip("\n"))
+    return "\n".join(text + ["#endif"] * len(guards)) + "\n"
+
+
+# --- the program around the kernel
+
+HELPERS = """\
+// --- Benchmark: checks the result and times the kernel.
+#define KBENCH_IMPLEMENTATION
+#include "kbench.h"
+
+template <class V> static double widened(V x) { return (double)x; }
+%(widened)s
+// The elements of a buffer of kb_alloc, in double precision.
+template <class V> static double* as_doubles(kb_state* kb, const V* device, int64_t n) {
+    const V* host = kb_host(kb, device);
+    double* x = KB_ALLOC_HOST(kb, double, n);
+    for (int64_t i = 0; host && x && i < n; i++) x[i] = widened(host[i]);
+    return x;
+}
+%(fill)s
+/*  Compares units first, first + step, ... of an output with the reference `want`. A unit has per_unit elements. An
+    element must be within `ulps` units in the last place of the largest of |want|, the magnitude that the reference
+    returns, and (ulps > 0) the root mean square of the unit; plus `absolute`. ulps = 0: equal after rounding. The norm
+    of all differences must be within `norm` of the norm of `want`. */
+template <class V>
+static void check(kb_state* kb, const char* name, const V* device, int64_t n, int64_t first, int64_t step, int64_t per_unit,
+                  const double* want, const double* magnitude, bool one_magnitude, double norm, double ulps, double absolute) {
+    const int bits = sizeof(V) == 4 ? 23 : %(bits)d;
+    const double least = sizeof(V) == 4 || bits == 7 ? 1e-37 : 0x1p-14; // smallest normal number
+    const double* got = as_doubles(kb, device, n);
+    double difference = 0, size = 0, rounding = 0;
+    int64_t bad = 0, where = -1, compared = 0;
+    for (int64_t u = first; got && u * per_unit < n; u += step, want += per_unit) {
+        double mean_square = 0;
+        for (int64_t i = 0; i < per_unit; i++) mean_square += want[i] * want[i] / (double)per_unit;
+        for (int64_t i = 0; i < per_unit; i++, compared++) {
+            const double x = got[u * per_unit + i], m = magnitude ? *magnitude : 0, w = fmax(fabs(want[i]), m);
+            const double rounded = widened((V)(float)want[i]), exact = ulps == 0 && absolute == 0;
+            const double base = fmax(ulps > 0 ? fmax(w, sqrt(mean_square)) : w, least);
+            const double bound = fabs(ulps) * ldexp(1.0, ilogb(base) - bits) + absolute;
+            if (!(fabs(x - (exact ? rounded : want[i])) <= bound) && ++bad == 1) where = u * per_unit + i;
+            difference += (x - want[i]) * (x - want[i]), size += w * w, rounding += (rounded - want[i]) * (rounded - want[i]);
+            if (magnitude && !one_magnitude) magnitude++;
+        }
+        if (magnitude && one_magnitude) magnitude++;
+    }
+    if (!got) return;
+    const double limit = fmax((norm + (compared < 1024 ? ldexp(0.5, -bits) : 0)) * sqrt(size), 1.25 * sqrt(rounding));
+    const bool close = sqrt(difference) <= limit + absolute * sqrt((double)compared);
+    kb_check_that(kb, !bad && close, sqrt(difference / (size > 0 ? size : 1)), norm,
+                  "%%s: %%lld of %%lld elements are wrong, the first is [%%lld]; norm of the difference %%g, of the result %%g",
+                  name, (long long)bad, (long long)compared, (long long)where, sqrt(difference), sqrt(size));
+}
+"""
+
+UNIFORM = """\
+// A number of [0, 1) for an index (splitmix64; Steele, Lea & Flood 2014).
+static double uniform(uint64_t i) {
+    i = (i + 1) * 0x9E3779B97F4A7C15u, i = (i ^ i >> 30) * 0xBF58476D1CE4E5B9u, i = (i ^ i >> 27) * 0x94D049BB133111EBu;
+    return (double)((i ^ i >> 31) >> 11) * 0x1p-53;
+}
+"""
+
+FILL = """\
+// Writes value(0), value(1), ... to a buffer of kb_alloc.
+template <class V, class Value> static void fill(kb_state* kb, V* device, int64_t n, Value value) {
+    V* host = KB_ALLOC_HOST(kb, V, n);
+    for (int64_t i = 0; host && i < n; i++) host[i] = (V)value(i);
+    if (host && device) kb_from_host(kb, device, host, (size_t)n * sizeof(V));
+}
+"""
+
+
+def scaled(count, factor):
+    """The product of a count and a number of elements, as C text."""
+    return (
+        count
+        if factor == "1"
+        else (
+            factor if count == "1" else "%s * %s" % (count, factor if re.fullmatch(r"\w+", factor) else "(%s)" % factor)
+        )
+    )
+
+
+def wrapped(text, indent, width=118):
+    """Breaks a long line at commas and blanks."""
+    lines, line = [], re.match(" *", text).group() + text.split()[0]
+    for word in text.split()[1:]:
+        if len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = indent + word
+        else:
+            line = line + " " + word
+    return "\n".join(lines + [line])
+
+
+def checks_of(header, row, dtype):
+    """norm, ulps and abs of the operation for f32 and for the element type."""
+    e = header.macros["KBK_CHECK_%s_%s" % (row["op"], row["dir"])]
+    while e.body[0].text != "KBKI_CHECKS":
+        e = header.macros[e.body[0].text]
+    values = joined(e.body[2:-1]).replace(" ", "").split(",")
+    of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
+    if "KBK_TF32" in row["origin"]:
+        of["f32"] = ["1.5e-3", "6 * 8192", "0"]
+    return of["f32"], of[dtype]
+
+
+def program(header, row, op, dtype, text_of_header):
+    base = "kbk_%s_%s" % (row["op"], row["dir"])
+    launcher, element = base + "_" + row["variant"], TYPES[dtype]
+    version = re.search(r'#define KBK_VERSION "([^"]*)"', text_of_header).group(1)
+    for name, text in SHORTER.items():
+        replaced(header, name, text)
+    roots = header.by_name[launcher]
+    scratches = [n for n in header.by_name if n.startswith("kbki_scratch_") and n != "kbki_scratch_tf32"]
+    taken = closure(header, roots, dtype, scratches)
+    words = sorted(
+        {
+            n[10:]
+            for i in taken
+            if not i.names[0].startswith("kbki_scratch_")
+            for n in names_in(i.tokens)
+            if n.startswith("KBKI_WORD_")
+        }
+        - {"", "ID", "COUNT"}
+    )
+    words = [w for w in words if w != row["variant"]] + [row["variant"]]
+    for name in {n for i in taken for n in i.names if n in scratches}:
+        item = header.by_name[name][-1]
+        new = specialised(header, item, words)
+        header.items[header.items.index(item)] = new
+        header.by_name[name] = [new]
+    enum = next(i for i in header.items if "KBKI_WORDS" in names_in(i.tokens) and i.macro is None)
+    numbered = ["KBKI_WORD_" + w for w in words]
+    enum.names, enum.text = numbered, "enum { %s };" % ", ".join(numbered)
+    enum.tokens = code(tokens_of(enum.text))
+    for n in numbered:
+        header.by_name[n] = [enum]
+    taken = closure(header, roots, dtype)
+    reference = closure(header, header.by_name[base + "_ref"], dtype)
+
+    # shape and extra parameters
+    shape = [x for x in SHAPES[op["family"]]]
+    if op["family"] == "KBK_PICK":  # chase has no second number
+        second = {"strided": ("stride", "depth", 4), "gather": ("among", "depth", 1 << 20)}.get(row["op"])
+        shape += [second] if second else []
+    if row["op"] == "bmm":
+        shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
+    extra = []
+    if op["family"] == "KBK_GEMM":
+        extra.append(("layout", "int", "layout", 'KB_AXIS("layout", %d)' % (row["op"] == "matmul_e4m3")))
+    if op["family"] == "KBK_ATTN":
+        extra.append(("causal", "int", "causal", 'KB_AXIS("causal", 0, 1)'))
+    if row["op"] == "dropout":
+        extra += [("p", "double", "p", 'KB_AXIS_REAL("p", 0.1)'), ("seed", "uint64_t", "seed", None)]
+    fields = {f: ("num", "1") for f in ("batch", "heads", "rows", "cols")}
+    fields["depth"] = fields["layout"] = ("num", "0")
+    fields.update({f: ("name", n) for n, f, _ in shape})
+    fields.update({f: ("name", n) for n, _, f, _ in extra})
+    size = 2 if dtype != "f32" else 4
+    e = Evaluator(header, fields, {row["variant"]}, size)
+    e.call(base + "_tensors", [("name", "s"), ("name", "t")])
+    tensors = [e.tensors[i] for i in range(len(e.tensors))]
+    units = shown(plain(e.call(base + "_units", [("name", "s")])))
+    units = re.sub(r"^\w+ \? (.*) : 0$", r"\1", units)
+    flops = shown(e.call(base + "_flops", [("name", "s")]))
+    bytes_ = shown(e.call(base + "_bytes", [("name", "s"), ("num", str(size))]))
+    kinds = {"KBK_T": element, "KBK_KF32": "float", "KBK_KI32": "int", "KBK_KI64": "int64_t", "KBK_KE4M3": "kbk_e4m3"}
+    for t in tensors:
+        t["type"] = kinds[t["kind"][1]]
+        t["n"] = shown(plain(t["count"]))
+        t["id"] = (
+            t["name"] + "_"
+            if t["name"] in ("do", "p", "seed", "n") or t["name"] in [n for n, _, _ in shape]
+            else t["name"]
+        )
+    ins = [t for t in tensors if t["role"] == "in"]
+    outs = [t for t in tensors if t["role"] == "out"]
+    scratch = "kbki_scratch_" + op["scratch"]
+    room = specialised(header, header.by_name[scratch][-1], [row["variant"]]) if op["scratch"] != "none" else None
+    room = None if room is not None and room.text.endswith("{ return 0; }") else room
+    if room is not None:
+        if not any(scratch in i.names for i in taken):
+            header.items[header.items.index(header.by_name[scratch][-1])] = room
+            header.by_name[scratch] = [room]
+        reference = closure(header, header.by_name[base + "_ref"] + header.by_name[scratch], dtype)
+    reference = [i for i in reference if i not in taken]
+    word = "KBKI_WORD_" + row["variant"] if enum in taken else "0"
+
+    # the entry
+    params = ["const %s* %s" % (t["type"], t["id"]) for t in ins] + ["%s* %s" % (t["type"], t["id"]) for t in outs]
+    params += ["int64_t " + n for n, _, _ in shape] + ["%s %s" % (kind, n) for n, kind, _, _ in extra]
+    params += ["void* workspace", "size_t workspace_bytes"] if room is not None else []
+    entry = launcher[4:]
+    notes = [t["id"] for t in outs if number(t.get("optional", ("num", "0")))]
+    lines = [
+        "// Launches the kernel. Returns NULL, or the reason why nothing was launched. Pointers are device pointers%s."
+        % ("; %s may be NULL" % " and ".join(notes) if notes else "")
+    ]
+    if any(n == "layout" for n, _, _, _ in extra):
+        lines.append("// layout 0: A is M x K, B is K x N. 1: B is N x K. 2: A is K x M.")
+    if room is not None:
+        lines.append("// The workspace is aligned to 256 bytes; its first 256 bytes are zeros before the first launch.")
+    lines.append(wrapped("const char* %s(%s, cudaStream_t stream) {" % (entry, ", ".join(params)), "    "))
+    lines.append("    kbk_args args = {};")
+    lines.append(
+        "    "
+        + ", ".join(
+            ["args.s.%s = %s" % (f, n) for n, f, _ in shape]
+            + ["args.s.%s = %s" % (f, n) for n, _, f, _ in extra]
+            + ["args.s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]
+        )
+        + ";"
+    )
+    for k, t in enumerate(ins):
+        lines.append("    args.in[%d] = %s;" % (k, t["id"]))
+    for k, t in enumerate(outs):
+        lines.append("    args.out[%d] = %s;" % (k, t["id"]))
+    if room is not None:
+        lines.append("    args.workspace = workspace, args.workspace_bytes = workspace_bytes;")
+    lines += ["    return %s<%s>(&args, stream);" % (launcher, element), "}"]
+
+    # the benchmark
+    host = [i for i in reference]
+    norm32, norm16 = checks_of(header, row, dtype)
+    fills = [t for t in ins if t["fill"][1] != "KBK_NORMAL" or shown(t["a"]) != "0" or shown(t["b"]) != "1"]
+    whole = any(number(t["per_unit"]) == 0 for t in outs)
+    axes = ['KB_AXIS("%s", %d)' % (n, d) for n, _, d in shape] + [x[3] for x in extra if x[3]]
+    name = row["op"] + ("" if row["dir"] in ("fwd", "run") else "_" + row["dir"])
+    b = [wrapped("KBENCH_IMPL(%s, %s, %s) {" % (name, row["variant"], ", ".join(axes)), "            ")]
+    b.append("    const int64_t %s;" % ", ".join('%s = kb_int(kb, "%s")' % (n, n) for n, _, _ in shape))
+    for n, kind, _, axis in extra:
+        b.append(
+            "    const %s %s = %s;"
+            % (kind, n, "kb->seed" if n == "seed" else 'kb_real(kb, "p")' if n == "p" else '(int)kb_int(kb, "%s")' % n)
+        )
+    b.append("    kbk_shape s = {};")
+    b.append(
+        "    "
+        + ", ".join(
+            ["s.%s = %s" % (f, n) for n, f, _ in shape]
+            + ["s.%s = %s" % (f, n) for n, _, f, _ in extra]
+            + ["s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]
+        )
+        + ";"
+    )
+    for t in tensors:
+        place = ""
+        if t.get("place", ("name", ""))[1] == "KBK_ON_HOST":
+            place = "_HOST" if "KBK_PAGEABLE" in row["origin"] else "_PINNED"
+        b.append("    %s* %s = KB_ALLOC%s(kb, %s, %s);" % (t["type"], t["id"], place, t["type"], t["n"]))
+    if room is not None:
+        b.append("    const size_t bytes = %s(&s, %d, %s);" % (scratch, size, word))
+        b.append("    char* workspace = bytes ? KB_ALLOC(kb, char, (int64_t)bytes) : NULL;")
+    for k, t in enumerate(ins):
+        what, at = t["fill"][1], "(uint64_t)i + (%dull << 40)" % k
+        x, y = shown(plain(t["a"])), shown(t["b"])
+        value = {
+            "KBK_UNIFORM": "%s + (%s - %s) * uniform(%s)" % (x, y, x, at),
+            "KBK_IDS": "floor(%s * uniform(%s))" % (y, at),
+            "KBK_SAME": x,
+            "KBK_NORMAL": "%s + %s * (2 * uniform(%s) - 1)" % (x, y, at),
+            "KBK_CYCLE": "(1664525 * i + 1013904223) %% %s" % t["n"],
+        }.get(what)
+        if t in fills:
+            b.append(
+                "    fill(kb, %s, %s, [=](int64_t i) { return %s; });%s"
+                % (t["id"], t["n"], value, " // one cycle if n is a power of 2" if what == "KBK_CYCLE" else "")
+            )
+        elif t["type"] == "kbk_e4m3":
+            b.append("    kb_fill(kb, (kb_e4m3*)%s, %s, KB_NORMAL);" % (t["id"], t["n"]))
+        else:
+            b.append("    kb_fill(kb, %s, %s, KB_NORMAL);" % (t["id"], t["n"]))
+    b.append(
+        "    const double* in[] = { %s };"
+        % (", ".join("as_doubles(kb, %s, %s)" % (t["id"], t["n"]) for t in ins) or "NULL")
+    )
+    b.append("    const char* why = NULL;")
+    if "KBK_COPIES" in row["origin"]:
+        b.append("    kb_expect(kb, KB_EXPECT_TRANSFER);")
+    call = (
+        [t["id"] for t in ins + outs]
+        + [n for n, _, _ in shape]
+        + [n for n, _, _, _ in extra]
+        + (["workspace", "bytes"] if room is not None else [])
+    )
+    b.append(wrapped("    KB_TIME(kb) { why = %s(%s, kb->stream); }" % (entry, ", ".join(call)), "        "))
+    b += ["    if (why) {", '        kb_skip(kb, "%s", why);', "        return;", "    }"]
+    if ins:
+        b += ["    for (const double* values : in)", "        if (!values) return;"]
+    if flops != "0":
+        b.append(wrapped("    const double flops = %s;" % flops, "        "))
+    b.append(wrapped("    kb_bytes(kb, %s);" % bytes_, "        "))
+    if flops != "0":
+        products = op["family"] in ("KBK_GEMM", "KBK_ATTN")
+        unit = "TF32" if "KBK_TF32" in row["origin"] else "E4M3" if row["op"] == "matmul_e4m3" else dtype.upper()
+        b.append("    kb_flops_as(kb, flops, KB_%s);" % (unit if products else "F32"))
+    b.append("    // the reference, for all units or for equally spaced ones if there is too much work")
+    step = "1" if whole or flops == "0" else "flops < 4e8 ? 1 : (int64_t)(flops / 4e8) * 2 + 1"
+    b.append("    const int64_t units = %s, step = %s, first = (units - 1) %% step;" % (units, step))
+    b.append("    const int64_t samples = (units - 1) / step + 1;")
+    for k, t in enumerate(outs):
+        per = shown(plain(t["per_unit"])) if number(t["per_unit"]) != 0 else t["n"]
+        t["per"], t["rows"] = per, "samples" if number(t["per_unit"]) != 0 else "1"
+        scale = number(t["scales"])
+        b.append("    double* want%d = KB_ALLOC_HOST(kb, double, %s);" % (k, scaled(t["rows"], per)))
+        b.append(
+            "    double* magnitude%d = %s;"
+            % (
+                k,
+                (
+                    "NULL"
+                    if scale == 0
+                    else "KB_ALLOC_HOST(kb, double, %s)" % scaled(t["rows"], shown(plain(t["scales"])))
+                ),
+            )
+        )
+    b.append(
+        "    if (%s) return;"
+        % " || ".join(
+            "!want%d%s" % (k, "" if number(t["scales"]) == 0 else " || !magnitude%d" % k) for k, t in enumerate(outs)
+        )
+    )
+    b.append("    for (int64_t k = 0; k < samples; k += step > 1 ? 1 : samples) {")
+    b.append("        double* out[2 * KBK_OUTS] = {};")
+    for k, t in enumerate(outs):
+        shift = "" if t["rows"] == "1" else " + " + scaled("k", t["per"])
+        b.append("        out[%d] = want%d%s;" % (k, k, shift))
+        if number(t["scales"]) != 0:
+            b.append(
+                "        out[KBK_OUTS + %d] = magnitude%d%s;"
+                % (k, k, "" if t["rows"] == "1" else " + " + scaled("k", shown(plain(t["scales"]))))
+            )
+    b.append(
+        "        %s_ref(&s, %d, in, out, first + k * step, step > 1 ? first + k * step + 1 : units);" % (base, size)
+    )
+    b.append("    }")
+    for k, t in enumerate(outs):
+        tolerance = norm16 if t["kind"][1] == "KBK_T" else norm32 if t["kind"][1] == "KBK_KF32" else ["0", "0", "0.5"]
+        b.append(
+            wrapped(
+                '    check(kb, "%s", %s, %s, %s, %s, want%d, magnitude%d, %s, %s);'
+                % (
+                    t["name"],
+                    t["id"],
+                    t["n"],
+                    "first, step" if t["rows"] != "1" else "0, 1",
+                    t["per"],
+                    k,
+                    k,
+                    "true" if number(t["scales"]) == 1 else "false",
+                    ", ".join(tolerance),
+                ),
+                "          ",
+            )
+        )
+    b += ["}", "KBENCH_MAIN()"]
+
+    widened = "" if dtype == "f32" else "static double widened(%s x) { return (float)x; }\n" % element
+    if any(t["type"] == "kbk_e4m3" for t in ins):
+        widened += "static double widened(kbk_e4m3 x) { return kbk_e4m3_value(x.bits); }\n"
+        value = closure(header, header.by_name["kbk_e4m3_value"], dtype)
+        host = [i for i in header.items if i in host or i in value and i not in taken]
+    exact = {"90a": "90a", "90": "90"}.get(row["sm"])
+    build = "-gencode=arch=compute_%s,code=sm_%s" % (exact, exact) if exact else "-arch=native"
+    least = "any" if row["sm"] == "0" else row["sm"] + (" exactly" if exact == "90a" else " or newer")
+    front = [
+        "// SPDX-License-Identifier: MIT OR Unlicense",
+        "/*  %s of kbench_kernels.cuh %s, taken out by tests/extract.py." % (name_of(row, dtype), version),
+        "",
+        wrapped("    %s" % op["formula"].replace("*/", "* /"), "    "),
+        "    " + row["note"],
+        "",
+        "    nvcc -std=c++17 -O3 %s -I. one.cu -o one && ./one      with kbench.h in this folder" % build,
+        "    ./one %s     other shapes" % " ".join("-a %s=%d" % (n, d) for n, _, d in shape),
+        "    -DKERNEL_ONLY leaves out the benchmark. Compute capability: %s. */" % least,
+    ]
+    body = "\n".join(lines) + "\n"
+    device = written(taken)
+    includes = [
+        "#include <%s>" % h
+        for h, t in (("cuda_bf16.h", "__nv_bfloat16"), ("cuda_fp16.h", "__half"))
+        if t in device + body
+    ]
+    includes += ["#include <cuda_runtime.h>", "#include <math.h>", "#include <stdint.h>", "#include <string.h>"]
+    helper = HELPERS % dict(
+        widened=widened.rstrip("\n"),
+        fill=(UNIFORM if any("uniform(" in line for line in b) else "") + (FILL if fills else ""),
+        bits={"f32": 23, "f16": 10, "bf16": 7}[dtype],
+    )
+    helper = re.sub(r"\n{2,}", "\n\n", helper).replace(
+        "widened(V x) { return (double)x; }\n\n", "widened(V x) { return (double)x; }\n"
+    )
+    return (
+        "\n".join(front)
+        + "\n"
+        + "\n".join(includes)
+        + "\n\n"
+        + device
+        + "\n"
+        + body
+        + "\n#ifndef KERNEL_ONLY\n// --- Reference in double precision, on the CPU.\n"
+        + written(host)
+        + "\n"
+        + helper
+        + "\n"
+        + "\n".join(b)
+        + "\n#endif // KERNEL_ONLY\n"
+    )
+
+
+def main():
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "kbench_kernels.cuh")
+    text = open(path, encoding="utf-8").read()
+    tokens = tokens_of(text)
+    ops, rows = table_of(Header(text, tokens, "0"))
+    names = {name_of(r, d): (r, d) for r in rows if r["op"] not in ("alloc", "null") for d in r["dtypes"]}
+    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        sys.exit(0 if len(sys.argv) == 2 else 2)
+    if sys.argv[1] == "--list":
+        print("\n".join(names))
+        return
+    wanted = re.sub(r"^([^/]*)/(fwd|run)/", r"\1/", sys.argv[1])
+    if wanted not in names:
+        if "/cublas/" in wanted or wanted.startswith(("alloc/", "null/")):
+            stop("%s has no kernel of its own" % wanted)
+        near = difflib.get_close_matches(wanted, names, 5, 0.5)
+        stop("there is no %s%s. --list prints all names." % (wanted, "; close are " + ", ".join(near) if near else ""))
+    row, dtype = names[wanted]
+    header = Header(text, tokens, row["sm"])
+    sys.stdout.write(program(header, row, ops[row["op"], row["dir"]], dtype, text))
+
+
+if __name__ == "__main__":
+    main()
