@@ -827,6 +827,9 @@ typedef struct kb_instrument {
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
     void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: case of the plan
     void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine); // uses the counters
+    // Shows a profiler the current case and its phase, on or not: ends *range if it is not 0; begins a range and sets
+    // *range if name is not NULL. category: the operation of a case, or "phase".
+    void (*range)(uint64_t* range, const char* name, const char* category);
     const char* value; // set by kbench, as all that follow: the value of the option
     bool on;           // whether the option was given
     unsigned bit;      // in the set of active instruments
@@ -3811,14 +3814,9 @@ typedef struct kbi_event { // of a run of the block; the run itself is one
     int32_t limit;   // kbi_limit
 } kbi_event;
 
-typedef struct kbi_gauge { // what the device showed beside them
-    int64_t at;
-    double sm_mhz, power_w; // NaN: not known
-} kbi_gauge;
-
-// One piece of memory: this, its events, its gauges, its counters, the bytes of its texts.
+// One block of memory: this structure, its events, its counters, the bytes of its texts.
 typedef struct kbi_inside {
-    int64_t events, gauges, counters, texts; // how many
+    int64_t events, counters, texts; // numbers of them
     int64_t dropped;                         // records that found no room
     int32_t runs, device;
     double energy_mj, idle_w; // of a launch; with nothing at work. 0: not known
@@ -3827,17 +3825,14 @@ typedef struct kbi_inside {
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
-static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
-    return (const kbi_gauge*)(const void*)(kbi_events_of(in) + in->events);
-}
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
-    return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
+    return (const kbi_counter*)(const void*)(kbi_events_of(in) + in->events);
 }
 KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
     return (const char*)(kbi_counters_of(in) + in->counters);
 }
 static size_t kbi_inside_size(const kbi_inside* in) {
-    return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
+    return sizeof *in + sizeof(kbi_event) * (size_t)in->events +
            sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
 }
 
@@ -5995,7 +5990,7 @@ typedef struct kbi_run {
     const kbi_sink* sink; // NULL: nobody listens
     int index;            // of the case in the plan, -1: it stands in for one
     int64_t start_ns, beat_ns; // shown: when it was, or would have been
-    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
+    uint64_t ranges[2];   // of the case and its phase: see kbi_show_range
     kbi_schedule schedule;
     kbi_body_call call;
     kbi_work work;
@@ -6005,8 +6000,11 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
-static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
+// Ends a range and begins one with this name (NULL: none), in every instrument that shows ranges.
+static void kbi_show_range(uint64_t* range, const char* name, const char* category) {
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->range) i->range(range, name, category);
+}
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
 static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
@@ -6273,7 +6271,7 @@ enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight { // what instruments have found so far
     const kb_instrument* by; // whose turn it is; NULL: nobody's yet
     bool open, again, over;  // it is at work; it wants another run; all had their turn
-    kbi_text events, gauges, counters, texts;
+    kbi_text events, counters, texts;
     kbi_map names; // where in the texts they are
     char message[400];
     int runs, passes;         // that count: the first one may load code; of counters
@@ -9514,7 +9512,6 @@ static void kbi_find_alternation(kbi_run* run, const double* ns) {
 static void kbi_insight_clear(void) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_text_free(&in->events);
-    kbi_text_free(&in->gauges);
     kbi_text_free(&in->counters);
     kbi_text_free(&in->texts);
     KBENCH_FREE(in->names.slots);
@@ -9573,7 +9570,6 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.runs = KBI_MAX(in->runs, 0);
     head.device = run->machine->device;
     head.events = (int64_t)(in->events.n / sizeof(kbi_event));
-    head.gauges = (int64_t)(in->gauges.n / sizeof(kbi_gauge));
     head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
     head.texts = (int64_t)in->texts.n;
     head.dropped = in->dropped;
@@ -9581,7 +9577,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     memcpy(head.message, in->message, sizeof head.message);
     head.verdict = in->verdict;
     kbi_text all = KBI_BLANK;
-    const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
+    const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
     kbi_put(&all, (const char*)&head, sizeof head);
     for (int i = 0; i < KBI_COUNT(parts); i++)
         if (parts[i]->n) kbi_put(&all, parts[i]->s, parts[i]->n);
@@ -9671,7 +9667,7 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 static void kbi_phase_show(kbi_run* run) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
-    if (run->schedule.is_copy || !kbi_show_range) return;
+    if (run->schedule.is_copy) return;
     if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->bench_case->name, run->bench_case->entry->operation);
     kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
 }
@@ -10088,7 +10084,7 @@ static void kbi_body_ended(kbi_run* run) {
     bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && b->timing.abandon) b->timing.abandon();
-    if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
+    kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if (run->call.next_unit != KBI_NO_UNIT && run->m.status == KB_OK)
@@ -10161,7 +10157,7 @@ static void kbi_run_finish(kbi_run* run) {
     }
     run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
-    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
+    kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->start_ns);
     kbi_want_roofs(run);
 }
@@ -10222,7 +10218,7 @@ static void kbi_measure_call(kbi_run* run) {
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
-    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
+    kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
 
@@ -12155,23 +12151,16 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
 
 // The counters of a case that are not 0, below its row.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    enum { KBI_INDENT = 4, KBI_NAME = 22, KBI_VALUE = 12 };
-    int used = 0;
+    kbi_text line = KBI_BLANK;
     for (int64_t i = 0; i < r->counters.n; i++) {
-        const char *raw = r->counters.of[i].name, *name = kbi_table_clean(t, raw);
-        double x = kbi_object_number(&r->counters, raw);
-        int room = KBI_MAX((int)KBI_NAME, kbi_width(name, strlen(name)));
-        kbi_text text = KBI_BLANK;
-        if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
-        room = KBI_MIN(room, t->how.width - KBI_INDENT - KBI_VALUE);
-        if (used && used + KBI_INDENT + room + KBI_VALUE > t->how.width) kbi_table_line_end(t), used = 0;
-        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
-        kbi_cut(&text, name, room);
-        used += KBI_INDENT + kbi_table_pad(t, -room, kbi_table_keep(t, &text));
-        kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        used += kbi_table_pad(t, KBI_VALUE, kbi_table_keep(t, &text));
+        const char* name = r->counters.of[i].name;
+        double x = kbi_object_number(&r->counters, name);
+        if (!kbi_finite(x) || !(fabs(x) > 0) || !*name) continue;
+        kbi_putf(&line, "%s%s ", line.n ? ", " : "", name);
+        kbi_table_count(&line, x, kbi_object_text(&r->counter_units, name));
     }
-    if (used) kbi_table_line_end(t);
+    if (line.n) kbi_table_wrap(t, 4, line.s);
+    kbi_text_free(&line);
 }
 
 // --- groups ---
@@ -12650,19 +12639,16 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
             const kbi_key* key = kbi_key_named(objects[o][0]);
             if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
             for (int k = 0; k < count[o]; k++) {
-                kbi_text value = KBI_BLANK;
+                kbi_text name = KBI_BLANK;
+                if (!r) kbi_putf(&name, "%s%s", objects[o][1], names[o][k]);
                 const kb_param* p =
                     r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
-                if (!r)
-                    kbi_putf(&value, "%s%s", objects[o][1], names[o][k]);
-                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-                    kbi_param_text(&value, p);
                 kbi_puts(t, ",");
-                if (!r || (p && p->type == KB_AXIS_STRINGS))
-                    kbi_csv_text(t, value.n ? value.s : "");
-                else
-                    kbi_puts(t, value.n ? value.s : "");
-                kbi_text_free(&value);
+                if (!r || (p && p->type == KB_AXIS_STRINGS && p->s))
+                    kbi_csv_text(t, r ? p->s : name.s);
+                else if (p && p->type != KB_AXIS_STRINGS && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                    kbi_param_text(t, p);
+                kbi_text_free(&name);
             }
         }
         kbi_puts(t, "\r\n");
@@ -13154,18 +13140,6 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->end) code = i->end(records, n, code);
     return code;
-}
-
-// Tells a person at a terminal which files were written.
-static void kbi_say_files(const kbi_options* o) {
-    kbi_text line = KBI_BLANK;
-    if (o->json && !kbi_is(o->json, "-")) kbi_putf(&line, ", %s", o->json);
-    if (o->jsonl && !kbi_is(o->jsonl, "-")) kbi_putf(&line, ", %s", o->jsonl);
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
-            kbi_putf(&line, ", %s", i->value);
-    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s + 2);
-    kbi_text_free(&line);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -14175,7 +14149,6 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
     if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
-    if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
         code = kbi_control.interrupted            ? KBI_EXIT_INTERRUPTED

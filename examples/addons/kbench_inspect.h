@@ -49,9 +49,9 @@ KBI_CODE_BEGIN
     KBI_BARE(x, sass, "sass", "inspect", "machine code of the longest kernel (cuobjdump)",                  \
         KBI_GPU | KBI_RARE) \
     x(ncu, "ncu", "[=SET]", "inspect", "counters from ncu: a set, or metrics A,B", const char*,             \
-        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
+        kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
     x(nsys, "nsys", "[=FILE]", "inspect", "kernels and copies from nsys; keeps its report", const char*,    \
-        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
+        kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
 // clang-format on
 
 enum kbi_inspect_id {
@@ -77,16 +77,13 @@ static bool kbi_take_counters(const kb_option* option, void* values, const char*
     return false;
 }
 
-static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
+static bool kbi_take_tool(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
-    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
-    return kbi_error("--ncu takes a set of ncu such as full, or names of metrics, not '%s'", value), false;
-}
-
-static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || *value) return true;
-    return kbi_error("--nsys takes a file for the report, for example --nsys=report, or nothing and no ="), false;
+    bool ncu = kbi_is(option->name, "ncu");
+    if (!value || (*value && (!ncu || kbi_only_letters(value, "_.,:")))) return true;
+    kbi_error("--%s takes %s, not '%s'", option->name,
+              ncu ? "a set of ncu such as full, or names of metrics" : "a file for the report", value);
+    return false;
 }
 
 static const kb_option kbi_inspect_rows[] = {
@@ -142,24 +139,20 @@ static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not 
     return NAN;
 }
 
-typedef struct kbi_sum { // the events with the same name, grid and block
-    const kbi_event* of; // the first of these events
+typedef struct kbi_sum {    // the events with the same name, grid and block
+    const kbi_event* first; // the first of these events
     int64_t calls;
     double total; // ns
 } kbi_sum;
 
 typedef struct kbi_profile {
-    kbi_sum *device, *host; // device: kernels, copies and memsets; host: calls; both sorted by total time, the
-                            // longest first
+    kbi_sum *device, *host; // kernels, copies and memsets; calls on the host; both by total time, the longest first
     int n_device, n_host;
-    double device_ns, host_ns; // sums of all of these
-    double span, busy, run;    // ns per run: from the first start to the last end; with at least one event at
-                               // work; the block itself on the host
-    double gaps, gap_ns;       // per run: number and total time of the gaps in which no event was at work
-    double launch_ns;          // host time of a call that submits work
-    double overlap,
-        concurrent; // fractions: of the copies' time with a kernel at work; of busy time with two events at work.
-                    // NaN: none
+    double device_ns, host_ns;  // sums of all of these
+    double span, busy, run;     // ns per run: first start to last end; an event at work; the block on the host
+    double gaps, gap_ns;        // per run: number and total time of gaps without an event at work
+    double launch_ns;           // host time of a call that submits work
+    double overlap, concurrent; // share of copy time with a kernel at work; of busy time with two events. NaN: none
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -167,7 +160,7 @@ static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVEN
 static int kbi_sums_order(const void* a, const void* b) {
     const kbi_sum *x = (const kbi_sum*)a, *y = (const kbi_sum*)b;
     if (x->total < y->total || x->total > y->total) return x->total < y->total ? 1 : -1;
-    return (x->of > y->of) - (x->of < y->of);
+    return (x->first > y->first) - (x->first < y->first);
 }
 
 static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event* e) {
@@ -262,12 +255,20 @@ static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     KBENCH_FREE(edges);
 }
 
+// Stores a text of the profile under a key; returns its offset.
+KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
+    kbi_insight* in = &kbi_meter.insight;
+    kbi_mapped* slot = kbi_map_find(&in->names, key);
+    if (slot->key) return (int32_t)slot->at;
+    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
+    kbi_put(&in->texts, text, strlen(text) + 1);
+    return (int32_t)slot->at;
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>perf        the processor's counters for host work, from the kernel's perf_event_open.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#if defined(__linux__) && defined(SYS_perf_event_open)
-#define KBI_PERF_HERE 1
 // as in linux/perf_event.h
 enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 };
 enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
@@ -354,8 +355,7 @@ static void kbi_perf_all(unsigned long call) {
 }
 
 static int64_t kbi_perf_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    if (run->call.sampled) kbi_perf.runs = 1;
+    if (kb->run->call.sampled) kbi_perf.runs = 1;
     kbi_perf_all(KBI_PERF_RESET);
     kbi_perf.began = kbi_now();
     kbi_perf_all(KBI_PERF_ENABLE);
@@ -364,10 +364,9 @@ static int64_t kbi_perf_begin(kb_state* kb) {
 
 // Repeats the block for at least a millisecond, so that the cost of the calls themselves is negligible.
 static bool kbi_perf_end(kb_state* kb) {
-    kbi_run* run = kb->run;
     enum { KBI_PERF_MOST = 1 << 24 };
     kbi_perf_all(KBI_PERF_DISABLE);
-    if (run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
+    if (kb->run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
     return kbi_perf.runs *= 8, true;
 }
 
@@ -375,8 +374,7 @@ static void kbi_perf_close(kb_state* kb) {
     (void)kb;
     double values[KBI_PERF_ALL];
     for (int i = 0; i < KBI_PERF_ALL; i++) {
-        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns running, which is less if there are too few
-                                        // hardware counters
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns running: less if hardware counters are shared
         values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
@@ -390,10 +388,6 @@ static void kbi_perf_close(kb_state* kb) {
     // unless it is known already
     if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
-
-#else
-#define KBI_PERF_HERE 0
-#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>energy      the energy of a launch, from NVML's counter; measured apart from the times.
@@ -452,8 +446,7 @@ static double kbi_energy_span(void) { // ns between the first and the latest ste
 
 // Measures the idle power; the clocks first get time to fall.
 static void kbi_energy_idle(void) {
-    // ns
-    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000;
+    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
     struct timespec pause = { 0, 5000000 };
     cudaDeviceSynchronize();
     kbi_energy_restart();
@@ -466,17 +459,16 @@ static void kbi_energy_idle(void) {
 }
 
 static bool kbi_energy_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     struct kbi_energy* e = &kbi_energy;
     memset(e, 0, sizeof *e);
-    if (run->call.sampled)
+    if (kb->run->call.sampled)
         return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be separated from the energy of its "
                                "resets"),
                false;
     if (!kbi_energy_read(&e->last))
         return kbi_insight_say("this GPU has no energy counter; NVML has one for whole GPUs from Volta on"), false;
     kbi_energy_idle();
-    e->capturing = kbi_graph_repeats(run, 1) > 0;
+    e->capturing = kbi_graph_repeats(kb->run, 1) > 0;
     kbi_energy_restart();
     return true;
 }
@@ -489,8 +481,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // from its first run, which may include the loading
-                                                             // of code
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // the first run may include the loading of code
     kbi_energy.submitting = kbi_now();
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
@@ -529,38 +520,23 @@ static bool kbi_energy_end(kb_state* kb) {
 }
 
 static void kbi_energy_close(kb_state* kb) {
-    kbi_run* run = kb->run;
     const struct kbi_energy* e = &kbi_energy;
     double mj = e->latest.mj - e->first.mj, launches = (double)(e->latest.launches - e->first.launches);
     if (e->many) cudaGraphExecDestroy(e->many);
-    if (kbi_failed(run)) return;
+    if (kbi_failed(kb->run)) return;
     if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
         kbi_insight_say("NVML's energy counter %s", e->failed ? "failed while the block ran" : "did not change");
     else
         kbi_meter.insight.energy_mj = mj / launches;
 }
 
-#endif
-
 /*---------------------------------------------------------------------------------------------------------------
   >>activity    the kernels, copies and calls of each run of the block, from CUPTI's activity records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Stores a text of the profile under a key; returns its offset.
-KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_meter.insight;
-    kbi_mapped* slot = kbi_map_find(&in->names, key);
-    if (slot->key) return (int32_t)slot->at;
-    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
-    kbi_put(&in->texts, text, strlen(text) + 1);
-    return (int32_t)slot->at;
-}
-
-#if KBI_CUDA
 enum { KBI_INSIDE_EVENTS = 1 << 16 }; // most events of a case
 
-typedef struct kbi_recorded { // an event, with the correlation id that connects device work with the call that
-                              // submitted it
+typedef struct kbi_recorded { // an event; the correlation id connects device work with the call that submitted it
     kbi_event event;
     uint32_t correlation;
 } kbi_recorded;
@@ -699,27 +675,11 @@ static int64_t kbi_activity_now(void) {
     return kbi_meter.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
-// Reads the values that are known.
-static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
-    const kbi_nvml* n = &kbi_meter.nvml;
-    unsigned value = 0;
-    if (!n->device) return;
-    if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
-    if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
-}
-
-static void kbi_activity_gauge(void) {
-    kbi_gauge g = { kbi_activity_now(), NAN, NAN };
-    kbi_nvml_gauge(&g.sm_mhz, &g.power_w);
-    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_meter.insight.gauges, (const char*)&g, sizeof g);
-}
-
 // Starts a run like the timed ones: cold or hot, and behind the launch gate if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0 || kbi_copies_wait(run);
-    if (in->runs >= 0) kbi_activity_gauge();
     kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
     kbi_launch_begin(run->recipe->mode != KBI_HOT);
     in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
@@ -727,14 +687,13 @@ static int64_t kbi_activity_begin(kb_state* kb) {
 }
 
 static bool kbi_activity_end(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
     int64_t ends = kbi_activity_now();
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
-    if (kbi_meter.gpu.alarmed && run->sampling.gated)
-        return run->sampling.gated = false, true; // it waits at the gate
-    if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
+    if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
+        return kb->run->sampling.gated = false, true; // it waits at the gate
+    if (in->runs >= 0) in->window[in->runs][1] = ends;
     in->runs++;
     bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
     return in->runs < KBI_INSIDE_RUNS && !long_enough;
@@ -804,7 +763,6 @@ static void kbi_activity_collect(kbi_run* run) {
 }
 
 static void kbi_activity_close(kb_state* kb) {
-    kbi_run* run = kb->run;
     size_t lost = 0;
     cudaDeviceSynchronize();
     kbi_meter.cupti.flush(1);
@@ -812,16 +770,13 @@ static void kbi_activity_close(kb_state* kb) {
     kbi_activity_off(KBI_COUNT(kbi_activities));
     if (kbi_meter.cupti.dropped && kbi_meter.cupti.dropped(NULL, 0, &lost) == 0)
         kbi_meter.insight.dropped += (int64_t)lost;
-    kbi_activity_collect(run);
+    kbi_activity_collect(kb->run);
 }
-
-#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>counters    hardware counters of the block, from CUPTI's range profiler.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#if KBI_CUDA
 // Each function of the profiler takes one structure. Its fields begin at multiples of 8 bytes or share such a word, so
 // the structures are written as words. Their sizes end with the last field. tests/compile/cupti.cpp compares offsets
 // and sizes with CUPTI's headers.
@@ -871,9 +826,7 @@ static const struct {
 // chip has only one of the metrics.
 static const struct {
     const char *name, *metric, *unit;
-    // 0: few, 1: usual, 2: all
-    int set;
-    // includes the profiler's own work
+    int set; // 0: few, 1: usual, 2: all
 } kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 },
                          { "dram_bytes", "dram__bytes.sum", "B", 0 },
                          { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -1124,18 +1077,16 @@ static void kbi_measure_counted_cold(kbi_machine* m) {
 }
 
 static bool kbi_counters_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_meter.insight.passes = 0;
     kbi_look_persisting();
     if (!kbi_range_library()) return false;
-    bool good = kbi_range_begin(run->machine->device, kbi_inspect_given.counters);
+    bool good = kbi_range_begin(kb->run->machine->device, kbi_inspect_given.counters);
     if (!good) kbi_range_end();
     return good;
 }
 
 static int64_t kbi_counters_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    if (run->recipe->mode != KBI_HOT) kbi_range_evict();
+    if (kb->run->recipe->mode != KBI_HOT) kbi_range_evict();
     kbi_range_pass_begin();
     return 1;
 }
@@ -1288,10 +1239,7 @@ static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     double gone = kbi_counted(in, "evicted_pct");
     if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
-    kbi_judge_say(r,
-                  "after the eviction, a read of as many bytes as L2 holds took only %.0f %% of them from DRAM "
-                  "(counters)",
-                  gone);
+    kbi_judge_say(r, "after the eviction, only %.0f %% of a read of the size of L2 came from DRAM (counters)", gone);
     r->status = KB_FAILED;
     kbi_judge_withdraw(r);
 }
@@ -1345,11 +1293,11 @@ typedef struct kbi_metric { // a number of a kernel over its launches
     double sum, weight; // an average is sum / weight; weight 0: the value is sum
 } kbi_metric;
 
-typedef struct kbi_launches { // the launches of a kernel with one grid and block in the timed block of a case; or the
-                              // total of all its kernels
-    int number;               // of the case, as encoded in its marks
-    bool whole;               // for the total: the end mark was seen as well
-    const char* kernel;       // NULL: the total
+// The launches of a kernel with one grid and block in the timed block of a case, or the total of all its kernels.
+typedef struct kbi_launches {
+    int number;         // index of the case, as encoded in its marks
+    bool whole;         // for the total: the end mark was found
+    const char* kernel; // NULL: the total
     const char *grid, *block;
     int64_t calls;
     double ns;
@@ -1758,7 +1706,7 @@ static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* titl
         if (i >= KBI_PROFILE_ROWS) rest += s->total;
         if (i >= KBI_PROFILE_ROWS) continue;
         kbi_text clean = KBI_BLANK, name = KBI_BLANK;
-        kbi_clean(&clean, kbi_event_name(in, s->of)), kbi_put(&clean, "", 0);
+        kbi_clean(&clean, kbi_event_name(in, s->first)), kbi_put(&clean, "", 0);
         kbi_cut(&name, clean.s, room);
         kbi_putf(t, "      %s%*s", name.s, room - kbi_width(name.s, name.n), "");
         kbi_text_free(&clean), kbi_text_free(&name);
@@ -1766,7 +1714,7 @@ static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* titl
                  kbi_show_percent(all > 0 ? s->total / all : (double)NAN, share),
                  kbi_show_time(s->total / (double)s->calls * 1e-6, b));
         kbi_puts(t, "\n");
-        kbi_profile_shape(t, s->of, width);
+        kbi_profile_shape(t, s->first, width);
     }
     if (n > KBI_PROFILE_ROWS)
         kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
@@ -1909,20 +1857,6 @@ static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event*
     kbi_trace_arrow(t, 'f', process, line, e->start, t->arrows);
 }
 
-static void kbi_trace_gauges(kbi_tracing* t, const kbi_inside* in) {
-    for (int64_t i = 0; i < 2 * in->gauges; i++) {
-        const kbi_gauge* g = &kbi_gauges_of(in)[i / 2];
-        double x = i % 2 ? g->power_w : g->sm_mhz;
-        if (!kbi_finite(x) || g->at < t->zero) continue;
-        kbi_trace_begin(t, 'C', in->device, 0);
-        kbi_trace_text(t, "name", i % 2 ? "power" : "SM clock");
-        kbi_trace_time(t, "ts", g->at - t->zero);
-        kbi_putf(t->out, ",\"args\":{\"%s\":", i % 2 ? "W" : "MHz");
-        kbi_json_real(t->out, x);
-        kbi_puts(t->out, "}}");
-    }
-}
-
 static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
     kbi_tracing t;
     int named[64];
@@ -1948,7 +1882,6 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
         int64_t* lines = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)r->inside->events);
         memset(lines, 0, sizeof(int64_t) * (size_t)r->inside->events);
         for (int64_t e = 0; e < r->inside->events; e++) kbi_trace_event(&t, r, &kbi_events_of(r->inside)[e], lines);
-        kbi_trace_gauges(&t, r->inside);
         KBENCH_FREE(lines);
     }
     kbi_puts(out, "\n]}\n");
@@ -1996,7 +1929,7 @@ static void kbi_code_show(const kb_result* r) {
     memset(&p, 0, sizeof p);
     if (r->inside && r->inside->events) kbi_profile_fill(&p, r->inside);
     for (int i = 0; i < p.n_device && !hot; i++)
-        if (p.device[i].of->kind == KBI_EVENT_KERNEL) hot = p.device[i].of;
+        if (p.device[i].first->kind == KBI_EVENT_KERNEL) hot = p.device[i].first;
     bool here = kbi_tool_find("cuobjdump", tool);
     bool good = hot && here && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
     FILE* f = good ? popen(command.s, "r") : NULL;
@@ -2053,10 +1986,10 @@ static bool kbi_progress_read(const char* path, int* at) {
 static int kbi_profiled_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_control.run;
     kbi_plan plan;
-    const char* told = getenv(KBI_PROFILED);
-    int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
+    const char* path = getenv(KBI_PROFILED);
+    int file = kbi_open_file(path, O_WRONLY | O_CREAT | O_EXCL);
     FILE* f = file < 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s %s: %s", KBI_PROFILED, told, strerror(errno)), KBI_EXIT_USAGE;
+    if (!f) return kbi_error("%s %s: %s", KBI_PROFILED, path, strerror(errno)), KBI_EXIT_USAGE;
     unsetenv(KBI_PROFILED); // programs that a benchmark starts are not profiled
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
@@ -2092,7 +2025,7 @@ typedef struct kbi_vendor { // an external profiler and its files
     const char *name, *report; // report: path without its extension
     char tool[512], folder[200], files[4][240];
     kbi_text command; // in shell syntax
-    kbi_launch_list* looks;
+    kbi_launch_list* launches;
 } kbi_vendor;
 
 enum { KBI_NCU, KBI_NSYS };
@@ -2107,10 +2040,7 @@ static bool kbi_vendor_available(int vendor) {
     const char* name = kbi_vendors[vendor].name;
     if (getenv(KBI_PROFILED)) return true; // this is the profiled program
     if (kbi_profiled())
-        return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one. Leave out "
-                         "either.",
-                         name),
-               false;
+        return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one", name), false;
     if (!kbi_tool_find(name, tool))
         return kbi_error("--%s: %s is neither in PATH nor in the CUDA Toolkit (CUDA_HOME). It is part of "
                          "NVIDIA %s, which is a separate package.",
@@ -2252,15 +2182,13 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     }
     if (cure)
         kbi_error("--%s: %s", v->name, cure);
-    else if (status >= 0 && WIFSIGNALED(status))
-        kbi_error("--%s: %s ended with signal %d; run the command above to see more", v->name, v->name,
-                  WTERMSIG(status));
     else if (status < 0)
         kbi_error("--%s: %s was stopped, because there was no progress in %g s; raise --timeout to wait longer",
                   v->name, v->name, kbi_vendor_patience * v->s->o->timeout);
     else
-        kbi_error("--%s: %s failed (exit code %d); its output: %.200s", v->name, v->name, WEXITSTATUS(status),
-                  *first ? first : last);
+        kbi_error("--%s: %s failed (%s %d); its output: %.200s", v->name, v->name,
+                  WIFSIGNALED(status) ? "signal" : "exit code",
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), *first ? first : last);
     kbi_text_free(&said);
 }
 
@@ -2272,7 +2200,7 @@ static void kbi_vendor_read(kbi_vendor* v) {
     bool nsys = kbi_is(v->name, "nsys");
     if (nsys) kbi_nsys_stats(v);
     if (nsys) kbi_vendor_run(v, v->files[KBI_FILE_CSV], false);
-    if (kbi_file_text(v->files[KBI_FILE_CSV], &csv)) kbi_tool_csv_read(v->looks, csv.s);
+    if (kbi_file_text(v->files[KBI_FILE_CSV], &csv)) kbi_tool_csv_read(v->launches, csv.s);
     kbi_text_free(&csv);
 }
 
@@ -2289,7 +2217,7 @@ static bool kbi_vendor_profile(kbi_vendor* v) {
     if (kbi_control.interrupted) return true;
     kbi_vendor_read(v);
     bool over = kbi_progress_read(v->files[KBI_FILE_PROGRESS], &at);
-    if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
+    if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: no GPU, and the run says so
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
         "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
@@ -2308,7 +2236,7 @@ static bool kbi_vendor_files(kbi_vendor* v) {
     v->report = v->files[KBI_FILE_REPORT];
     if (!file) return true;
     size_t n = strlen(file);
-    v->report = kbi_arena_text_n(&v->looks->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
+    v->report = kbi_arena_text_n(&v->launches->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
     return true;
 }
 
@@ -2327,12 +2255,9 @@ static bool kbi_vendor_before(int vendor) {
     memset(&v, 0, sizeof v);
     v.s = &kbi_control.run;
     v.name = kbi_vendors[vendor].name;
-    v.looks = &kbi_vendor_launches[vendor];
+    v.launches = &kbi_vendor_launches[vendor];
     bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
-    if (seen) {
-        seen = kbi_vendor_profile(&v);
-        kbi_vendor_remove(&v);
-    }
+    if (seen) seen = kbi_vendor_profile(&v), kbi_vendor_remove(&v);
     kbi_text_free(&v.command);
     return seen;
 }
@@ -2420,13 +2345,8 @@ static int kbi_profiled_instead(const char* value) {
 // NVTX without its header, which takes a second to compile. A profiler names its library in the environment; this
 // library asks for a table of slots and stores its functions there. Without a profiler, a range costs one
 // comparison.
-enum {
-    KBI_NVTX_CORE2 = 5, // the module for ranges in a domain, and its slots
-    KBI_NVTX_START = 2,
-    KBI_NVTX_END = 3,
-    KBI_NVTX_REGISTER = 10,
-    KBI_NVTX_DOMAIN = 12
-};
+enum { KBI_NVTX_CORE2 = 5 }; // the module for ranges in a domain; then its slots
+enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DOMAIN = 12 };
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
 typedef void (*kbi_nvtx_function)(void);
@@ -2486,7 +2406,7 @@ static void kbi_nvtx_open(void) {
 
 // Ends a range and begins one with this name. Implementations alternate, so ranges overlap. The characters / [ ] *
 // + , @ have a meaning in tools and become blanks.
-static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_of) {
+static void kbi_nvtx_show(uint64_t* range, const char* text, const char* category) {
     uint64_t (*start)(void*, const kbi_nvtx_event*);
     void (*end)(void*, uint64_t);
     void* (*enlist)(void*, const char*);
@@ -2505,7 +2425,7 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_
     e.version = 3;
     e.size = sizeof e;
     e.colour_is = 1;
-    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
+    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, category) & 0xbfbfbfu);
     e.message = enlist ? enlist(kbi_nvtx.domain, name) : NULL;
     e.message_is = e.message ? 3 : 1;
     if (!e.message) e.message = name;
@@ -2518,7 +2438,7 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_
 
 static struct { // The option of an output is NULL if it is always active.
     kb_option_set options;
-    kb_instrument energy, activity, counters, host, ncu, nsys;
+    kb_instrument nvtx, energy, activity, counters, host, ncu, nsys;
     kb_output profile, sass, look, trace;
 } kbi_inspect_parts;
 
@@ -2544,7 +2464,8 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     set->values = &kbi_inspect_given, set->given = kbi_inspect_given.on;
     set->start = kbi_inspect_start, set->agree = kbi_inspect_agree;
     kb_add_options(set);
-    kbi_show_range = kbi_nvtx_show;
+    i = &kbi_inspect_parts.nvtx, i->range = kbi_nvtx_show;
+    kb_add_instrument(i);
 #if KBI_CUDA
     i = &kbi_inspect_parts.energy, i->option = "energy", i->seconds = 3;
     i->open = kbi_energy_open, i->begin = kbi_energy_begin, i->end = kbi_energy_end, i->close = kbi_energy_close;
@@ -2560,9 +2481,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kb_add_instrument(i);
 #endif
     i = &kbi_inspect_parts.host, i->option = "counters", i->host = true, i->judge = kbi_judge_inside;
-#if KBI_PERF_HERE
     i->open = kbi_perf_open, i->begin = kbi_perf_begin, i->end = kbi_perf_end, i->close = kbi_perf_close;
-#endif
     kb_add_instrument(i);
     i = &kbi_inspect_parts.ncu, i->option = "ncu", i->ready = kbi_ncu_ready;
     i->before = kbi_ncu_before, i->amend = kbi_ncu_amend, i->after = kbi_ncu_after;

@@ -5917,7 +5917,6 @@ static int kbi_load_shown(const kbi_options* o) {
         code = kbi_outputs_end(r.of, r.n, code);
         kbi_outputs_free(&outputs);
         kbi_loaded_now = NULL;
-        if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_regression_wanted())
         code = kbi_loaded_judge(&with, o, &r, kbi_wanted.load[0], kbi_outputs_stdout(o) ? stderr : stdout);
