@@ -11865,12 +11865,11 @@ static int kbi_terminal_width(FILE* f) {
 
 // when: "always", "never", or NULL or "auto": the environment decides, otherwise whether f is a terminal.
 static bool kbi_colour(FILE* f, const char* when) {
-    static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
+    const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
+    if (!force || !*force) force = getenv("FORCE_COLOR");
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
-    if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
-    for (int i = 0; i < KBI_COUNT(forced); i++)
-        if (getenv(forced[i]) && *getenv(forced[i]) && !kbi_is(getenv(forced[i]), "0")) return true;
-    return kbi_terminal(f);
+    if (never && *never) return false;
+    return (force && *force && !kbi_is(force, "0")) || kbi_terminal(f);
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
@@ -11882,14 +11881,13 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
 
 // Columns of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
 static int kbi_character_width(unsigned code) {
-    enum { KBI_MARKS = 4 }; // the first ranges are combining marks
     static const unsigned ranges[][2] = {
         { 0x300, 0x36f },   { 0x200b, 0x200f },   { 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f },  { 0x1100, 0x115f },
         { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 },   { 0xf900, 0xfaff },   { 0xfe30, 0xfe6f },  { 0xff00, 0xff60 },
         { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd }
     };
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < KBI_MARKS ? 0 : 2;
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < 4 ? 0 : 2; // marks come first
     return 1;
 }
 
@@ -12057,7 +12055,7 @@ typedef struct kbi_table {
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
     unsigned signs; // bits of kbi_signs that occurred
-    int64_t ok, failed, skipped;
+    int64_t cases[3]; // by kb_status
     int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
     bool gpu;                       // at least one case ran on a GPU
     kbi_wins* wins;
@@ -12349,11 +12347,10 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
     kbi_text_free(&marks);
     kbi_table_line_end(t);
-    // the messages of these two flags contain numbers
-    bool numbers =
-        (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
-    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
-    if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
+    bool details = t->how.verbose || t->how.counters, wall = kbi_is(r->timer, "wall");
+    bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (wall && (r->flags >> KB_FLAG_FLOOR & 1)); // in the message
+    if ((details || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
+    if (details) kbi_table_counters(t, r);
     for (const kb_output* o = kbi_process.outputs; o; o = o->next)
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
@@ -12405,8 +12402,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
 
 // --- records ---
 
-// Prints the machine when it changes. The copy bandwidth does not identify a machine, because it is measured again
-// after a crash.
+// Prints the machine when it changes. Its copy bandwidth does not identify it: each run measures it again.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -12477,9 +12473,7 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
             kbi_table_numbers(t, r, won);
         else
             kbi_table_reason(t, r);
-        t->ok += r->status == KB_OK;
-        t->failed += r->status == KB_FAILED;
-        t->skipped += r->status == KB_SKIPPED;
+        t->cases[r->status]++;
         t->gpu |= r->gpu != NULL;
     }
 }
@@ -12506,13 +12500,12 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 // Explains each flag that was raised: what happened, why it matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
-    bool any = false;
+    const char* gap = "\n";
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
         const char* mark = kbi_flags[f].mark;
         if (!n) continue;
-        if (!any) kbi_puts(&t->text, "\n");
-        any = true;
+        kbi_puts(&t->text, gap), gap = "";
         snprintf(head, sizeof head, "%s%s%s, %lld case%s", mark, *mark ? " " : "", kb_flag_name((kb_flag)f),
                  (long long)n, n == 1 ? "" : "s");
         kbi_table_colour(t, kb_flag_is_error((kb_flag)f) ? "\033[31m" : "\033[1m");
@@ -12527,7 +12520,8 @@ static void kbi_summary_flags(kbi_table* t) {
 
 // Explains signs and flags, names the winners of each operation, and counts the cases.
 static void kbi_table_end(kbi_table* t) {
-    int64_t n = t->ok + t->failed + t->skipped;
+    int64_t ok = t->cases[KB_OK], failed = t->cases[KB_FAILED], skipped = t->cases[KB_SKIPPED];
+    int64_t n = ok + failed + skipped;
     const char* gap = "\n";
     for (int i = 0; i < KBI_COUNT(kbi_signs); i++) {
         if (!(t->signs >> i & 1) || (t->how.quiet && !kbi_signs[i].quiet)) continue;
@@ -12544,9 +12538,9 @@ static void kbi_table_end(kbi_table* t) {
         kbi_table_wrap(t, 0, kbi_table_text(t, "%s: %s%s", w->operation, winner, count));
     }
     kbi_summary_flags(t);
-    kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
-    if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
-    if (t->skipped) kbi_putf(&t->text, ", %lld skipped", (long long)t->skipped);
+    kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
+    if (failed) kbi_putf(&t->text, ", %lld failed", (long long)failed);
+    if (skipped) kbi_putf(&t->text, ", %lld skipped", (long long)skipped);
     kbi_puts(&t->text, "\n");
     kbi_table_flush(t);
     KBENCH_FREE(t->wins);
@@ -12668,11 +12662,7 @@ typedef struct kbi_progress {
     double took, group_began;          // s: taken by the finished groups; from `began` to the current group
 } kbi_progress;
 
-static void kbi_progress_open(kbi_progress* p, bool wanted) {
-    p->on = wanted && kbi_terminal(stderr);
-    p->shown = false;
-    p->last = 0;
-}
+static void kbi_progress_open(kbi_progress* p, bool wanted) { p->on = wanted && kbi_terminal(stderr); }
 
 static void kbi_progress_begin(kbi_progress* p, double allowed) { // a device; allowed: s, for all of its groups
     p->allowed = allowed;
@@ -13077,8 +13067,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     f->mark = *mark;
     f->fill = fill;
     if (!kbi_out_open(&f->to, option, path, &f->mark, append)) return false;
-    all->n++;
-    return all->keeps = true;
+    return all->n++, all->keeps = true;
 }
 
 // Opens the files of all outputs. Returns false after an error message; then all files are closed again.

@@ -18,7 +18,7 @@ CONTENTS (search for the tag)
     >>activity      the kernels, copies and calls of each run of the block, from CUPTI's activity records
     >>counters      hardware counters of the block, from CUPTI's range profiler
     >>counted       compares counters with the declared bytes and operations; what bounds a case
-    >>looks         reads the CSV of a profiler: kernels and their metrics, aggregated by case
+    >>launches      reads the CSV of a profiler: kernels and their metrics, aggregated by case
     >>profile       shows a profile: below the case's row of the table, and as a timeline
     >>machine_code  the machine code of the longest kernel, from the CUDA Toolkit's disassembler
     >>vendor        runs this program under ncu or nsys, where it runs each block once
@@ -1122,16 +1122,16 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
     double most = far ? dram + size : l2;
-    char said[40], seen[40], times[40];
+    char declared[40], counted[40], factor[40];
     if (!(r->bytes > 0) || !kbi_finite(most)) return;
-    kbi_show_bytes(r->bytes, said);
-    kbi_show_bytes(far ? dram : l2, seen);
+    kbi_show_bytes(r->bytes, declared);
+    kbi_show_bytes(far ? dram : l2, counted);
     if (r->bytes > 1.1 * most) {
         kbi_flag_set(r, KB_FLAG_DECLARED_BYTES, true);
-        kbi_judge_say(r, "kb_bytes declares %s, but %s moved %s", said, far ? "DRAM" : "L2", seen);
+        kbi_judge_say(r, "kb_bytes declares %s, but %s moved %s", declared, far ? "DRAM" : "L2", counted);
     } else if (far && dram > 1.1 * r->bytes) {
-        kbi_judge_say(r, "DRAM moved %s, %s times the bytes of kb_bytes", seen,
-                      kbi_digits(dram / r->bytes, 3, times));
+        kbi_judge_say(r, "DRAM moved %s, %s times the bytes of kb_bytes", counted,
+                      kbi_digits(dram / r->bytes, 3, factor));
     }
 }
 
@@ -1147,17 +1147,17 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
     double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
                   32 * kbi_counted(in, "xu_instructions");
-    double sure = kbi_counted_flops(in);
-    char said[40], seen[40];
-    bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
-    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
+    double certain = kbi_counted_flops(in);
+    char declared[40], counted[40];
+    bool integers = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
+    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || integers) return;
     if (r->flops > 1.1 * most) {
         kbi_flag_set(r, KB_FLAG_DECLARED_FLOPS, true);
         kbi_judge_say(r, "kb_flops declares %s million operations, but the instructions did at most %s million",
-                      kbi_digits(r->flops * 1e-6, 4, said), kbi_digits(most * 1e-6, 4, seen));
-    } else if (sure > 1.1 * r->flops) {
+                      kbi_digits(r->flops * 1e-6, 4, declared), kbi_digits(most * 1e-6, 4, counted));
+    } else if (certain > 1.1 * r->flops) {
         kbi_judge_say(r, "the instructions did %s million operations, %s times the operations of kb_flops",
-                      kbi_digits(sure * 1e-6, 4, seen), kbi_digits(sure / r->flops, 3, said));
+                      kbi_digits(certain * 1e-6, 4, counted), kbi_digits(certain / r->flops, 3, declared));
     }
 }
 
@@ -1196,11 +1196,11 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
         most = KBI_MAX(most, x);
         kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
     }
-    bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
-    bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
-    bool moves = near && kbi_roof_is_memory(r->roof);
-    if (moves && kbi_is(r->cache, "hot")) near = false; // the data may come from L2
-    if (near) bound = moves ? "memory" : "compute";
+    bool trusted = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
+    bool near = most < enough && trusted && r->roof && r->gpu_efficiency >= enough;
+    bool memory = near && kbi_roof_is_memory(r->roof);
+    if (memory && kbi_is(r->cache, "hot")) near = false; // the data may come from L2
+    if (near) bound = memory ? "memory" : "compute";
     if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
     if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
     if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps active", n ? ", " : "", warps);
@@ -1285,7 +1285,7 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>looks       reads the CSV of a profiler: kernels and their metrics, aggregated by case.
+  >>launches    reads the CSV of a profiler: kernels and their metrics, aggregated by case.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_metric { // a number of a kernel over its launches
@@ -1633,8 +1633,8 @@ static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
 }
 
 // Copies the metrics of a case into its record, after the counters of the benchmark function.
-static void kbi_record_launches(kb_result* r, const kbi_launch_list* looks, int number) {
-    const kbi_launches* l = kbi_launches_total(looks, number);
+static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, int number) {
+    const kbi_launches* l = kbi_launches_total(launches, number);
     if (!l || !l->n) return;
     int64_t n = r->counters.n, u = r->counter_units.n;
     kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
@@ -2013,8 +2013,6 @@ static int kbi_profiled_main(const kbi_options* o) {
     return KBI_EXIT_FINE;
 }
 
-// --- the profiler ---
-
 // The files of a tool; those of nsys follow from the name of the report.
 enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
 static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
@@ -2055,14 +2053,14 @@ static void kbi_vendor_word(kbi_vendor* v, const char* word) {
 
 // Adds this program with its own command line, without the options that start tools.
 static void kbi_vendor_self(kbi_vendor* v) {
-    char** own = kbi_own_words(v->s->o);
-    char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
-    kbi_vendor_word(v, path ? path : own[0]);
+    char** words = kbi_own_words(v->s->o);
+    char* path = strchr(words[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
+    kbi_vendor_word(v, path ? path : words[0]);
     free(path);
-    for (int i = 1; own[i]; i++) {
-        size_t n = strcspn(own[i], "=");
-        if ((n != 5 || strncmp(own[i], "--ncu", n) != 0) && (n != 6 || strncmp(own[i], "--nsys", n) != 0))
-            kbi_vendor_word(v, own[i]);
+    for (int i = 1; words[i]; i++) {
+        size_t n = strcspn(words[i], "=");
+        if ((n != 5 || strncmp(words[i], "--ncu", n) != 0) && (n != 6 || strncmp(words[i], "--nsys", n) != 0))
+            kbi_vendor_word(v, words[i]);
     }
 }
 
@@ -2113,13 +2111,13 @@ static const double kbi_vendor_patience = 10; // multiple of --timeout, because 
 // Prints and runs the command, with its output in a file, and waits. Stops it if a case makes no progress. Returns the
 // status of waitpid; -1: no process was started, or it was stopped.
 static int kbi_vendor_run(kbi_vendor* v, const char* output, bool profiled) {
-    kbi_text script = KBI_BLANK, said = KBI_BLANK;
+    kbi_text script = KBI_BLANK, progress = KBI_BLANK;
     char shell[] = "/bin/sh", c[] = "-c";
     int status = -1;
     double limit = kbi_vendor_patience * v->s->o->timeout;
-    if (profiled) kbi_putf(&said, " %s=%s", KBI_PROFILED, v->files[KBI_FILE_PROGRESS]);
-    kbi_warn("--%s: LC_ALL=C%s%s", v->name, said.n ? said.s : "", v->command.s);
-    kbi_text_free(&said);
+    if (profiled) kbi_putf(&progress, " %s=%s", KBI_PROFILED, v->files[KBI_FILE_PROGRESS]);
+    kbi_warn("--%s: LC_ALL=C%s%s", v->name, progress.n ? progress.s : "", v->command.s);
+    kbi_text_free(&progress);
     kbi_putf(&script, "exec%s", v->command.s);
     char* argv[] = { shell, c, script.s, NULL };
     fflush(NULL);
@@ -2167,11 +2165,11 @@ static const struct {
 
 // Reports a failure in one line: the remedy if the error is known, otherwise the tool's own words.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
-    kbi_text said = KBI_BLANK;
+    kbi_text output = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
-    kbi_file_text(v->files[KBI_FILE_CSV], &said), kbi_puts(&said, "\n");
-    kbi_file_text(v->files[KBI_FILE_OUTPUT], &said), kbi_puts(&said, "\n");
-    for (char *line = said.s, *next; *line; line = next) {
+    kbi_file_text(v->files[KBI_FILE_CSV], &output), kbi_puts(&output, "\n");
+    kbi_file_text(v->files[KBI_FILE_OUTPUT], &output), kbi_puts(&output, "\n");
+    for (char *line = output.s, *next; *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next) *next++ = 0;
         bool wrong = strstr(line, "rror") || strstr(line, "ERR");
@@ -2189,10 +2187,8 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
         kbi_error("--%s: %s failed (%s %d); its output: %.200s", v->name, v->name,
                   WIFSIGNALED(status) ? "signal" : "exit code",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), *first ? first : last);
-    kbi_text_free(&said);
+    kbi_text_free(&output);
 }
-
-// --- one profiling pass over all cases ---
 
 // Reads what the tool wrote, or creates it from the tool's report.
 static void kbi_vendor_read(kbi_vendor* v) {
@@ -2256,13 +2252,11 @@ static bool kbi_vendor_before(int vendor) {
     v.s = &kbi_control.run;
     v.name = kbi_vendors[vendor].name;
     v.launches = &kbi_vendor_launches[vendor];
-    bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
-    if (seen) seen = kbi_vendor_profile(&v), kbi_vendor_remove(&v);
+    bool good = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
+    if (good) good = kbi_vendor_profile(&v), kbi_vendor_remove(&v);
     kbi_text_free(&v.command);
-    return seen;
+    return good;
 }
-
-// --- display ---
 
 static const struct {
     const char *title, *metric;
@@ -2295,31 +2289,31 @@ static void kbi_tool_row(kbi_table* t, const kbi_launches* l, const kbi_launches
     kbi_puts(&t->text, "\n");
 }
 
-static void kbi_tool_show(kbi_table* t, const kbi_plan* plan, const kbi_launch_list* looks, const char* tool) {
+static void kbi_tool_show(kbi_table* t, const kbi_plan* plan, const kbi_launch_list* launches, const char* tool) {
     unsigned wanted = 0; // a bit for each of kbi_tool_columns
     int cases = 0;
-    for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
+    for (int i = 0; i < launches->n; i++) cases += launches->of[i].whole;
     kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
     kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
     for (int c = 0; c < KBI_COUNT(kbi_tool_columns); c++) {
-        for (int i = 0; i < looks->n; i++)
-            if (kbi_finite(kbi_launches_value(&looks->of[i], kbi_tool_columns[c].metric))) wanted |= 1u << c;
+        for (int i = 0; i < launches->n; i++)
+            if (kbi_finite(kbi_launches_value(&launches->of[i], kbi_tool_columns[c].metric))) wanted |= 1u << c;
         if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_tool_columns[c].title) + 2, kbi_tool_columns[c].title);
     }
     kbi_puts(&t->text, "  kernel, grid x block\n");
     for (int i = 0; i < plan->n; i++) {
-        const kbi_launches *all = kbi_launches_total(looks, i), *end = looks->of + looks->n;
-        const char* word = !all ? ": not seen" : all->calls ? "" : ": no GPU work";
-        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
+        const kbi_launches *all = kbi_launches_total(launches, i), *end = launches->of + launches->n;
+        const char* status = !all ? ": not profiled" : all->calls ? "" : ": no GPU work";
+        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", status);
         for (const kbi_launches* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_tool_row(t, l, all, wanted);
     }
 }
 
 static void kbi_vendor_after(int vendor) {
     kbi_supervisor* s = &kbi_control.run;
-    kbi_launch_list* seen = &kbi_vendor_launches[vendor];
-    if (seen->n) kbi_tool_show(&s->table, s->plan, seen, kbi_vendors[vendor].name);
-    kbi_launch_list_free(seen);
+    kbi_launch_list* launches = &kbi_vendor_launches[vendor];
+    if (launches->n) kbi_tool_show(&s->table, s->plan, launches, kbi_vendors[vendor].name);
+    kbi_launch_list_free(launches);
     kbi_table_flush(&s->table);
 }
 
@@ -2386,7 +2380,7 @@ static const void* kbi_nvtx_export(uint32_t id) {
     static const struct {
         size_t size;
         uint32_t version, gap;
-        void (*told)(uint32_t);
+        void (*version_function)(uint32_t);
     } versions = { sizeof versions, 3, 0, kbi_nvtx_version };
     return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
 }
@@ -2439,7 +2433,7 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* categor
 static struct { // The option of an output is NULL if it is always active.
     kb_option_set options;
     kb_instrument nvtx, energy, activity, counters, host, ncu, nsys;
-    kb_output profile, sass, look, trace;
+    kb_output profile, sass, profiled, trace;
 } kbi_inspect_parts;
 
 #if KBI_CUDA
@@ -2491,7 +2485,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kb_add_instrument(i);
     o = &kbi_inspect_parts.profile, o->option = "profile", o->below = kbi_profile_show, kb_add_output(o);
     o = &kbi_inspect_parts.sass, o->option = "sass", o->each = kbi_code_show, kb_add_output(o);
-    o = &kbi_inspect_parts.look, o->instead = kbi_profiled_instead, kb_add_output(o);
+    o = &kbi_inspect_parts.profiled, o->instead = kbi_profiled_instead, kb_add_output(o);
     o = &kbi_inspect_parts.trace, o->option = "trace", o->fill = kbi_trace, o->lines = 1;
     o->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ";
     kb_add_output(o);

@@ -188,7 +188,7 @@ check_out "two kernels: what takes most" '^ +1 +3\.000 us +75\.0% +3\.000 +62\.5
 check_out "two kernels: what takes less" '^ +1 +1\.000 us +25\.0% +1\.000 +62\.50  scale  \(64, 1, 1\)'
 try half --ncu
 check_rc "half" 2
-check_out "half: what was not seen to its end" '^op/impl=two: not seen$'
+check_out "half: a case that was not profiled to its end" '^op/impl=two: not profiled$'
 try "" --nsys="$tmp/kept.nsys-rep"
 check_rc "--nsys=FILE" 0
 check_out "--nsys=FILE" '^nsys, one run of each timed block: 2 of 3 cases$'
