@@ -544,7 +544,7 @@ static void test_counted(void) {
         kbi_judge_inside(&r, &seen.in, &machine);
         CHECK(has(KB_FLAG_NOT_COLD) == !evicted[i].cold && (r.status == KB_OK) == (evicted[i].cold != 0));
         CHECK(isnan(r.time_ms) == !evicted[i].cold && (r.samples == KB_NONE) == !evicted[i].cold);
-        if (!evicted[i].cold) CHECK_HAS(said(), "took only 89 % of them from DRAM (counters)");
+        if (!evicted[i].cold) CHECK_HAS(said(), "only 89 % of a read of the size of L2 came from DRAM (counters)");
     }
     look("cold"), seen.in.energy_mj = 2, seen.in.idle_w = 70, r.flops = 6, r.bytes = 8;
     kbi_judge_inside(&r, &seen.in, &machine);
@@ -602,7 +602,7 @@ static void test_processes(void) {
     }
     const uint64_t drift = (uint64_t)1 << KB_FLAG_DRIFT, few = (uint64_t)1 << KB_FLAG_FEW,
                    noisy = (uint64_t)1 << KB_FLAG_NOISY, leak = (uint64_t)1 << KB_FLAG_LEAK;
-    kbi_spread s = { 3, log(2), log(1.95), log(2.05), 0, 2 };
+    kbi_spread s = { 3, log(2), log(1.95), log(2.05), 0, 2, 0, 0 };
     for (int p = 0; p < 4; p++) {
         memset(&of[p], 0, sizeof of[p]);
         of[p].time_ms = 1 << p, of[p].wall_ms = 10 * (p + 1), of[p].verified = p != 1,

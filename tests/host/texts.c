@@ -1141,7 +1141,7 @@ static void test_cells(void) {
         const char* want;
     } rows[] = { { 80, 4, "    a 1, bytes 1.95 KiB\n" },
                  { 80, 8, "    a 1, bytes 1.95 KiB, c -3, share 12.50 %, e 5, longer_than_these 6\n" },
-                 { 24, 5, "    a 1, bytes 1.95\n    KiB, c -3\n" } };
+                 { 24, 5, "    a 1, bytes 1.95 KiB,\n    c -3\n" } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_how how;
         kbi_table table;
