@@ -11933,7 +11933,7 @@ typedef struct kbi_cell {
 } kbi_cell;
 
 // Chooses the unit of a column: the largest in which all values have a digit before the decimal point. If the largest
-// value then has more than five such digits, a larger unit is chosen, provided that the smallest value stays above 0.01.
+// value then has more than five such digits, a larger unit is chosen as long as the smallest value is above 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
     double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the next smaller unit
     for (int i = 0; i < n; i++) {
@@ -13026,7 +13026,7 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that every option writes to its own file, and none to the file of stdout or stderr. False after an error message.
+// Checks that every option has its own file, and none has the file of stdout or stderr. False after an error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
