@@ -536,7 +536,7 @@ static void test_counted(void) {
         kbi_judge_inside(&r, &seen.in, &machine);
         CHECK(has(KB_FLAG_NOT_COLD) == !evicted[i].cold && (r.status == KB_OK) == (evicted[i].cold != 0));
         CHECK(isnan(r.time_ms) == !evicted[i].cold && (r.samples == KB_NONE) == !evicted[i].cold);
-        if (!evicted[i].cold) CHECK_HAS(said(), "took only 89 % of them from DRAM (counters)");
+        if (!evicted[i].cold) CHECK_HAS(said(), "only 89 % of a read of the size of L2 came from DRAM (counters)");
     }
     look("cold"), seen.in.energy_mj = 2, seen.in.idle_w = 70, r.flops = 6, r.bytes = 8;
     kbi_judge_inside(&r, &seen.in, &machine);
