@@ -1727,7 +1727,7 @@ static struct kbi_process {
     const char* usual;   // options of kb_default; NULL: none
     kb_entry* entries;   // list; constructors of other files add to it
     int entry_count;
-    kbi_set entry_set; // addresses of the entries; empty unless one was added since the list was last read
+    const kb_entry* last_entry; // end of the list: the only entry without a next one
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
@@ -1744,11 +1744,13 @@ static void kbi_say(const char* level, const char* format, va_list list) {
     fflush(stderr);
 }
 
-KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+// Prints an error message. Returns false.
+KBI_PRINTF(1, 2) static bool kbi_error(const char* format, ...) {
     va_list list;
     va_start(list, format);
     kbi_say("error: ", format, list);
     va_end(list);
+    return false;
 }
 
 KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
@@ -2451,7 +2453,6 @@ static uint32_t kbi_float_bits(float f) {
     memcpy(&u, &f, sizeof u);
     return u;
 }
-
 static float kbi_bits_float(uint32_t u) {
     float f;
     memcpy(&f, &u, sizeof f);
@@ -2734,8 +2735,6 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// --- interval of the median ---
-
 // Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the upper
 // rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2). 0: no rank
 // reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
@@ -2858,8 +2857,6 @@ static double kbi_precision_of(const double* x, int64_t n) {
     KBENCH_FREE(scratch);
     return kbi_half_width(lo, hi, median);
 }
-
-// --- summary ---
 
 // mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
 // LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
@@ -3009,8 +3006,6 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// --- implementations measured in the same rounds ---
-
 // Median of the rounds' log ratios with the interval of the sign test. Each round measures both implementations, so
 // drift, clock steps and autocorrelation cancel. For several implementations, alpha is divided by their number first
 // (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a value is not usable.
@@ -3119,12 +3114,10 @@ static double kbi_trigamma(double x) {
            (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
 }
 
-// --- fresh processes ---
-
-typedef struct kbi_spread {       // of the log medians of a case, or the log ratios of an implementation, over processes
-    int n;                        // processes that gave a value
-    double mean, lo, hi;          // mean and its 95 % interval; NAN if n < 2
-    double sd, df;                // pooled standard deviation of one process, and its degrees of freedom
+typedef struct kbi_spread { // of the log medians of a case, or the log ratios of an implementation, over processes
+    int n;                  // processes that gave a value
+    double mean, lo, hi;    // mean and its 95 % interval; NAN if n < 2
+    double sd, df;          // pooled standard deviation of one process, and its degrees of freedom
     double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
@@ -3239,7 +3232,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
-    double difference = 0, norm = 0, unit = 1;  // unit: a power of two that prevents overflow and underflow of squares
+    double difference = 0, norm = 0, unit = 1; // unit: a power of two that prevents overflow and underflow of squares
     bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
@@ -3315,8 +3308,7 @@ static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     f->main = body;
     f->user = user;
     f->size = (size_t)KBI_MIN(KBI_MAX(size, (rlim_t)8 << 20), most) & ~(size_t)65535;
-    void* stack =
-        mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* stack = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (stack == MAP_FAILED) return false;
     mprotect(stack, 4096, PROT_NONE); // a stack overflow crashes instead of corrupting memory
     f->stack = (char*)stack;
@@ -3345,52 +3337,51 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
   >>shared    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What the cases of a comparison say where fibers are missing.
+// The note of each case of a comparison without fibers.
 static const char kbi_apart_note[] =
     "measured one after another, not in interleaved rounds: kbench has no fibers for this "
     "C library and processor. --procs 5 compares over several processes";
 
-typedef struct kbi_registered { // what declare gives: the implementations, in the order of the source
+typedef struct kbi_registered { // the registered implementations, in the order of the source
     kb_entry** of;
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target;
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // OWN: a backend that the program brings
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
-// What the inspection of a case's CUDA calls found, in a process that times nothing.
+// Result of the inspection of a case's CUDA calls. A separate process inspects; it times nothing.
 typedef struct kbi_verdict {
-    int32_t known;     // 0: there was no inspection, and note says why ("": nobody asked for one)
-    int32_t flag;      // kb_flag: the block is not timed, and message says why; -1: nothing is wrong
-    int32_t captures;  // no call of the block is refused by stream capture
+    int32_t known;     // 0: no inspection; note holds the reason, or is empty if none was requested
+    int32_t flag;      // kb_flag that withholds the time, for the reason in message; -1: no error
+    int32_t captures;  // stream capture accepts every call of the block
     int64_t work;      // calls that submit work to a stream
     char message[320]; // names the call
     char note[320];    // for the record
 } kbi_verdict;
 
-// What to measure and for how long: the only way in which a command line, or a kb_desc, reaches the measuring.
+// What the measure stage does: made from the command line or from a kb_desc.
 typedef struct kbi_recipe {
     kbi_target target;
-    int device; // which GPU
+    int device; // index of the GPU
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;          // ask kb_check; look into the timed block
-    bool fresh;                  // ask it with other inputs, too
-    bool looked;                 // nothing is timed: a profiler looks on
-    unsigned inside;             // bits of instruments that profile the block, untimed
-    const kbi_verdict* verdicts; // of the cases of the group to be measured; NULL: nobody inspected them
+    bool verify, audit;          // run kb_check; inspect the timed block
+    bool fresh;                  // run kb_check also with other inputs
+    bool looked;                 // an external profiler runs: nothing is timed
+    unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
+    const kbi_verdict* verdicts; // for each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // fraction; seconds; warm-up negative: until settled
-    int64_t warmup_samples;                            // negative: until settled
-    int64_t samples, rounds;                           // exactly so many; 0: as many as the precision takes
-    int64_t launches;                                  // whose mean is a sample; 0: as many as the timer needs
+    double precision, min_time, max_time, warmup_time; // fraction; seconds; negative warm-up: until steady state
+    int64_t warmup_samples;                            // negative: until steady state
+    int64_t samples, rounds;                           // exact numbers; 0: as many as precision requires
+    int64_t launches;                                  // per sample; 0: the timer chooses
     int64_t min_samples, max_samples, max_rounds;
-    int placement; // 0: buffers lie where they come to lie; each other number, with the seed, puts them elsewhere
+    int placement; // together with seed, selects the addresses of the buffers; 0: no displacement
 } kbi_recipe;
 
-enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096 }; // rounds of a comparison, launches of a sample, at most
-enum { KBI_PROCESSES = 64 };                                // that measure the same case, at most
+enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096, KBI_PROCESSES = 64 }; // most rounds, launches, processes
 
 static void kbi_recipe_default(kbi_recipe* r) {
     memset(r, 0, sizeof *r);
@@ -3405,28 +3396,28 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->max_rounds = 64;
 }
 
-// From measuring to looking into what has been measured, and was found right.
-static void kbi_recipe_inside(kbi_recipe* r, unsigned wishes) {
-    r->inside = wishes;
-    if (wishes) r->verify = r->fresh = false;
+// Makes the recipe profile instead of measure. Results were verified when they were measured.
+static void kbi_recipe_inside(kbi_recipe* r, unsigned instruments) {
+    r->inside = instruments;
+    if (instruments) r->verify = r->fresh = false;
 }
 
 static const kb_build* kbi_build_of(const kb_entry* entry) { return entry->build ? entry->build : kbi_build(); }
 
 typedef struct kbi_case {
     const kb_entry* entry;
-    const char *name, *direction, *size; // size: category, NULL without one
+    const char *name, *direction, *size; // size: category; NULL: none
     kb_dtype dtype;
-    const kb_param* params; // every axis but dir
+    const kb_param* params; // all axes but dir
     int n_params;
     int group;
-    int place;           // in the plan, from 1, all shards together
-    uint64_t key;        // hash of operation and params in whatever order: equal inside a comparison group
-    const kb_desc* desc; // what a program describes by itself; NULL: a case of a plan
+    int place;           // position in the plan, from 1, counted over all shards
+    uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
+    const kb_desc* desc; // of a measurement inside another program; NULL: the case is of a plan
 } kbi_case;
 
 // clang-format off
-typedef enum kbi_roof { // no roof: the device has none of those that may be meant; above all: it is above them
+typedef enum kbi_roof { // NO_ROOF: the device has no such peak; ABOVE_ALL: the rate exceeds every peak
     KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32, KBI_ROOF_TF32, KBI_ROOF_F16,
     KBI_ROOF_BF16, KBI_ROOF_FP8, KBI_ROOF_INT8, KBI_ROOFS, KBI_NO_ROOF = -1, KBI_ABOVE_ALL = -2
 } kbi_roof;
@@ -3438,35 +3429,36 @@ static bool kbi_roof_is_memory(const char* roof) {
     return kbi_is(roof, "copy") || kbi_is(roof, "read") || kbi_is(roof, "write");
 }
 
-// The best that was seen of a device, each roof measured when it is first wanted: 1e9 bytes a second or operations
-// a second. NaN: not measured; 0: it has no such thing; KBI_UNTOLD: nobody here can tell. Arithmetic on numbers
-// costs power, and so clock: `of` is what random ones reach, `most` what zeros do, above all true times of any data.
+// Measured peaks of a device, in bytes or operations per second. NaN: not measured; 0: the device lacks the unit;
+// KBI_UNTOLD: cannot be measured. Arithmetic draws power and lowers the clock, so the peak depends on the data.
 typedef struct kbi_roofs {
-    double of[KBI_ROOFS], most[KBI_ROOFS];
-    double took[KBI_ROOFS]; // seconds
+    double of[KBI_ROOFS];   // with random data
+    double most[KBI_ROOFS]; // with zeros: an upper bound for any data
+    double took[KBI_ROOFS]; // seconds of the measurement
 } kbi_roofs;
 #define KBI_UNTOLD (-1.0)
 
-static void kbi_roofs_clear(kbi_roofs* r) {
-    for (int i = 0; i < KBI_ROOFS; i++) r->of[i] = r->most[i] = r->took[i] = NAN;
-}
 static void kbi_roof_put(kbi_roofs* r, int which, double of, double most, double took) {
     r->of[which] = of;
     r->most[which] = most;
     r->took[which] = took;
 }
-static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: it is not
+static void kbi_roofs_clear(kbi_roofs* r) {
+    for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(r, i, NAN, NAN, NAN);
+}
+static double kbi_roof_known(const kbi_roofs* r, int which) { // 0: not known
     return which >= 0 && !kbi_nan(r->of[which]) && r->of[which] > 0 ? r->of[which] : 0;
 }
 
 enum { KBI_COUNTERS = 16 };
-typedef struct kbi_counter { // by kb_count, or the hardware's
+typedef struct kbi_counter { // a value of kb_count or a hardware counter
     char name[64], unit[32];
     double value;
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-// What kb_keep keeps in a block of host work; by call: it is called by pointer, so no compiler can remove it.
+// What kb_keep receives in a block of host work. BY_CALL: kbench calls the work through a pointer, so no compiler can
+// remove it.
 // clang-format off
 typedef enum kbi_kept {
     KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
@@ -3477,32 +3469,32 @@ typedef struct kbi_measured {
     int32_t status; // kb_status
     int32_t verified, settled;
     int32_t queries;             // items are queries
-    int32_t constant;            // the inputs are
-    int32_t stage;               // whether it ran on shared buffers; -1: it ran alone
-    int32_t proven;              // the last run of the block wrote an output that a check liked
-    int32_t ungated;             // launches did not wait behind a gate, and nobody said that they would not
-    int32_t launches;            // whose mean is a sample
-    int64_t retaken;             // samples thrown away and taken again, because the process or the gate stood still
-    int32_t others;              // processes on this GPU
-    int32_t dtype;               // kb_dtype: of the case's elements
-    int32_t traffic, arithmetic; // kb_traffic and kb_dtype of kb_bytes_as and kb_flops_as; 0: not said
-    int32_t core;                // the roofs are those of one core of the host
+    int32_t constant;            // the inputs are constant
+    int32_t stage;               // ran on shared buffers; -1: ran alone
+    int32_t proven;              // a check passed on output of the last run of the block
+    int32_t ungated;             // launches were not queued behind the launch gate, unexpectedly
+    int32_t launches;            // per sample; a sample is their mean
+    int64_t retaken;             // samples that were repeated because the process or the gate stalled
+    int32_t others;              // other processes on this GPU
+    int32_t dtype;               // kb_dtype of the elements
+    int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
+    int32_t core;                // peaks are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
-    int32_t bias_fitted;         // nobody measured what an empty kernel takes itself
-    int32_t empty;               // the shape of launch whose bias was taken off; KBI_NO_SHAPE: a single run on a CPU
+    int32_t bias_fitted;         // the own time of an empty kernel was not measured
+    int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
-    char cache[8], timer[8]; // "" for host work has no cache
-    int64_t n, rounds;       // of samples, of rounds
-    double* samples;         // ns, of a launch; a process that receives a result allocates its own arrays
-    double* round_ns;        // of each round of the comparison
-    double* control_ns;      // the A/A control's of each round; NULL: it is not the baseline
-    int32_t arms, contest;   // how many were compared in these rounds, and the plan's index of their first
+    char cache[8], timer[8]; // cache "": host work
+    int64_t n, rounds;       // number of samples and of rounds
+    double* samples;         // ns per launch; a process that receives a result allocates its own arrays
+    double* round_ns;        // for each round of the comparison
+    double* control_ns;      // A/A control, for each round; NULL: not the baseline
+    int32_t arms, contest;   // implementations compared in these rounds; plan index of the first one
     double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
-    int32_t kept;               // kbi_kept, of a block that runs many times between two readings of the clock
-    double bias_error_ns;       // standard deviation of what the bias may be off
-    double bias_apart_ns;       // and of what of that it does not share with launches of another shape
-    double bytes, flops, items; // NaN: not said
+    int32_t kept;                               // kbi_kept
+    double bias_error_ns;                       // standard deviation of the bias
+    double bias_apart_ns;                       // part of it that launches of another shape do not share
+    double bytes, flops, items;                 // NaN: not given
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
     char kernel[256];
@@ -3510,12 +3502,13 @@ typedef struct kbi_measured {
     int64_t registers, shared_bytes, local_bytes;
     double occupancy;                                  // percent
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
-    double clock_low, clock_high;                      // of the SM clock over the samples
+    double clock_low, clock_high;                      // range of the SM clock during the samples
     char throttle[96];
-    int64_t preemptions;                      // of the process, while the samples were taken; KB_NONE: not known
-    double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of that time, and of what was wanted of all processors
-    kbi_roofs roofs;                          // as they were known when the case ended
-    double reached; // bytes a second of a launch that moves as many bytes, under the same cache mode; NaN: not known
+    int64_t preemptions;                      // of the process, during the samples; KB_NONE: not known
+    double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
+    kbi_roofs roofs;                          // at the end of the case
+    double
+        reached; // bytes per second of a copy, read or write of as many bytes in the same cache mode; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3524,97 +3517,87 @@ typedef struct kbi_machine {
     char backend[8];
     int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
-    char gpu[96], driver[40], cuda[16], why[200];     // why: no GPU, for people
+    char gpu[96], driver[40], cuda[16], why[200];     // why: reason for no GPU
     int64_t memory, l2;
     kbi_roofs roofs, core;        // of the device; of one core of the host
-    double floor[3], bias[2];     // ns: cold, hot by events, graph; of an empty kernel
-    double own_error;             // ns, that an empty kernel may take more or less than thought; 0: it was measured
-    double quantum, empty_pair;   // ns, of events
-    char truth[64];               // what the bias was held against
-    double cold;                  // share of an L2's worth of data that the eviction pushes out; NaN: not known
-    double counted_cold;          // percent, by the counters; NaN: not known, nobody asked, or
-    char counted_why[200];        // why
-    char tool[24];                // that changes how launches run: nothing is timed under it; "": none
-    int32_t simulated;            // host work as well
-    char cpus[200], governor[32]; // that this process may run on; what chooses their clock; "": not known
-    int32_t boost;                // whether that may rise above its nominal rate; -1: not known
+    double floor[3], bias[2];     // ns. floor: empty kernel, cold, hot, graph; bias of events: cold, hot
+    double own_error;             // ns, uncertainty of an empty kernel's own time; 0: it was measured
+    double quantum, empty_pair;   // ns: step of event times; a pair of events without work between
+    char truth[64];               // reference of the bias
+    double cold;                  // share of an L2-sized buffer that the eviction pushes out; NaN: not known
+    double counted_cold;          // the same in percent by hardware counters; NaN: not known
+    char counted_why[200];        // reason for NaN
+    char tool[24];                // under which nothing is timed because it changes launches; "": none
+    int32_t simulated;            // the tool also changes host work
+    char cpus[200], governor[32]; // processors that the process may use; governor of their clock; "": not known
+    int32_t boost;                // the clock may exceed its nominal rate; -1: not known
 } kbi_machine;
 
-// What empty kernels take by CUPTI, in ns, cold and hot: of one block and of one on every multiprocessor, of 32, of
-// 256 and of 1024 threads each.
+// Durations of empty kernels by CUPTI, in ns: [cold, hot][read, write][one block, one block per multiprocessor]
+// [32, 256, 1024 threads].
 typedef struct kbi_reference {
-    double ns[KBI_EVENT_MODES][2][2][3]; // [1]: of those that write
+    double ns[KBI_EVENT_MODES][2][2][3];
 } kbi_reference;
 
 static void kbi_measured_clear(kbi_measured* m) {
     memset(m, 0, sizeof *m);
     m->verified = m->stage = -1;
     m->settled = 1;
-    m->bytes = m->flops = m->items = m->max_error = m->tolerance = NAN;
-    m->bias_error_ns = m->bias_apart_ns = 0;
+    m->bytes = m->flops = m->items = m->max_error = m->tolerance = m->reached = NAN;
     m->step_ns = m->bias_ns = m->floor_ns = m->wall_ns = m->occupancy = NAN;
     m->sm_clock = m->memory_clock = m->power = m->temperature = m->clock_low = m->clock_high = NAN;
     m->cpu_clock = m->cpu_waited = m->cpu_stolen = NAN;
     m->preemptions = KB_NONE;
     m->memory = m->host_memory = m->leaked = m->registers = m->shared_bytes = m->local_bytes = KB_NONE;
     kbi_roofs_clear(&m->roofs);
-    m->reached = NAN;
 }
 
-// What the arithmetic of a case may be: the roof that it is held against, and those in whose place it may have gone
-// while the elements stayed what they are. kb_flops_as says it. KB_DTYPE says what is stored, so wider types may be
-// meant, and of f32 the narrower ones that libraries take for it; where nothing is said, all of them.
+// Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same element
+// type.
 typedef struct kbi_meant {
-    int base; // KBI_NO_ROOF: there is none of such a type
-    unsigned others;
+    int base;        // KBI_NO_ROOF: the type has no peak
+    unsigned others; // bits of kbi_roof
 } kbi_meant;
 
+// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or for f32
+// narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
 static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
-    enum {
-        KBI_TF32 = 1 << KBI_ROOF_TF32,
-        KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16, // the same units do both
-        KBI_FP8 = 1 << KBI_ROOF_FP8,
-        KBI_INT8 = 1 << KBI_ROOF_INT8
+    // clang-format off
+    enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
+           KBI_FP8 = 1 << KBI_ROOF_FP8, KBI_INT8 = 1 << KBI_ROOF_INT8 };
+    static const struct { kb_dtype dtype; kbi_meant meant; } rows[] = {
+        { KB_NODTYPE, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 } }, { KB_F64, { KBI_ROOF_F64, 0 } },
+        { KB_F32, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF } }, { KB_TF32, { KBI_ROOF_TF32, 0 } },
+        { KB_F16, { KBI_ROOF_F16, KBI_HALF } }, { KB_BF16, { KBI_ROOF_BF16, KBI_HALF } },
+        { KB_E4M3, { KBI_ROOF_FP8, KBI_HALF } }, { KB_E5M2, { KBI_ROOF_FP8, KBI_HALF } },
+        { KB_I8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }, { KB_U8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }
     };
-    static const struct {
-        kb_dtype dtype;
-        int base;
-        unsigned said, stored; // others, where kb_flops_as said it and where KB_DTYPE did
-    } rows[] = { { KB_NODTYPE, KBI_ROOF_F32, 0, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 },
-                 { KB_F64, KBI_ROOF_F64, 0, 0 },
-                 { KB_F32, KBI_ROOF_F32, 0, KBI_TF32 | KBI_HALF },
-                 { KB_TF32, KBI_ROOF_TF32, 0, 0 },
-                 { KB_F16, KBI_ROOF_F16, KBI_HALF, KBI_HALF },
-                 { KB_BF16, KBI_ROOF_BF16, KBI_HALF, KBI_HALF },
-                 { KB_E4M3, KBI_ROOF_FP8, 0, KBI_HALF },
-                 { KB_E5M2, KBI_ROOF_FP8, 0, KBI_HALF },
-                 { KB_I8, KBI_ROOF_INT8, 0, KBI_HALF | KBI_FP8 },
-                 { KB_U8, KBI_ROOF_INT8, 0, KBI_HALF | KBI_FP8 } };
-    kbi_meant none = { KBI_NO_ROOF, 0 };
+    // clang-format on
+    kbi_meant meant = { KBI_NO_ROOF, 0 };
     for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (rows[i].dtype == dtype) none.base = rows[i].base, none.others = said ? rows[i].said : rows[i].stored;
-    return none;
+        if (rows[i].dtype == dtype) meant = rows[i].meant;
+    if (said && dtype != KB_F16 && dtype != KB_BF16) meant.others = 0;
+    return meant;
 }
 
 static kbi_meant kbi_arithmetic_of(const kbi_measured* m) {
     kbi_meant meant = kbi_meant_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
-    if (!m->core) return meant;
-    meant.others = 0; // the compiler's vectors have f64 and f32; what is smaller is computed in f32
-    if (meant.base != KBI_ROOF_F64 && meant.base != KBI_ROOF_INT8 && meant.base >= 0) meant.base = KBI_ROOF_F32;
-    if (meant.base == KBI_ROOF_INT8) meant.base = KBI_NO_ROOF;
+    if (!m->core || meant.base < 0) return meant;
+    meant.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
+    meant.base = meant.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(meant.base, KBI_ROOF_F32);
     return meant;
 }
 
-static int kbi_traffic_roof(int traffic) { // unsaid: copy
+static int kbi_traffic_roof(int traffic) { // not given: copy
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
-static const double kbi_roof_margin = 1.05; // so far above a roof nothing true was seen
-// But products differ by algorithm, and by the power that their numbers take (an H200: fp8 products of zeros in one
-// shape 8 % above those in another).
+static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
+// Matrix products need a larger margin: their rate depends on the algorithm and on the power that their data draw. On
+// an H200, fp8 products of zeros differ by 8 % between shapes.
 static const double kbi_product_margin = 1.1;
 
-// The first roof, from the base on, that so many operations a second may stand under: not known, or high enough.
+// The first peak, base first, that is not known or not below `rate` operations per second.
 static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
@@ -3625,12 +3608,11 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
         if (rate <= kbi_roof_margin * r->most[i]) return i;
         if (best < 0 || r->most[i] > r->most[best]) best = i;
     }
-    return best >= KBI_ROOF_TF32 && rate <= kbi_product_margin * r->most[best] ? best
-           : best >= 0                                                         ? KBI_ABOVE_ALL
-                                                                               : KBI_NO_ROOF;
+    if (best >= KBI_ROOF_TF32 && rate <= kbi_product_margin * r->most[best]) return best;
+    return best < 0 ? KBI_NO_ROOF : KBI_ABOVE_ALL;
 }
 
-static double* kbi_copy_reals(const void* from, int64_t n) { // not NULL, also of none
+static double* kbi_copy_reals(const void* from, int64_t n) { // the caller frees; never NULL
     double* to = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(n + 1));
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
@@ -3642,7 +3624,7 @@ static void kbi_measured_free(kbi_measured* m) {
     m->samples = m->round_ns = m->control_ns = NULL;
 }
 
-// Behind what a message says already.
+// Appends to a message, after "; " if it is not empty.
 static void kbi_vsay(char* message, size_t size, const char* format, va_list list) {
     size_t n = strlen(message);
     kbi_fit(message, n, size, n ? "; " : "");
@@ -3660,42 +3642,42 @@ KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) 
   >>profile   foundation: the profile of a case: kernels, copies, calls of its block. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_WISH_STREAMS = 1 }; // bits of what is to be looked for; the others are those of registered instruments
+enum { KBI_WISH_STREAMS = 1 }; // bit that requests the inspection of CUDA calls; higher bits: registered instruments
 
 // clang-format off
 typedef enum kbi_event_kind {
     KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
 } kbi_event_kind;
-typedef enum kbi_limit { // what lets no more warps onto a multiprocessor
+typedef enum kbi_limit { // resource that limits the warps on a multiprocessor
     KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
 } kbi_limit;
 // clang-format on
 
-typedef struct kbi_event { // of a run of the block; the run itself is one
+typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
     int64_t start, end;    // ns of one clock for host and device
     int64_t bytes;         // of a copy or a memset
-    int32_t kind, run;     // kbi_event_kind; which run
-    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: none did
-    int32_t symbol;        // of a kernel: its name as the linker knows it; offset in the texts
-    uint32_t lane;         // its stream; of calls the thread
+    int32_t kind, run;     // kbi_event_kind; number of the run
+    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: unknown
+    int32_t symbol;        // linker name of a kernel; offset in the texts
+    uint32_t lane;         // stream; for calls: thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
     int32_t limit;   // kbi_limit
 } kbi_event;
 
-typedef struct kbi_gauge { // what the device showed beside them
-    int64_t at;
+typedef struct kbi_gauge {  // state of the device at one time
+    int64_t at;             // ns of the clock of the events
     double sm_mhz, power_w; // NaN: not known
 } kbi_gauge;
 
-// One piece of memory: this, its events, its gauges, its counters, the bytes of its texts.
+// Profile in one block of memory: this structure, then its events, gauges, counters and texts.
 typedef struct kbi_inside {
-    int64_t events, gauges, counters, texts; // how many
-    int64_t dropped;                         // records that found no room
+    int64_t events, gauges, counters, texts; // numbers of elements; bytes of texts
+    int64_t dropped;                         // records lost for lack of buffer space
     int32_t runs, device;
-    double energy_mj, idle_w; // of a launch; with nothing at work. 0: not known
-    char message[400];        // why something that was asked for is not here; "": nothing
-    kbi_verdict verdict;      // of KBI_WISH_STREAMS
+    double energy_mj, idle_w; // mJ per launch; W of the idle device. 0: not known
+    char message[400];        // why a requested part is missing; "": none is missing
+    kbi_verdict verdict;      // of the inspection (KBI_WISH_STREAMS)
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
@@ -3705,15 +3687,12 @@ static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
     return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
 }
-KBI_INLINE const char* kbi_texts_of(const kbi_inside* in) {
-    return (const char*)(kbi_counters_of(in) + in->counters);
-}
+static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
 static size_t kbi_inside_size(const kbi_inside* in) {
-    return sizeof *in + sizeof(kbi_event) * (size_t)in->events + sizeof(kbi_gauge) * (size_t)in->gauges +
-           sizeof(kbi_counter) * (size_t)in->counters + (size_t)in->texts;
+    return (size_t)(kbi_texts_of(in) + in->texts - (const char*)in);
 }
 
-static kbi_inside* kbi_inside_without(const char* why) { // to be freed
+static kbi_inside* kbi_inside_without(const char* why) { // an empty profile with a message; the caller frees it
     kbi_inside* in = (kbi_inside*)kbi_grow(NULL, sizeof *in);
     memset(in, 0, sizeof *in);
     in->verdict.flag = -1;
@@ -3725,20 +3704,13 @@ static kbi_inside* kbi_inside_without(const char* why) { // to be freed
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// KB_RECORD as data: for whatever walks over a record's keys, or is given one by its name.
+// KB_RECORD as data, for functions that visit all keys of a record or find a key by name.
+// clang-format off
 typedef enum kbi_kind {
-    KBI_KIND_text,
-    KBI_KIND_real,
-    KBI_KIND_whole,
-    KBI_KIND_truth,
-    KBI_KIND_params,
-    KBI_KIND_samples,
-    KBI_KIND_flags,
-    KBI_KIND_status,
-    KBI_KIND_verdict
+    KBI_KIND_text, KBI_KIND_real, KBI_KIND_whole, KBI_KIND_truth, KBI_KIND_params, KBI_KIND_samples, KBI_KIND_flags,
+    KBI_KIND_status, KBI_KIND_verdict
 } kbi_kind;
-
-// --- where a record's values come from ---
+// clang-format on
 
 typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE } kbi_source;
 typedef struct kbi_key {
@@ -3746,9 +3718,9 @@ typedef struct kbi_key {
     kbi_kind kind;
     size_t offset, size; // in kb_result
     const char *group, *meaning;
-    bool withheld; // where the case has no time
+    bool withheld; // null if the case has no time
     kbi_source source;
-    size_t from; // offset in the source
+    size_t from; // offset in the structure that source names
 } kbi_key;
 
 static const kbi_key kbi_keys[] = {
@@ -3766,15 +3738,15 @@ static const kbi_key kbi_keys[] = {
 enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
-static const char* kbi_verdict_name(kb_verdict v) { // NULL without one
+static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
     static const char* const names[] = { NULL, "FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED" };
     return names[v];
 }
 
-// Where a record has it: a kbi_field_ of its kind.
+// Address of a key's value in a record: a kbi_field_ of its kind.
 static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
 
-static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: none, or null
+static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: null, or not a number
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_real) return *(const kbi_field_real*)field;
     int64_t whole = key->kind == KBI_KIND_whole   ? *(const kbi_field_whole*)field
@@ -3783,7 +3755,7 @@ static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN:
     return whole == KB_NONE || (key->kind == KBI_KIND_truth && whole < 0) ? (double)NAN : (double)whole;
 }
 
-static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: none, or null
+static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // NULL: null, or not text
     const void* field = kbi_field(r, key);
     if (key->kind == KBI_KIND_text) return *(const kbi_field_text*)field;
     if (key->kind == KBI_KIND_status) return kbi_status_name(*(const kbi_field_status*)field);
@@ -3792,7 +3764,7 @@ static const char* kbi_field_words(const kb_result* r, const kbi_key* key) { // 
     return *(const kbi_field_truth*)field ? "yes" : "no";
 }
 
-static void kbi_field_clear(kb_result* r, const kbi_key* key) { // a cleared samples_ms is an empty list
+static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets null; lists become empty
     void* field = (char*)r + key->offset;
     memset(field, 0, key->size);
     if (key->kind == KBI_KIND_real) *(kbi_field_real*)field = NAN;
@@ -3827,8 +3799,6 @@ static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     }
 }
 
-// --- parameters: axes of a case, counters, facts ---
-
 static void kbi_param_text(kbi_text* s, const kb_param* p) {
     char number[40];
     if (p->type == KB_AXIS_STRINGS)
@@ -3839,41 +3809,38 @@ static void kbi_param_text(kbi_text* s, const kb_param* p) {
         kbi_putf(s, "%lld", (long long)p->i);
 }
 
-// Whether two lists hold the same values, in whatever order.
-static bool kbi_same_params(const kb_param* a, int64_t n_a, const kb_param* b, int64_t n_b) {
-    bool same = n_a == n_b;
-    if (!n_a) return same; // no list at all
-    for (const kb_param* p = a; same && p < a + n_a; p++) {
-        same = false;
-        for (const kb_param* q = b; q < b + n_b && !same; q++)
-            same = p->type == q->type && kbi_is(p->name, q->name) &&
-                   (p->type == KB_AXIS_STRINGS ? kbi_same_text(p->s, q->s)
-                    : p->type == KB_AXIS_REALS ? memcmp(&p->r, &q->r, sizeof p->r) == 0
-                                               : p->i == q->i);
-    }
-    return same;
-}
-
-static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: there is none
+static const kb_param* kbi_object_find(const kbi_field_params* object, const char* name) { // NULL: not found
     for (int64_t i = 0; i < object->n; i++)
         if (strcmp(object->of[i].name, name) == 0) return &object->of[i];
     return NULL;
 }
 
-static double kbi_object_number(const kbi_field_params* object, const char* name) { // NaN: there is none
+static bool kbi_same_param(const kb_param* a, const kb_param* b) {
+    return a && b && a->type == b->type &&
+           (a->type == KB_AXIS_STRINGS ? kbi_same_text(a->s, b->s)
+            : a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0
+                                       : a->i == b->i);
+}
+
+// True if two lists hold the same parameters, in any order. Names are unique in a list.
+static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
+    for (int64_t i = 0; i < a->n; i++)
+        if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
+    return a->n == b->n;
+}
+
+static double kbi_object_number(const kbi_field_params* object, const char* name) { // NAN: no such number
     const kb_param* p = kbi_object_find(object, name);
     return !p ? (double)NAN : p->type == KB_AXIS_REALS ? p->r : p->type == KB_AXIS_INTS ? (double)p->i : (double)NAN;
 }
 
-static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: there is none
+static const char* kbi_object_text(const kbi_field_params* object, const char* name) { // NULL: no such text
     const kb_param* p = kbi_object_find(object, name);
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// --- by name: the columns of the table, and every key that is a number or a text ---
-
-// Of the table, from left to right: title, key, width, drop, wide. When a line is too short, the column with drop 1 is
-// left out first, then the one with 2, and so on. Wide: only in a line of KBI_WIDE columns or more.
+// Columns of the table from left to right: identifier, title, key, width, drop, wide. If the terminal is too narrow,
+// columns are dropped in the order of drop, from 1. wide: only in terminals of at least KBI_WIDE columns.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3892,26 +3859,20 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     x(KBI_COLUMN_INTERVAL, "interval", "speedup_low", 14, 3, true)
 // clang-format on
 
-enum {
 #define KBI_X(name, title, key, width, drop, wide) name,
-    KBI_COLUMNS(KBI_X)
+enum { KBI_COLUMNS(KBI_X) KBI_COLUMN_COUNT };
 #undef KBI_X
-};
-
+#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
 static const struct {
     const char *title, *key;
     int width, drop;
     bool wide;
-} kbi_columns[] = {
-#define KBI_X(name, title, key, width, drop, wide) { title, key, width, drop, wide },
-    KBI_COLUMNS(KBI_X)
+} kbi_columns[] = { KBI_COLUMNS(KBI_X) };
 #undef KBI_X
-};
-
-KBI_STATIC_ASSERT(KBI_COUNT(kbi_columns) < 32, "the table keeps a mask of columns with one more bit");
+KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "the table keeps a mask of columns with one more bit");
 
 enum { KBI_UNITS_EACH = 4 };
-static const struct { // of a column, from small to large
+static const struct { // units of a column, from small to large; factors from the unit of the key
     int column;
     const char* titles[KBI_UNITS_EACH];
     double scales[KBI_UNITS_EACH];
@@ -3927,13 +3888,13 @@ static const struct { // of a column, from small to large
 
 typedef struct kbi_shown {
     int column;         // of kbi_columns; -1: the plain value of a key
-    const kbi_key* key; // what it shows
-    bool down;          // --sort: the largest first
-    char counter[128];  // which of the counters; "": the key is another
+    const kbi_key* key; // source of the value
+    bool down;          // --sort: the largest value first
+    char counter[128];  // name of the counter; "": not a counter
 } kbi_shown;
 enum { KBI_SHOWN = 32 };
 
-static const kbi_key* kbi_key_named(const char* name) {
+static const kbi_key* kbi_key_named(const char* name) { // NULL: not found
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_same_name(kbi_keys[i].name, name)) return &kbi_keys[i];
     return NULL;
@@ -3948,20 +3909,19 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// false after an error message.
+// Finds a column, a unit of a column, a key with one value, or counter:NAME. False after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
-    int column = -1;
     memset(out, 0, sizeof *out);
     out->column = -1;
-    for (int i = 0; i < KBI_COUNT(kbi_columns); i++) {
+    for (int i = 0; i < KBI_COLUMN_COUNT; i++) {
         kbi_offer(&best, kbi_columns[i].title);
-        if (kbi_same_name(kbi_columns[i].title, name)) column = i;
+        if (kbi_same_name(kbi_columns[i].title, name)) out->column = i;
     }
     for (int i = 0; i < KBI_COUNT(kbi_units) * KBI_UNITS_EACH; i++)
         if (kbi_same_name(kbi_units[i / KBI_UNITS_EACH].titles[i % KBI_UNITS_EACH], name))
-            column = kbi_units[i / KBI_UNITS_EACH].column;
-    if (column >= 0) return *out = kbi_shown_column(column), true;
+            out->column = kbi_units[i / KBI_UNITS_EACH].column;
+    if (out->column >= 0) return *out = kbi_shown_column(out->column), true;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         kbi_kind kind = kbi_keys[i].kind;
         if (kind == KBI_KIND_params || kind == KBI_KIND_samples || kind == KBI_KIND_flags) continue;
@@ -3973,24 +3933,24 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
         snprintf(out->counter, sizeof out->counter, "%s", name + 8);
     }
     if (out->key) return true;
+    bool near = best.distance <= 3;
     kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
-              best.distance <= 3 ? "; nearest is '" : "", best.distance <= 3 ? best.name : "",
-              best.distance <= 3 ? "'" : "");
+              near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
     return false;
 }
 
-// "time,-gflops": how many there are, 0 after an error message.
+// Reads "time,-gflops". Returns the number of names; 0 after an error message.
 static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[KBI_SHOWN]) {
     int n = 0;
     for (const char* p = list;; p++) {
         char name[160];
         bool down = kbi_is(option, "sort") && *p == '-';
-        int length = (int)strcspn(p, ",") - down;
-        snprintf(name, sizeof name, "%.*s", length, p + down);
+        int length = (int)strcspn(p += down, ",");
+        snprintf(name, sizeof name, "%.*s", length, p);
         if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN), 0;
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
-        p += length + down;
+        p += length;
         if (!*p) return n;
     }
 }
@@ -3998,6 +3958,13 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
 /*---------------------------------------------------------------------------------------------------------------
   >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
 ---------------------------------------------------------------------------------------------------------------*/
+
+static void kbi_json_whole(kbi_text* t, int64_t x) {
+    if (x == KB_NONE)
+        kbi_puts(t, "null");
+    else
+        kbi_putf(t, "%lld", (long long)x);
+}
 
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
     kbi_puts(t, "{");
@@ -4008,33 +3975,22 @@ static void kbi_json_params(kbi_text* t, kbi_field_params params) {
         kbi_puts(t, ": ");
         if (p->type == KB_AXIS_STRINGS)
             kbi_json_text(t, p->s);
-        else if (p->type == KB_AXIS_REALS || p->i == KB_NONE)
-            kbi_json_real(t, p->type == KB_AXIS_REALS ? p->r : (double)NAN);
+        else if (p->type == KB_AXIS_REALS)
+            kbi_json_real(t, p->r);
         else
-            kbi_putf(t, "%lld", (long long)p->i);
+            kbi_json_whole(t, p->i);
     }
     kbi_puts(t, "}");
 }
 
-static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
+static void kbi_json_field(kbi_text* t, const kb_result* r, const kbi_key* key) {
+    const void* field = kbi_field(r, key);
     const kbi_field_samples* samples = (const kbi_field_samples*)field;
-    const char* before = "[";
-    int64_t whole;
-    int truth;
-    switch (kind) {
-    case KBI_KIND_text: kbi_json_text(t, *(const kbi_field_text*)field); break;
+    const char *words = kbi_field_words(r, key), *before = "[";
+    switch (key->kind) {
     case KBI_KIND_real: kbi_json_real(t, *(const kbi_field_real*)field); break;
-    case KBI_KIND_whole:
-        whole = *(const kbi_field_whole*)field;
-        if (whole == KB_NONE)
-            kbi_puts(t, "null");
-        else
-            kbi_putf(t, "%lld", (long long)whole);
-        break;
-    case KBI_KIND_truth:
-        truth = *(const kbi_field_truth*)field;
-        kbi_puts(t, truth < 0 ? "null" : truth ? "true" : "false");
-        break;
+    case KBI_KIND_whole: kbi_json_whole(t, *(const kbi_field_whole*)field); break;
+    case KBI_KIND_truth: kbi_puts(t, !words ? "null" : *words == 'y' ? "true" : "false"); break;
     case KBI_KIND_params: kbi_json_params(t, *(const kbi_field_params*)field); break;
     case KBI_KIND_samples:
         for (int64_t i = 0; i < samples->n; i++, before = ", ") kbi_puts(t, before), kbi_json_real(t, samples->of[i]);
@@ -4048,17 +4004,14 @@ static void kbi_json_field(kbi_text* t, const void* field, kbi_kind kind) {
         }
         kbi_puts(t, *before == '[' ? "[]" : "]");
         break;
-    case KBI_KIND_status: kbi_json_text(t, kbi_status_name(*(const kbi_field_status*)field)); break;
-    case KBI_KIND_verdict: kbi_json_text(t, kbi_verdict_name(*(const kbi_field_verdict*)field)); break;
+    default: kbi_json_text(t, words);
     }
 }
 
 static void kbi_json_result(kbi_text* t, const kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
-        kbi_puts(t, i ? ", \"" : "{\"");
-        kbi_puts(t, kbi_keys[i].name);
-        kbi_puts(t, "\": ");
-        kbi_json_field(t, kbi_field(r, &kbi_keys[i]), kbi_keys[i].kind);
+        kbi_putf(t, "%s\"%s\": ", i ? ", " : "{", kbi_keys[i].name);
+        kbi_json_field(t, r, &kbi_keys[i]);
     }
     kbi_puts(t, "}");
 }
@@ -4066,10 +4019,10 @@ static void kbi_json_result(kbi_text* t, const kb_result* r) {
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
     kbi_text t = KBI_BLANK;
     kbi_json_result(&t, result);
-    int64_t all = (int64_t)t.n, n = KBI_MIN(all, size - 1);
+    int64_t length = (int64_t)t.n, n = KBI_MIN(length, size - 1);
     if (n >= 0) memcpy(buffer, t.s, (size_t)n), buffer[n] = 0;
     kbi_text_free(&t);
-    return all;
+    return length;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4081,51 +4034,43 @@ const char KBI_DEMAND[] = KBENCH_VERSION;
 const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 #endif
 
-typedef struct kbi_placed { // an entry, and its place in the order of the source
-    kb_entry* entry;
-    intptr_t first, place; // first: the place of the first entry of its operation
-} kbi_placed;
-
-static int kbi_order_placed(const void* a, const void* b) {
-    const kbi_placed *x = (const kbi_placed*)a, *y = (const kbi_placed*)b;
-    int file = strcmp(x->entry->file, y->entry->file);
-    return x->first != y->first   ? (x->first > y->first ? 1 : -1)
-           : x->place != y->place ? (x->place > y->place ? 1 : -1)
-           : file                 ? file
-           : x->entry->line != y->entry->line
-               ? (x->entry->line > y->entry->line ? 1 : -1)
-               : (x->entry->order > y->entry->order) - (x->entry->order < y->entry->order);
+static int kbi_compare_entries(const void* a, const void* b) {
+    const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
+    int file = strcmp(x->file, y->file);
+    return file                 ? file
+           : x->line != y->line ? (x->line > y->line ? 1 : -1)
+                                : (x->order > y->order) - (x->order < y->order);
 }
 
-// The entries in order, operations together at the place of their first; to be freed.
+// The entries by file and line, grouped by operation at the place of its first entry. The caller frees the list.
 static kbi_registered kbi_registry(void) {
-    size_t n = (size_t)kbi_process.entry_count;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), (int)n };
-    kbi_placed* placed = (kbi_placed*)kbi_grow(NULL, sizeof(kbi_placed) * n);
-    kbi_map operations = KBI_BLANK;
-    int k = 0;
-    memset(placed, 0, sizeof(kbi_placed) * n);
-    for (kb_entry* e = kbi_process.entries; e; e = e->next) placed[k++].entry = e;
-    qsort(placed, n, sizeof *placed, kbi_order_placed); // by file and line
-    for (int i = 0; i < all.n; i++) {
-        uint64_t key = kbi_hash(0, placed[i].entry->operation);
+    size_t n = (size_t)kbi_process.entry_count, k = 0;
+    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
+    kb_entry** sorted = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
+    size_t* next = (size_t*)kbi_grow(NULL, sizeof(size_t) * n); // next entry of the same operation; n: none
+    kbi_map operations = KBI_BLANK;                             // last entry of each operation
+    for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
+    qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t key = kbi_hash(0, sorted[i]->operation);
         kbi_mapped* slot = kbi_map_find(&operations, key);
-        if (!slot->key) kbi_map_take(&operations, slot, key, i);
-        placed[i].place = i, placed[i].first = slot->at;
+        if (slot->key) next[slot->at] = i;
+        kbi_map_take(&operations, slot, key, (intptr_t)i);
+        next[i] = n;
     }
-    qsort(placed, n, sizeof *placed, kbi_order_placed); // by operation
-    for (int i = 0; i < all.n; i++) all.of[i] = placed[i].entry;
-    KBENCH_FREE(placed);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i; j < n && sorted[j]; j = next[j]) all.of[all.n++] = sorted[j], sorted[j] = NULL;
+    KBENCH_FREE(sorted);
+    KBENCH_FREE(next);
     KBENCH_FREE(operations.slots);
-    kbi_set_free(&kbi_process.entry_set);
     return all;
 }
 
-// What the macros make of a name: its text, or what string literals hold, one behind the other.
+// Text of a macro argument: the argument itself, or the concatenation of its string literals. otherwise: for no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
-    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the program, like the entry
+    char* name = (char*)kbi_grow(NULL, strlen(s) + 1); // lives as long as the entry, until the program ends
     while (*p == '"') {
         for (p++; *p && *p != '"'; p++) {
             if (*p == '\\' && (p[1] == '"' || p[1] == '\\')) p++;
@@ -4134,7 +4079,7 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
         p += *p == '"';
         p += strspn(p, " ");
     }
-    if (*p) n = strlen(s), memcpy(name, s, n); // not literals alone
+    if (*p) n = strlen(s), memcpy(name, s, n); // not only literals
     name[n] = 0;
     if (n) return name;
     KBENCH_FREE(name);
@@ -4142,28 +4087,27 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
 }
 
 void kb_add_from(kb_entry* entry, const kb_build* build) {
-    for (const kb_entry* e = kbi_process.entry_set.n ? NULL : kbi_process.entries; e; e = e->next)
-        kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)e);
-    if (!kbi_set_add(&kbi_process.entry_set, (uint64_t)(uintptr_t)entry)) return;
+    if (entry->next || (kbi_process.entries && entry == kbi_process.last_entry)) return; // added before
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    // clang copies a module's benchmarks, with what registers them, into each file that imports the module
+    // clang registers the benchmarks of a module again in each file that imports the module
     for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
         if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
             kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
             return;
     if (!entry->order) entry->order = kbi_process.entry_count;
     if (!entry->build) entry->build = build;
+    if (!kbi_process.entries) kbi_process.last_entry = entry;
     entry->next = kbi_process.entries;
     kbi_process.entries = entry;
     kbi_process.entry_count++;
 }
 
 void kb_add_output(kb_output* output) {
-    kb_output** at = &kbi_process.outputs;
-    while (*at && *at != output) at = &(*at)->next;
-    *at = output;
+    kb_output** link = &kbi_process.outputs;
+    while (*link && *link != output) link = &(*link)->next;
+    *link = output;
 }
 
 static kb_output* kbi_output_named(const char* option) { // NULL: none is registered
@@ -4173,14 +4117,15 @@ static kb_output* kbi_output_named(const char* option) { // NULL: none is regist
 }
 
 void kb_add_instrument(kb_instrument* instrument) {
-    kb_instrument** at = &kbi_process.instruments;
-    while (*at && *at != instrument) at = &(*at)->next;
-    if (!*at && kbi_process.instrument_count == 30) {
+    kb_instrument** link = &kbi_process.instruments;
+    while (*link && *link != instrument) link = &(*link)->next;
+    if (*link) return;
+    if (kbi_process.instrument_count == 30) {
         kbi_error("more than 30 instruments: --%s is left out", instrument->option ? instrument->option : "(none)");
         return;
     }
-    if (!*at) instrument->bit = 2u << kbi_process.instrument_count++; // KBI_WISH_STREAMS is the first one
-    *at = instrument;
+    instrument->bit = 2u << kbi_process.instrument_count++; // bit 0 is KBI_WISH_STREAMS
+    *link = instrument;
 }
 
 void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build) {
@@ -4193,148 +4138,138 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
   >>cli       plan: the options, one row each: they make --help, the parser and the structure of values.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum {
-    KBI_EXIT_FINE = 0,
-    KBI_EXIT_FAILED = 1,
-    KBI_EXIT_USAGE = 2,
-    KBI_EXIT_REGRESSED = 3,
-    KBI_EXIT_UNCERTAIN = 4,
-    KBI_EXIT_NO_GPU = 77,
-    KBI_EXIT_INTERRUPTED = 130
-};
+enum { // clang-format off
+    KBI_EXIT_FINE = 0, KBI_EXIT_FAILED = 1, KBI_EXIT_USAGE = 2, KBI_EXIT_REGRESSED = 3, KBI_EXIT_UNCERTAIN = 4,
+    KBI_EXIT_NO_GPU = 77, KBI_EXIT_INTERRUPTED = 130
+}; // clang-format on
 
 enum { KBI_LISTS = 64, KBI_SHARDS = 1000000 };
-typedef struct kbi_strings { // the values of an option given more than once
+typedef struct kbi_strings { // values of a repeatable option
     const char* of[KBI_LISTS];
     int n;
 } kbi_strings;
 
-typedef const char* kbi_two[2];
 typedef struct kbi_none {
-    char none; // a structure of C has a member
+    char none; // C has no empty structure
 } kbi_none;
 
-// What an option means beside others, in kb_option.rules.
+// How an option combines with others, in kb_option.rules.
 enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
     KBI_CHOOSES = 4,       // selects cases
     KBI_IDLE = 8,          // is done instead of a run
     KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
-    KBI_GPU = 32,          // without effect on host code
+    KBI_GPU = 32,          // has no effect on host code
     KBI_WRITES = 64,       // writes records to a file
     KBI_EFFORT = 128,      // replaces the options of kb_default
     KBI_APART = 256,       // the options of kb_default do not apply
-    KBI_IN_LOAD = 512,     // allowed beside --load
-    KBI_IN_COMPARE = 1024, // allowed beside --compare
-    KBI_IN_RACE = 2048,    // allowed beside --race
-    KBI_REST = 4096,       // what stands behind -- is for it
+    KBI_IN_LOAD = 512,     // allowed with --load
+    KBI_IN_COMPARE = 1024, // allowed with --compare
+    KBI_IN_RACE = 2048,    // allowed with --race
+    KBI_REST = 4096,       // takes the words after --
     KBI_RARE = 8192,       // only in --help all
+    KBI_COMMON = 8192,     // in KBI_OPTIONS, the opposite of KBI_RARE: also in --help
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
+    KBI_SELECTS_SHOWN = KBI_SELECTS | KBI_IN_SHOWN,
     KBI_ALWAYS = KBI_IN_SHOWN | KBI_IN_RACE
 };
 
-// An option is one row: identifier, name, argument, group, help; type of its field in kbi_options, reader of its value,
-// limits of the value, rules. An argument in brackets is given behind a = only. Rows without a group are not shown.
+// A row: identifier, name, argument, group, help; type of its field in kbi_options, reader, limits, rules. An argument
+// in brackets is optional and follows a =. Options without a group are not in --help.
 #define KBI_ANY 0, 0, NULL
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
-// Rows of common kinds: without a value, a text, texts, a time, a percentage, a number from 1 up, one of several words.
+// Rows without value, with a text, several texts, a time, a percentage, a whole number from 1, one of several words.
 #define KBI_BARE(x, id, name, group, help, rules) x(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
 #define KBI_TEXT(x, id, name, argument, group, help, rules) \
     x(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
 #define KBI_LIST(x, id, name, argument, group, help, rules) \
     x(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, rules)
 #define KBI_SPAN(x, id, name, group, help, low, rules) \
-    x(id, name, "T", group, help, double, kbi_take_time, KBI_FROM(low, 0), rules)
+    x(id, name, "T", group, help, double, kbi_take_number, KBI_FROM(low, 0), rules)
 #define KBI_SHARE(x, id, name, group, help, low, high, rules) \
-    x(id, name, "PCT", group, help, double, kbi_take_percent, KBI_FROM(low, high), rules)
+    x(id, name, "PCT", group, help, double, kbi_take_number, KBI_FROM(low, high), rules)
 #define KBI_NUMBER(x, id, name, group, help, high, rules) \
-    x(id, name, "N", group, help, int64_t, kbi_take_count, KBI_FROM(1, high), rules)
+    x(id, name, "N", group, help, int64_t, kbi_take_number, KBI_FROM(1, high), rules)
 #define KBI_WORD(x, id, name, argument, group, help, words, rules) \
     x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), rules)
 // clang-format off
 #define KBI_OPTIONS(x) \
-    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD) \
+    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD | KBI_COMMON) \
     KBI_BARE(x, list_ops, "list-ops", "choose", "print operations, directions, dtypes and implementations", \
-      KBI_INSTEAD | KBI_RARE) \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", \
-      KBI_INSTEAD | KBI_RARE) \
+      KBI_INSTEAD) \
+    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", KBI_INSTEAD) \
     KBI_LIST(x, op, "op", "A,B", "choose", "operations; aliases: swish, gelu, loss", \
-      KBI_SELECTS | KBI_IN_SHOWN) \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", \
-      KBI_SELECTS | KBI_RARE) \
+      KBI_SELECTS_SHOWN | KBI_COMMON) \
+    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
     x(axis, "axis", "NAME=LIST", "choose", "replace the values of an axis: -a rows=512,1k:8k:*2", kbi_strings, \
-      kbi_take_axis, \
-      KBI_ANY, KBI_SELECTS) \
+      kbi_take_axis, KBI_ANY, KBI_SELECTS | KBI_COMMON) \
     KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (the same as FILTER)", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", \
-      KBI_SELECTS | KBI_IN_SHOWN | KBI_RARE) \
+      KBI_SELECTS_SHOWN) \
+    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", KBI_SELECTS_SHOWN) \
     x(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
-      kbi_take_shard, KBI_ANY, KBI_RARE) \
+      kbi_take_shard, KBI_ANY, 0) \
     x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
       KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu; 0" : "cpu is the only device in a build without CUDA", \
-      const char*, kbi_take_device, KBI_ANY, 0) \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", KBI_EFFORT) \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, 100, \
-      KBI_EFFORT | KBI_RARE) \
-    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT | KBI_RARE) \
-    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT | KBI_RARE) \
+      const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
+    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", \
+      KBI_EFFORT | KBI_COMMON) \
+    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
+    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, \
+      100, KBI_EFFORT) \
+    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT) \
     KBI_SPAN(x, budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
-      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE) \
+      KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE | KBI_COMMON) \
     KBI_NUMBER(x, rounds, "rounds", "how long", "number of rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
-      KBI_EFFORT | KBI_RARE) \
-    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT | KBI_RARE) \
-    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", \
-      KBI_LAUNCHES_LIMIT, KBI_RARE) \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, \
-      kbi_take_warmup, KBI_FROM(0, 1000000), KBI_RARE) \
-    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, KBI_RARE) \
-    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", KBI_RARE) \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE | KBI_RARE) \
-    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU | KBI_RARE) \
-    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU) \
-    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU | KBI_RARE) \
+      KBI_EFFORT) \
+    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", KBI_LAUNCHES_LIMIT, \
+      0) \
+    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, kbi_take_warmup, \
+      KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, 0) \
+    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", 0) \
+    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE) \
+    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
+    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
+    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU) \
     KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both alternately, or wall", \
-      "events,cupti,both,wall", \
-      KBI_GPU | KBI_RARE) \
-    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", KBI_RARE) \
-    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", KBI_RARE) \
-    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", KBI_RARE) \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", KBI_RARE) \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, 0) \
-    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", KBI_RARE) \
-    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, KBI_RARE) \
-    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_count, KBI_FROM(0, INT64_MAX), \
-      KBI_RARE) \
-    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", KBI_WRITES | KBI_IN_LOAD) \
+      "events,cupti,both,wall", KBI_GPU) \
+    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
+    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", 0) \
+    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", 0) \
+    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", 0) \
+    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, \
+      KBI_COMMON) \
+    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", 0) \
+    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_number, KBI_FROM(0, INT64_MAX), \
+      0) \
+    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", \
+      KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
     KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
-      KBI_WRITES | KBI_IN_LOAD) \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", \
-      KBI_WRITES | KBI_IN_LOAD | KBI_RARE) \
+      KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
+    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", KBI_WRITES | KBI_IN_LOAD) \
     x(sort, "sort", "KEY,-KEY", "out", "sort rows by KEY, -KEY descending, per operation", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     x(columns, "columns", "A,B,C", "out", "columns of the table; also keys of the record", const char*, \
-      kbi_take_columns, KBI_ANY, KBI_IN_LOAD | KBI_RARE) \
+      kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
     KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto (on a terminal)", "always,auto,never", \
-      KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", KBI_RARE) \
-    KBI_BARE(x, version, "version", "out", "print the version", KBI_RARE) \
+      KBI_ALWAYS) \
+    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS) \
+    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS) \
+    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", 0) \
+    KBI_BARE(x, version, "version", "out", "print the version", 0) \
     KBI_BARE(x, env, "env", "look inside", "print the machine; with two files, the differences", \
-      KBI_INSTEAD | KBI_IN_LOAD) \
-    x(benchmark_filter, "benchmark_filter", "RE", NULL, NULL, kbi_none, kbi_take_gbench_filter, KBI_ANY, \
-      KBI_IN_LOAD)
+      KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
 enum kbi_option_id {
@@ -4345,18 +4280,17 @@ enum kbi_option_id {
 };
 
 typedef struct kbi_options {
-    bool on[KBI_OPTION_COUNT]; // whether an option was given
+    bool on[KBI_OPTION_COUNT]; // true if the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
     double warmup_time;   // seconds; negative: not given
     int64_t warmup_count; // samples; negative: not given
     int64_t min_samples, max_samples;
-    int64_t shards; // of which --shard is one, counted from 1; 0: all of the plan
-    int64_t gpu;
-    char** rest;     // the words behind --, for an option that takes them; NULL: none
-    bool usual;      // the options of kb_default are among them
-    char words[256]; // the words of kb_default
+    int64_t shards; // number of shards; shard counts from 1; 0: the whole plan
+    int64_t gpu;    // index
+    char** rest;    // the words after --, for an option with KBI_REST; NULL: none
+    bool usual;     // the options of kb_default apply
     int argc;
     char** argv;
 } kbi_options;
@@ -4387,8 +4321,7 @@ static bool kbi_refuse_value(const kb_option* option, const char* takes, const c
     return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
 }
 
-// One of the option's words, "a,b,c".
-static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
+static bool kbi_take_word(const kb_option* option, void* values, const char* value) { // words: "a,b,c"
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, option->words, value);
 }
@@ -4404,7 +4337,7 @@ static bool kbi_take_list(const kb_option* option, void* values, const char* val
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
 }
 
-// "200ms", "3s", "1.5m": seconds; negative when it is none.
+// Reads "200ms", "3s" or "1.5m" in seconds; negative for other texts.
 static double kbi_parse_time(const char* s) {
     static const struct {
         const char* unit;
@@ -4428,36 +4361,27 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-static bool kbi_take_time(const kb_option* option, void* values, const char* value) {
-    double t = kbi_parse_time(value);
-    if (t < option->low || t < 0)
-        return kbi_refuse_value(option,
-                                option->low > 0 ? "a time above 0 with its unit, as in 200ms or 3s"
-                                                : "a time with its unit, as in 200ms or 3s",
-                                value);
-    *(double*)kbi_option_field(option, values) = t;
+// A time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
+static bool kbi_take_number(const kb_option* option, void* values, const char* value) {
+    void* field = kbi_option_field(option, values);
+    const char *above = option->low > 0 ? " above 0" : "", *kind = option->argument;
+    char takes[80], *end;
+    if (*kind == 'N') {
+        if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)field)) return true;
+        snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
+                 (long long)option->high);
+        return kbi_refuse_value(option, takes, value);
+    }
+    double x = *kind == 'T' ? kbi_parse_time(value) : kbi_real_of(value, &end);
+    bool good = *kind == 'T' || (end != value && (!*end || kbi_is(end, "%")) && x <= (double)option->high);
+    snprintf(takes, sizeof takes, "a %s%s%s", *kind == 'T' ? "time" : "percentage", above,
+             *kind == 'T' ? " with its unit, as in 200ms or 3s" : ", as in 0.5");
+    if (!good || !(x >= option->low && x >= 0)) return kbi_refuse_value(option, takes, value);
+    *(double*)field = *kind == 'T' ? x : x / 100;
     return true;
 }
 
-static bool kbi_take_count(const kb_option* option, void* values, const char* value) {
-    char takes[80];
-    snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
-             (long long)option->high);
-    return kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)kbi_option_field(option, values)) ||
-           kbi_refuse_value(option, takes, value);
-}
-
-// A share: "5" and "5%" are 0.05.
-static bool kbi_take_percent(const kb_option* option, void* values, const char* value) {
-    char* end;
-    double x = kbi_real_of(value, &end);
-    bool good = end != value && (!*end || kbi_is(end, "%")) && x >= option->low && x <= (double)option->high;
-    if (good) *(double*)kbi_option_field(option, values) = x / 100;
-    return good || kbi_refuse_value(
-                       option, option->low > 0 ? "a percentage above 0, as in 0.5" : "a percentage, as in 5", value);
-}
-
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // letters of ASCII, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and the others
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4487,23 +4411,22 @@ static bool kbi_take_warmup(const kb_option* option, void* values, const char* v
 
 static bool kbi_take_device(const kb_option* option, void* values, const char* value) {
     bool named = kbi_is(value, "all") || kbi_is(value, "cpu") || kbi_is(value, kbi_process.own_device);
-    ((kbi_options*)values)->gpu = 0;
-    if (named || kbi_parse_whole(value, 0, 1023, &((kbi_options*)values)->gpu))
-        return kbi_take_text(option, values, value);
+    int64_t* gpu = &((kbi_options*)values)->gpu;
+    *gpu = 0;
+    if (named || kbi_parse_whole(value, 0, 1023, gpu)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, "a number, all or cpu", value);
 }
 
 static bool kbi_take_cpu(const kb_option* option, void* values, const char* value) {
     kbi_cpus list, allowed;
-    char ours[200];
+    char text[200];
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
-    if (!kbi_cpus_allowed(&allowed))
-        return kbi_error("--cpu: this system pins no process to a processor; leave it out"), false;
+    kbi_cpus_allowed(&allowed);
     for (int i = 0; i < KBI_COUNT(list.words); i++)
         if (list.words[i] & ~allowed.words[i])
             return kbi_error("--cpu %s: this process may run on %s only", value,
-                             kbi_cpus_show(&allowed, ours, sizeof ours)),
+                             kbi_cpus_show(&allowed, text, sizeof text)),
                    false;
     return kbi_take_text(option, values, value);
 }
@@ -4515,56 +4438,45 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
 }
 
-// Google Benchmark's spelling: "all", or a pattern; "-" before it excludes.
-static bool kbi_take_gbench_filter(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    if (kbi_is(value, "all")) return true;
-    if (*value == '-') return kbi_add_string(option->name, &o->exclude, value + 1);
-    return kbi_add_string(option->name, &o->filter, value);
-}
-
-// Which task of how many of its Slurm array this is; tasks with unequal steps cannot be counted.
-static bool kbi_shard_of_slurm(kbi_options* o) {
+// K/N, or the task of a Slurm job array. Arrays with unequal steps are rejected: their tasks cannot be numbered.
+static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
-    int64_t x[] = { -1, 0, -1, 1, -1 };
-    for (int i = 0; i < KBI_COUNT(names); i++) {
-        char variable[40];
-        snprintf(variable, sizeof variable, "SLURM_ARRAY_TASK_%s", names[i]);
-        const char* s = getenv(variable);
-        if (s && !kbi_parse_whole(s, i > 2, KBI_SHARDS, &x[i]))
-            return kbi_error("%s is '%s'; it must be a number of at least %d", variable, s, i > 2), false;
+    int64_t task[] = { -1, 0, -1, 1, -1 };
+    kbi_options* o = (kbi_options*)values;
+    const char* slash = strchr(value, '/');
+    char text[40];
+    bool good = true;
+    if (!kbi_is(value, "auto")) {
+        snprintf(text, sizeof text, "%.*s", (int)(slash ? slash - value : 0), value);
+        good = slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) &&
+               kbi_parse_whole(text, 1, o->shards, &o->shard);
+        return good || kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
     }
-    o->shards = (x[2] - x[1]) / x[3] + 1;
-    o->shard = (x[0] - x[1]) / x[3] + 1;
-    if (x[0] >= x[1] && x[0] <= x[2] && (x[0] - x[1]) % x[3] == 0 && (x[4] < 0 || x[4] == o->shards)) return true;
+    for (int i = 0; i < KBI_COUNT(names); i++) {
+        snprintf(text, sizeof text, "SLURM_ARRAY_TASK_%s", names[i]);
+        const char* s = getenv(text);
+        good = good && (!s || kbi_parse_whole(s, i > 2, KBI_SHARDS, &task[i]));
+    }
+    o->shards = (task[2] - task[1]) / task[3] + 1;
+    o->shard = (task[0] - task[1]) / task[3] + 1;
+    good = good && task[0] >= task[1] && task[0] <= task[2] && (task[0] - task[1]) % task[3] == 0;
+    if (good && (task[4] < 0 || task[4] == o->shards)) return true;
     return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
                      "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
            false;
-}
-
-static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
-    kbi_options* o = (kbi_options*)values;
-    const char* slash = strchr(value, '/');
-    char k[24];
-    if (kbi_is(value, "auto")) return kbi_shard_of_slurm(o);
-    snprintf(k, sizeof k, "%.*s", (int)(slash ? slash - value : 0), value);
-    if (slash && kbi_parse_whole(slash + 1, 1, KBI_SHARDS, &o->shards) && kbi_parse_whole(k, 1, o->shards, &o->shard))
-        return true;
-    return kbi_refuse_value(option, "K/N with K from 1 to N, as in 2/8, or auto", value);
 }
 
 // --- all options: those of the kit, then those of add-ons ---
 
 static const kb_option kbi_options_table[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
-    { name, argument, group, help, read, offsetof(kbi_options, id), limits, rules },
+    { name, argument, group, help, read, offsetof(kbi_options, id), limits, (rules) ^ KBI_RARE },
     KBI_OPTIONS(KBI_X)
 #undef KBI_X
 };
 
 static const kbi_options* kbi_options_now; // of this run
 
-// The options of the kit; those of add-ons are linked behind them.
 static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL, false, NULL };
 
 void kb_add_options(kb_option_set* set) {
@@ -4572,11 +4484,12 @@ void kb_add_options(kb_option_set* set) {
     while (last != set && last->next) last = last->next;
     if (last == set) return;
     last->next = set, set->next = NULL;
-    if (!set->given) set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // for good, like the set
+    if (!set->given)
+        set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // never freed, like the set
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// The set that has option k, counted over all sets. k becomes its place in that set. NULL: there are fewer options.
+// The set of option *k, counted over all sets; *k becomes its index in that set. NULL if there are fewer options.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4593,7 +4506,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of these rules, from option *k on; *k is then the one behind it. NULL: none.
+// The next given option with one of these rules, from option *k on. *k becomes the index after it. NULL: none.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4605,19 +4518,24 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned rules) {
     return kbi_option_next(o, rules, &k);
 }
 
-// Gives an output or instrument a row of its own, unless an add-on's set has one of that name. False after a message.
+// Index of an option by its name; -1: there is none.
+static int kbi_option_index(const char* name) {
+    for (int k = 0; kbi_option_at(k); k++)
+        if (kbi_is(kbi_option_at(k)->name, name)) return k;
+    return -1;
+}
+
+// Adds the option of an output or instrument, unless an add-on has an option of that name. False after a message.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
-    for (int k = 0; name && kbi_option_at(k); k++) {
-        if (!kbi_is(kbi_option_at(k)->name, name)) continue;
-        if (k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
-            kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name", name);
-        return k >= KBI_OPTION_COUNT || k == KBI_OPTION_csv;
-    }
-    if (!name) return true;
+    int k = kbi_option_index(name);
+    if (k >= 0 && k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
+        return kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name",
+                         name),
+               false;
+    if (!name || k >= 0) return true;
     memset(row, 0, sizeof *row);
-    row->name = name, row->argument = argument, row->group = group, row->help = help;
-    row->rules = rules;
+    row->name = name, row->argument = argument, row->group = group, row->help = help, row->rules = rules;
     set->options = row;
     set->count = 1;
     set->given = &set->own;
@@ -4636,44 +4554,41 @@ static void kbi_help_row(const kb_option* option) {
     printf("  %-22s %s\n", left, option->help);
 }
 
-// The options that are used most, or all by groups.
+// Prints the common options, or all options by group.
 static void kbi_help(bool all) {
+    const kb_option* option;
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
-    if (!all) {
-        printf("\n");
-        for (int k = 0; kbi_option_at(k); k++)
-            if (kbi_option_shown(kbi_option_at(k)) && !(kbi_option_at(k)->rules & KBI_RARE))
-                kbi_help_row(kbi_option_at(k));
-        printf(
-            "\nFILTER is a regular expression on case names.\n--help all lists all options, values and exit codes.\n");
-        return;
-    }
-    for (int k = 0; kbi_option_at(k); k++) {
-        const char* group = kbi_option_shown(kbi_option_at(k)) ? kbi_option_at(k)->group : NULL;
-        for (int i = 0; i < k && group; i++)
-            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group)) group = NULL;
-        if (group) printf("\n%s\n", group);
-        for (int i = k; group && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
-            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, group))
+    if (!all) printf("\n");
+    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
+        if (!kbi_option_shown(option)) continue;
+        if (!all && !(option->rules & KBI_RARE)) kbi_help_row(option);
+        bool first = all;
+        for (int i = 0; i < k && first; i++)
+            first = !kbi_option_shown(kbi_option_at(i)) || !kbi_is(kbi_option_at(i)->group, option->group);
+        if (first) printf("\n%s\n", option->group);
+        for (int i = k; first && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
+            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, option->group))
                 kbi_help_row(kbi_option_at(i));
     }
-    printf("\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
-           "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
-           "Values of an axis may be ranges: 1:64:*2, 0:100:+25. The suffixes k, M, G and T\n"
-           "of whole numbers are powers of 1024. Times carry a unit: 200ms, 3s.\n"
-           "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
-           "4 inconclusive (--fail-on noise), 77 every case needs a GPU and there is none,\n"
-           "130 interrupted.\n");
+    printf(all ? "\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
+                 "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
+                 "Values of an axis may be ranges: 1:64:*2, 0:100:+25. The suffixes k, M, G and T\n"
+                 "of whole numbers are powers of 1024. Times carry a unit: 200ms, 3s.\n"
+                 "Exit codes: 0 fine, 1 a case failed, 2 usage, 3 a regression or a missed goal,\n"
+                 "4 inconclusive (--fail-on noise), 77 every case needs a GPU and there is none,\n"
+                 "130 interrupted.\n"
+               : "\nFILTER is a regular expression on case names.\n"
+                 "--help all lists all options, values and exit codes.\n");
 }
 
 // --- the command line ---
 
-// An error for a name that no option has: which header has it, or the nearest name.
+// Reports an unknown option: the add-on that has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
         const char *names, *file, *cure;
-    } addons[4] = {
+    } addons[] = {
         { "load,compare,race,baseline,history,threshold,memory-threshold,alpha,noise,fail-on,ignore-env,goal,md,"
           "gbench,go,github,report,html,svg,plot,where,explain,benchmark_out,benchmark_out_format,"
           "benchmark_repetitions,benchmark_display_aggregates_only",
@@ -4682,10 +4597,6 @@ static void kbi_option_unknown(const char* word, const char* name) {
         { "profile,counters,trace,energy,sass,ncu,nsys", "kbench_inspect.h", KBI_INCLUDE },
         { "selftest", "selftest.cu", "build and run that program" }
     };
-    if (kbi_is(name, "part")) {
-        kbi_error("%s is no longer an option: use --budget T, the time for all cases together", word);
-        return;
-    }
     kbi_nearest best = { name, NULL, 64 };
     for (int i = 0; i < KBI_COUNT(addons) && *name && !strchr(name, ','); i++) {
         if (!kbi_lists(addons[i].names, name)) continue;
@@ -4694,33 +4605,29 @@ static void kbi_option_unknown(const char* word, const char* name) {
     }
     for (int k = 0; kbi_option_at(k) && word[1] == '-'; k++)
         if (kbi_option_at(k)->group) kbi_offer(&best, kbi_option_at(k)->name);
-    char names[4][400];
-    for (int i = 0; i < KBI_COUNT(addons) && word[1] == '-'; i++) {
-        snprintf(names[i], sizeof names[i], "%s", addons[i].names);
-        for (char* p = strtok(names[i], ","); p; p = strtok(NULL, ",")) kbi_offer(&best, p);
-    }
     bool near = best.distance <= 3;
     kbi_error("unknown option %s%s%s%s (--help all lists them)", word, near ? "; did you mean --" : "",
               near ? best.name : "", near ? "?" : "");
 }
 
-// The place of an option by its word on the command line ("--json", "-a"); -1 after an error message.
+// Index of an option by its first n bytes on the command line ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
-    static const struct {
-        const char *word, *name;
-    } aliases[] = { { "-a", "axis" }, { "-v", "verbose" },   { "-q", "quiet" },
-                    { "-h", "help" }, { "--quick", "fast" }, { "--benchmark_out", "gbench" } };
+    static const char* const aliases[][2] = {
+        // clang-format off
+        { "-a", "axis" }, { "-v", "verbose" }, { "-q", "quiet" }, { "-h", "help" }, { "--quick", "fast" },
+        { "--benchmark_out", "gbench" }, { "--benchmark_filter", "filter" } // clang-format on
+    };
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)n, s);
     const char* name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
     for (int i = 0; i < KBI_COUNT(aliases); i++)
-        if (kbi_is(word, aliases[i].word)) name = aliases[i].name;
-    for (int k = 0; kbi_option_at(k); k++)
-        if (kbi_is(kbi_option_at(k)->name, name)) return k;
-    return kbi_option_unknown(word, name), -1;
+        if (kbi_is(word, aliases[i][0])) name = aliases[i][1];
+    int k = kbi_option_index(name);
+    if (k < 0) kbi_option_unknown(word, name);
+    return k;
 }
 
-// Option k with its value, NULL where it has none; false after an error message.
+// Sets option k. value is NULL if there is none. False after an error message.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4732,7 +4639,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// An option with the values behind it. Gives how many words it took, 0 after an error message.
+// Reads an option with its values. Returns the number of words that it takes; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4741,19 +4648,15 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char *argument = option->argument, *value = equals ? equals + 1 : NULL;
     bool file = argument && (strstr(argument, "FILE") || kbi_is(argument, "NAME") || kbi_is(argument, "DIR"));
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
-    if (argument && !equals && *argument != '[') { // the next word, unless that is an option or a file's odd name
-        bool none = words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]);
-        if (none)
-            return kbi_error("--%s needs %s behind it%s", option->name, argument,
-                             file ? "; a name that begins with - stands behind a =" : ""),
-                   0;
+    if (argument && !equals && *argument != '[') { // the next word, unless it looks like an option
+        if (words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]))
+            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
         value = word[n++];
     }
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
         return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
-    bool standard = kbi_is(value, "/dev/stdout") || kbi_is(value, "/dev/fd/1") || kbi_is(value, "/proc/self/fd/1");
-    if (file && standard && (!own || own->fill)) value = "-"; // others open it themselves
+    if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-"; // other outputs open the file
     if (!kbi_option_set(o, k, value)) return 0;
     int most = option->rules & KBI_MORE ? words : kbi_is(argument, "A B") ? 3 : 0;
     for (; n < most && n < words && (word[n][0] != '-' || (file && !word[n][1])); n++)
@@ -4778,59 +4681,45 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-// The options of kb_default, for a command line that neither chooses cases nor says how long to measure.
+// Applies the options of kb_default if the command line neither selects cases nor sets how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
-    bool says = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
-    if (all && (!kbi_process.usual || says))
+    bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
+    if (all && (!kbi_process.usual || chosen))
         return kbi_error(
                    "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
                false;
-    if (!kbi_process.usual || all || says || kbi_option_any(o, KBI_APART)) return true;
+    if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
-    snprintf(o->words, sizeof o->words, "%s", kbi_process.usual);
-    for (char* p = strtok(o->words, " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " ")) argv[argc++] = p;
-    if (argc == KBI_COUNT(argv) || strlen(kbi_process.usual) >= sizeof o->words)
-        return kbi_error("kb_default: more than %d words or %d characters", KBI_COUNT(argv) - 2,
-                         (int)sizeof o->words - 1),
-               false;
+    for (char* p = strtok(kbi_keep_text(kbi_process.usual), " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " "))
+        argv[argc++] = p;
+    if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", KBI_COUNT(argv) - 2), false;
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
-// Whether no option silently takes away what another one asks for; false after an error message.
+// False, after an error message, if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
-    static const struct {
-        int a;
-        const char* value; // of a; NULL: any
-        int b;
-        const char* why;
-    } rows[] = { { KBI_OPTION_cold, NULL, KBI_OPTION_hot, "" },
-                 { KBI_OPTION_cold, NULL, KBI_OPTION_rotate, "" },
-                 { KBI_OPTION_hot, NULL, KBI_OPTION_rotate, "" },
-                 { KBI_OPTION_fast, NULL, KBI_OPTION_thorough, "" },
-                 { KBI_OPTION_iters, NULL, KBI_OPTION_rounds, ": both say how many samples there are" },
-                 { KBI_OPTION_quiet, NULL, KBI_OPTION_verbose, "" },
-                 { KBI_OPTION_color, NULL, KBI_OPTION_no_color, "" },
-                 { KBI_OPTION_all, NULL, KBI_OPTION_budget, "" },
-                 { KBI_OPTION_fresh, NULL, KBI_OPTION_no_verify, ": other inputs are there to be checked" },
-                 { KBI_OPTION_launches, NULL, KBI_OPTION_rotate,
-                   ": a graph holds every copy of the data equally often" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_cold, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_hot, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "wall", KBI_OPTION_rotate, ": it is the host's clock around each run" },
-                 { KBI_OPTION_timer, "cupti", KBI_OPTION_launches, ": it records every launch by itself" },
-                 { KBI_OPTION_timer, "both", KBI_OPTION_rotate, ": CUPTI records every other group of launches" } };
-    for (int i = 0; i < KBI_COUNT(rows); i++) {
-        const char* value = rows[i].value;
-        if (!o->on[rows[i].a] || !o->on[rows[i].b] || (value && !kbi_same_name(o->timer, value))) continue;
-        return kbi_error("--%s%s%s and --%s exclude each other%s; leave one out", kbi_options_table[rows[i].a].name,
-                         value ? " " : "", value ? value : "", kbi_options_table[rows[i].b].name, rows[i].why),
-               false;
+    // clang-format off
+    static const char* const exclusive[] = {
+        "timer wall", "cold", "hot", "rotate", NULL, "fast", "thorough", NULL, "iters", "rounds", NULL,
+        "quiet", "verbose", NULL, "color", "no-color", NULL, "all", "budget", NULL, "fresh", "no-verify", NULL,
+        "launches", "rotate", NULL, "timer cupti", "launches", NULL, "timer both", "rotate", NULL, "procs", "no-isolate"
+    };
+    // clang-format on
+    const char* given = NULL;
+    const kb_option *idle = NULL, *option;
+    for (int i = 0; i < KBI_COUNT(exclusive); i++) {
+        const char* name = exclusive[i];
+        if (!name) given = NULL;
+        if (!name || (kbi_is(name, "procs") && o->procs == 1)) continue;
+        if (strncmp(name, "timer ", 6) == 0 ? !kbi_same_name(o->timer, name + 6) : !o->on[kbi_option_index(name)])
+            continue;
+        if (given) return kbi_error("--%s and --%s exclude each other; leave one out", given, name), false;
+        given = name;
     }
-    int second = 0;
-    const kb_option *idle = kbi_option_next(o, KBI_IDLE, &second), *option;
-    option = idle ? kbi_option_next(o, KBI_IDLE, &second) : NULL;
-    if (option) return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
+    for (int k = 0; (option = kbi_option_next(o, KBI_IDLE, &k)) != NULL; idle = option)
+        if (idle)
+            return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
         return kbi_error("--min-time exceeds --max-time"), false;
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
@@ -4838,9 +4727,6 @@ static bool kbi_options_agree(const kbi_options* o) {
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
             return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
-    if (o->procs > 1 && o->on[KBI_OPTION_no_isolate])
-        return kbi_error("--procs %lld takes processes of their own: leave out --no-isolate", (long long)o->procs),
-               false;
     return true;
 }
 
@@ -4855,9 +4741,8 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
             return false;
         if (i->fill && i->row.name && !i->argument)
             return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option), false;
-        for (const kb_output* k = kbi_process.outputs; k != i && i->option; k = k->next)
-            if (kbi_is(k->option, i->option))
-                return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
+        if (i->option && kbi_output_named(i->option) != i)
+            return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
     }
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
         i->on = false, i->value = NULL;
@@ -4869,16 +4754,13 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (set->given) memset(set->given, 0, sizeof(bool) * (size_t)set->count);
         if (set->start) set->start();
     }
-    if (!kbi_options_read(o, argc, argv)) return false;
-    if (!kbi_options_usual(o) || !kbi_options_agree(o)) return false;
-    if (o->on[KBI_OPTION_fast]) { // what was said on the same line counts
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 0.2;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.02;
-        o->min_samples = 10;
-    } else if (o->on[KBI_OPTION_thorough]) {
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = 10;
-        if (!o->on[KBI_OPTION_precision]) o->precision = 0.002;
-        o->max_samples = 20000;
+    if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
+    bool fast = o->on[KBI_OPTION_fast], thorough = o->on[KBI_OPTION_thorough];
+    if (fast || thorough) { // explicit values override the preset
+        if (!o->on[KBI_OPTION_max_time]) o->max_time = fast ? 0.2 : 10;
+        if (!o->on[KBI_OPTION_precision]) o->precision = fast ? 0.02 : 0.002;
+        if (fast) o->min_samples = 10;
+        if (thorough) o->max_samples = 20000;
     }
     if (o->min_time > o->max_time) o->max_time = o->min_time;
     return true;
@@ -4888,92 +4770,90 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
   >>ranges    plan: the values of axes, written as lists: 512,1024:8192:*2.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_dimension { // an axis with the values that are to be run
+typedef struct kbi_dimension { // an axis with the values to run
     const char* name;
     kb_axis_type type;
     kb_param* values;
-    int n;
-    const char* wrong; // which rule the list breaks, for people; NULL: none
+    int n;             // 0 after an error
+    const char* wrong; // error message; NULL: no error
 } kbi_dimension;
 
 enum { KBI_DIMENSIONS = 16, KBI_VALUES = 4096, KBI_CASES = 1000000 };
 
-typedef struct kbi_listed { // a list of values being read
-    const char* at;
-    kb_axis_type type;
-    kb_param* values;
-    int n;
-    char wrong[120]; // why it is no list; "": it is one so far
-} kbi_listed;
+typedef struct kbi_list_reader {
+    kbi_dimension d;
+    kbi_arena* arena;
+    const char* next; // first character that was not read
+} kbi_list_reader;
 
-KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_listed* l, const char* format, ...) { // false
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* format, ...) { // returns false
+    char text[120];
     va_list list;
     va_start(list, format);
-    vsnprintf(l->wrong, sizeof l->wrong, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
+    l->d.wrong = kbi_arena_text(l->arena, text);
     return false;
 }
 
-// "512", "2^20", "inf"; of whole numbers "64k".
-static bool kbi_parse_value(kbi_listed* l, double* out) {
-    static const char suffixes[] = "kMGT"; // powers of 1024, as sizes are
-    const char* s = l->at;
+// Reads "512", "2^20" or "inf"; for whole numbers also "64k" with powers of 1024.
+static bool kbi_parse_value(kbi_list_reader* l, double* out) {
+    static const char suffixes[] = "kMGT";
+    const char* s = l->next;
     char* end;
     errno = 0;
     double x = kbi_real_of(s, &end);
-    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', none = x == 0 && errno;
+    bool infinite = end != s && tolower((unsigned char)s[*s == '-' || *s == '+']) == 'i', underflow = x == 0 && errno;
     if (end != s && *end == '^') {
         const char* power = end + 1;
         double base = x, y = kbi_real_of(power, &end);
         x = end == power || !kbi_finite(base) || !kbi_finite(y) ? (double)NAN : pow(base, y);
-        none = x == 0 && base != 0;
+        underflow = x == 0 && base != 0;
     }
     const char* suffix = end != s && *end ? strchr(suffixes, *end == 'K' ? 'k' : *end) : NULL;
-    if (suffix && l->type == KB_AXIS_INTS && !infinite)
+    if (suffix && l->d.type == KB_AXIS_INTS && !infinite)
         for (end++; suffix >= suffixes; suffix--) x *= 1024;
-    l->at = end;
+    l->next = end;
     *out = x;
-    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !none && (infinite || kbi_finite(x))) return true;
-    if (!*s || strchr(",:", *s)) return kbi_list_wrong(l, "a number is missing");
-    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double",
-                          (int)KBI_MIN(strcspn(s, ",:"), (size_t)40), s);
+    if (end != s && strchr(",:", *end) && !kbi_nan(x) && !underflow && (infinite || kbi_finite(x))) return true;
+    size_t n = strcspn(s, ",:");
+    if (!n) return kbi_list_wrong(l, "a number is missing");
+    return kbi_list_wrong(l, "'%.*s' is not a number, or beyond the range of a double", (int)KBI_MIN(n, (size_t)40),
+                          s);
 }
 
-static bool kbi_add_value(kbi_listed* l, double x, const char* s) {
-    kb_param* p = &l->values[l->n];
+static bool kbi_add_value(kbi_list_reader* l, double x, const char* s) {
+    bool ints = l->d.type == KB_AXIS_INTS;
     char number[40];
-    if (l->n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
-    if (l->type == KB_AXIS_INTS && (x != floor(x) || fabs(x) >= 1e15))
+    if (l->d.n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
+    if (ints && (x != floor(x) || fabs(x) >= 1e15))
         return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-    memset(p, 0, sizeof *p);
-    p->type = l->type;
-    p->s = s;
-    if (l->type == KB_AXIS_INTS) p->i = (int64_t)x;
-    p->r = l->type == KB_AXIS_INTS && x == 0 ? 0 : x; // whole numbers have no -0
-    l->n++;
+    kb_param p = { l->d.name, l->d.type, ints ? (int64_t)x : 0, ints && x == 0 ? 0 : x,
+                   s }; // whole numbers have no -0
+    l->d.values[l->d.n++] = p;
     return true;
 }
 
-// One item of a list of numbers: "a", "a:b", "a:b:+step", "a:b:*factor".
-static bool kbi_parse_item(kbi_listed* l) {
+// Reads one item of a list of numbers: "a", "a:b", "a:b:+step" or "a:b:*factor".
+static bool kbi_parse_item(kbi_list_reader* l) {
     double from, to, step = 1;
     char how = '+';
     if (!kbi_parse_value(l, &from)) return false;
-    if (*l->at != ':') return kbi_add_value(l, from, NULL);
-    l->at++;
+    if (*l->next != ':') return kbi_add_value(l, from, NULL);
+    l->next++;
     if (!kbi_parse_value(l, &to)) return false;
-    if (*l->at == ':') {
-        how = l->at[1];
+    if (*l->next == ':') {
+        how = l->next[1];
         if (how != '+' && how != '*')
             return kbi_list_wrong(l, "a step is + or * and a number, as in 1:9:+2 and 1:64:*2");
-        l->at += 2;
+        l->next += 2;
         if (!kbi_parse_value(l, &step)) return false;
     }
     if (!kbi_finite(from) || !kbi_finite(to) || !kbi_finite(step) || to < from)
         return kbi_list_wrong(l, "a range has finite ends and a finite step, and ends above its start");
     if (how == '+' ? step <= 0 : step <= 1 || from <= 0)
         return kbi_list_wrong(l, "a step that is added is above 0; a factor is above 1, from a start above 0");
-    double slack = 1e-9 * (how == '+' ? step : to); // what rounding leaves
+    double slack = 1e-9 * (how == '+' ? step : to); // tolerance for rounding errors
     for (int i = 0; i <= KBI_VALUES; i++) {
         char text[40], *end;
         double x = how == '+' ? from + i * step : from * pow(step, i);
@@ -4986,44 +4866,35 @@ static bool kbi_parse_item(kbi_listed* l) {
     return true;
 }
 
-// A word of a list of words, up to a comma outside of brackets and quotes.
-static bool kbi_parse_word(kbi_listed* l, kbi_arena* a) {
+// Reads a word of a list of words, up to a comma outside of brackets.
+static bool kbi_parse_word(kbi_list_reader* l) {
+    const char* s = l->next;
     size_t n;
-    kbi_word(l->at, &n);
+    kbi_word(s, &n);
+    l->next += n;
     if (!n) return kbi_list_wrong(l, "a word is missing");
     for (size_t i = 0; i < n; i++)
-        if (kbi_obeyed(l->at + i)) return kbi_list_wrong(l, "a value has no control characters");
-    if (!kbi_add_value(l, 0, kbi_arena_text_n(a, l->at, n))) return false;
-    l->at += n;
-    return true;
+        if (kbi_obeyed(s + i)) return kbi_list_wrong(l, "a value has no control characters");
+    return kbi_add_value(l, 0, kbi_arena_text_n(l->arena, s, n));
 }
 
-// "512,1024:8192:*2" for an axis of that type; n is 0, and wrong says why, when it is no such list.
+// Reads "512,1024:8192:*2" for an axis of that type. The values live in the arena.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
-    kbi_listed l;
-    memset(&l, 0, sizeof l);
-    l.at = kbi_arena_text_n(a, s, length);
-    l.type = type;
-    l.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES); // touched as far as the list goes
-    while (type == KB_AXIS_STRINGS ? kbi_parse_word(&l, a) : kbi_parse_item(&l)) {
-        if (!*l.at) break;
-        if (*l.at != ',') {
-            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.at);
+    kbi_list_reader l = { { kbi_arena_text(a, name), type, NULL, 0, NULL }, a, kbi_arena_text_n(a, s, length) };
+    kb_param* buffer = l.d.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
+    while ((type == KB_AXIS_STRINGS ? kbi_parse_word(&l) : kbi_parse_item(&l)) && *l.next)
+        if (*l.next++ != ',') {
+            kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.next - 1);
             break;
         }
-        l.at++;
-    }
-    kbi_dimension d = { kbi_arena_text(a, name), type, NULL, l.wrong[0] ? 0 : l.n, NULL };
-    kb_param* kept = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(d.n + 1));
-    memcpy(kept, l.values, sizeof(kb_param) * (size_t)d.n);
-    for (int i = 0; i < d.n; i++) kept[i].name = d.name;
-    d.values = kept;
-    if (l.wrong[0]) d.wrong = kbi_arena_text(a, l.wrong);
-    KBENCH_FREE(l.values);
-    return d;
+    if (l.d.wrong) l.d.n = 0;
+    l.d.values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(l.d.n + 1));
+    memcpy(l.d.values, buffer, sizeof(kb_param) * (size_t)l.d.n);
+    KBENCH_FREE(buffer);
+    return l.d;
 }
 
-// The values that a declaration lists, up to the value that ends the list; behind it there is none.
+// The values of a declaration, up to the value that ends the list.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
@@ -5031,9 +4902,7 @@ static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
         kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
         bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
-        if (ended && (ints    ? p.i != 0 && !last
-                      : reals ? !(p.r == 0)
-                              : !last)) // a value that was meant as one of the list
+        if (ended && (ints ? p.i != 0 && !last : reals ? !(p.r == 0) : !last)) // a value after the end
             d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
         if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
@@ -5041,7 +4910,7 @@ static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     return d;
 }
 
-// The axes of "rows=512 cols=1024:4096:*2", as many as there is room for; why the text is no such thing, or NULL.
+// Reads the axes of "rows=512 cols=1024:4096:*2" into out, up to KBI_DIMENSIONS. Returns an error message or NULL.
 static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimension* out, int* n) {
     for (const char* p = spec; *p;) {
         p += strspn(p, " ");
@@ -5056,9 +4925,7 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
     return NULL;
 }
 
-// --- regular expressions on the names of cases, which the system compiles and matches ---
-
-typedef struct kbi_patterns {
+typedef struct kbi_patterns { // regular expressions on case names
     regex_t of[KBI_LISTS];
     int n;
 } kbi_patterns;
@@ -5145,7 +5012,7 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-// --- cases of an entry ---
+// --- cases of an entry; functions that return false have printed an error ---
 
 static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
     kbi_putf(t, "%c%s=", separator, p->name);
@@ -5189,11 +5056,11 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-// Adds the Cartesian product of the axes to the plan; the first axis varies slowest. false: an error was printed.
+// Adds the Cartesian product of the axes to the plan; the first axis varies slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     double count = 1;
     for (int i = 0; i < n; i++) count *= d[i].n;
-    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES);
     for (int k = 0; k < (int)count; k++) {
         const kb_param* values[KBI_DIMENSIONS];
         for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
@@ -5205,19 +5072,18 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     return true;
 }
 
-static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong, const char* detail) { // false
-    return kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, axis, wrong, detail), false;
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong) { // false
+    return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects. false: an
-// error was printed.
+// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    if (!*name) return kbi_axis_error(e, name, "is without a name", "");
+    if (!*name) return kbi_axis_error(e, name, "is without a name");
     for (int i = 0; i < index; i++)
-        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice", "");
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice");
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
@@ -5228,22 +5094,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
-                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
-                   false;
+                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         for (int v = 0; v < axis->n; v++)
             if (axis->values[v].i < lowest)
                 return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
-                                 e->implementation, name, (int)lowest),
-                       false;
+                                 e->implementation, name, (int)lowest);
     }
-    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values", "");
+    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values");
     int n = 0;
     for (int i = 0; i < axis->n; i++) {
         kb_param p = axis->values[i];
         kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
         if (types && !type)
-            return kbi_axis_error(e, name, "holds what is no dtype (f32, f64, f16, bf16, tf32, e4m3, e5m2, i8 to u64): ",
-                                  p.type == KB_AXIS_STRINGS ? p.s : "a number");
+            return kbi_error("%s/%s: axis 'dtype' takes f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8 to u64, not %s",
+                             e->operation, e->implementation, p.type == KB_AXIS_STRINGS ? p.s : "numbers");
         if (type) p.s = kb_dtype_name(type);
         if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[n++] = p;
     }
@@ -5251,7 +5115,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry in one size (NULL: the entry has no sizes). false: an error was printed.
+// Adds the cases of an entry in one size (NULL: the entry has no sizes).
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5264,7 +5128,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
         else if (!wrong)
             d[n++] = kbi_axis_dimension(&plan->arena, a);
-        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong, "");
+        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong);
         for (int i = first; i < n; i++) {
             if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
@@ -5274,7 +5138,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
-// Adds the selected cases of an entry. false: an error was printed.
+// Adds the selected cases of an entry.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5286,17 +5150,16 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
     if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
-        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-                         "names an implementation",
-                         e->operation, e->implementation, e->operation),
-               false;
+        return kbi_error(
+            "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+            "names an implementation",
+            e->operation, e->implementation, e->operation);
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
 // --- order of the plan ---
 
-// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
-// case, and an error was printed.
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map names = KBI_BLANK;
     int n = 0, count = plan->n;
@@ -5344,24 +5207,20 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-static int kbi_order_dealt(const void* a, const void* b) {
-    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-    return (x > y) - (x < y);
-}
-
-// Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
-// alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
+// Moves the cases of other shards behind those of this one. Groups are dealt by size, largest first, in alternating
+// direction. Sizes and types repeat in a plan, so without alternation one shard could get all large ones.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -(cases) * 2^32 + first case
+    double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
     for (int g = 0, first = 0, end; g < groups; g++, first = end) {
         end = kbi_group_end(plan, first);
-        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + first;
+        dealt[g] = (first - end) * 4294967296.0 + first;
     }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    kbi_sort(dealt, groups);
     plan->n = plan->groups = 0;
     for (int k = 0; k < groups; k++) {
-        int first = (int)(dealt[k] & 0xffffffff), count = (int)((first - dealt[k]) >> 32), turn = k % shards;
+        int count = (int)ceil(-dealt[k] / 4294967296.0), turn = k % shards;
+        int first = (int)(dealt[k] + count * 4294967296.0);
         bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
         plan->groups += own;
         plan->n += own ? count : 0;
@@ -5375,50 +5234,47 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Whether best->wanted is a registered name of this kind. Sets the nearest name.
-static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, int kind) {
+// Whether best->wanted, or the whole list if it has commas, is a registered name of this kind. Sets the nearest name.
+static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
+    const bool commas = strchr(list, ',') != NULL;
     bool found = false;
-#define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
+#define KBI_OFFER(name) \
+    kbi_offer(best, name), found |= kbi_same_name(best->wanted, name) || (commas && kbi_same_name(list, name))
     for (int k = 0; k < all->n && !found; k++) {
         const kb_entry* e = all->of[k];
-        if (kind == KBI_NAME_OP)
-            KBI_OFFER(e->operation),
-                found |= !strchr(best->wanted, ',') && kbi_names_operation(best->wanted, e->operation);
+        if (kind == KBI_NAME_OP) KBI_OFFER(e->operation), found |= kbi_names_operation(best->wanted, e->operation);
         if (kind == KBI_NAME_IMPL) KBI_OFFER(e->implementation);
-        for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-            bool sized = a->type == KB_AXIS_SIZE;
+        for (const kb_axis* x = e->axes; x && x->type != KB_AXIS_END; x++) {
+            bool sized = x->type == KB_AXIS_SIZE;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
-            if (a->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(a->name);
-            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            if (x->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(x->name);
+            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(a, x->s[0], d, &n);
             for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
-            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(x->name, "dtype") && x->s[i]; i++) KBI_OFFER(x->s[i]);
         }
     }
 #undef KBI_OFFER
     return found;
 }
 
-// Whether each word of the lists is a registered name; of NAME=LIST, only NAME. false: an error was printed.
+// Whether each word of the lists is a registered name; of NAME=LIST, only NAME.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
-    for (int i = 0; i < lists->n && good; i++) {
-        kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, kind)) continue; // a name with a comma
+    for (int i = 0; i < lists->n && good; i++)
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = kind == KBI_NAME_AXIS ? p + strlen(p) : kbi_word(p, &n);
-            best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
-            good = kbi_find_name(&arena, all, &best, kind);
+            kbi_nearest best = { kbi_arena_text_n(&arena, p, n), NULL, 64 };
+            good = kbi_find_name(&arena, all, &best, kind == KBI_NAME_AXIS ? "" : lists->of[i], kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
                 kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
                           kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
-    }
     kbi_arena_free(&arena);
     return good;
 }
@@ -5429,7 +5285,7 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// Makes the plan, which kbi_plan_free frees. false: an error was printed, also if no case is selected.
+// Makes the plan, which kbi_plan_free frees. false also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
@@ -5521,7 +5377,7 @@ static bool kbi_recalls(void) { // whether an output can supply records of earli
     return any;
 }
 
-// Sets the records of cases whose whole group has been measured on this machine. false: an error was printed.
+// Sets the records of cases whose whole group has been measured on this machine.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
@@ -5533,7 +5389,7 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
-// Removes recorded cases from a plan that is only listed. false: an error was printed.
+// Removes recorded cases from a plan that is only listed.
 static bool kbi_plan_recall(kbi_plan* plan) {
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -5557,53 +5413,53 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
+// Lists the selected operations, one a line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
-        kbi_set seen = KBI_BLANK;
+        kbi_set listed = KBI_BLANK;
+        kbi_text text = KBI_BLANK;
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
-        for (int column = 1; column <= 3; column++) {
-            if (column > 1) kbi_puts(t, " ");
+        for (int column = 0; column < 4; column++) {
+            if (column == 1 || column == 2) kbi_puts(t, " ");
+            if (column == 3) kbi_puts(t, "\n");
             for (const kbi_case* c = plan->cases + i; c < plan->cases + end; c++) {
-                const char* word = column == 1   ? c->direction
-                                   : column == 3 ? c->entry->implementation
+                const char* word = column == 0   ? c->direction
+                                   : column == 2 ? c->entry->implementation
+                                   : column == 3 ? (notes ? c->entry->note : NULL)
                                    : c->dtype    ? kb_dtype_name(c->dtype)
                                                  : NULL;
-                if (word && kbi_set_add(&seen, kbi_hash((uint64_t)column << 60, word)))
-                    kbi_puts(t, " "), kbi_clean(t, word);
+                if (!word) continue;
+                text.n = 0;
+                kbi_putf(&text, column < 3 ? " %s" : "    %-10s %s", column < 3 ? word : c->entry->implementation,
+                         word);
+                if (!kbi_set_add(&listed, kbi_hash((uint64_t)column << 60, text.s))) continue;
+                kbi_clean(t, text.s);
+                if (column == 3) kbi_puts(t, "\n");
             }
         }
-        kbi_puts(t, "\n");
-        for (int j = i; notes && j < end; j++) {
-            const kb_entry* e = plan->cases[j].entry;
-            if (!e->note || !kbi_set_add(&seen, (uint64_t)(uintptr_t)e)) continue;
-            kbi_text line = KBI_BLANK;
-            kbi_putf(&line, "    %-10s %s", e->implementation, e->note);
-            kbi_clean(t, line.s), kbi_puts(t, "\n");
-            kbi_text_free(&line);
-        }
-        kbi_set_free(&seen);
+        kbi_set_free(&listed);
+        kbi_text_free(&text);
     }
 }
 
-// The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
+// Lists the selected shapes, one a line: operation, size, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
-    kbi_set seen = KBI_BLANK;
-    for (int i = 0; i < plan->n; i++) {
-        const kbi_case* c = &plan->cases[i];
-        kbi_text line = KBI_BLANK;
+    kbi_set listed = KBI_BLANK;
+    kbi_text line = KBI_BLANK;
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++) {
+        line.n = 0;
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
-        for (int j = 0; j < c->n_params; j++)
-            if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
-        if (kbi_set_add(&seen, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
-        kbi_text_free(&line);
+        for (int i = 0; i < c->n_params; i++)
+            if (!kbi_is(c->params[i].name, "dtype")) kbi_put_param(&line, ' ', &c->params[i]);
+        if (kbi_set_add(&listed, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
     }
-    kbi_set_free(&seen);
+    kbi_text_free(&line);
+    kbi_set_free(&listed);
 }
 
-// What the options ask to see of the plan; false: nothing of this.
+// Writes the lists that the options ask for. false: they ask for none.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
     if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
@@ -5617,220 +5473,206 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin answers how often the block is to run before end; end adds samples with
-// kbi_add_sample, perhaps several at once, and perhaps only at the end of several launches.
+// How a block is timed. begin returns how many times the block runs before end. end adds samples with kbi_add_sample:
+// none, one or several.
 typedef struct kbi_timer {
-    const char* name; // in the record
+    const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
-    bool host_clock;                     // the host's: a sample is as many calls of the block as the clock needs
-    bool steady;                        // settled from the start
+    void (*replay)(struct kbi_run* run); // takes a sample of the captured graph; NULL: begin and end time the block
+    bool host_clock;                     // a sample has as many runs of the block as the host's clock needs
+    bool steady;                         // needs no warm-up
 } kbi_timer;
 
-// What a device fills in, in five groups. NULL: it has no such thing.
+// Functions of a device, in five groups. NULL: the device has no such function.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit work to a stream
+    bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
-        void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
+        void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
         void (*release)(kb_place place, void* p);
         void (*set)(void* p, int byte, size_t bytes);
-        void (*copy)(void* to, const void* from, size_t bytes); // any direction, waits
+        void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
-        int64_t (*free_bytes)(void);      // of the device
-        int64_t (*pool_peak)(bool reset); // high-water mark of the stream-ordered pool; reset: what is in use now
+        int64_t (*free_bytes)(void);      // free device memory
+        int64_t (*pool_peak)(bool reset); // peak of the stream-ordered memory pool; reset: to the bytes in use
     } memory;
     struct {
-        const kbi_timer* (*choose)(struct kbi_run* run); // for blocks of device work
+        const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
         kb_stream (*stream)(void);
-        void (*prepare)(struct kbi_run* run);    // before each call of the function
-        const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
-        bool (*lost)(void);                      // whether no later work of this process survives that error
-        const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
-        void (*abandon)(void);                   // ends what a block that was left early keeps from ending
-        void (*roof)(kbi_machine* m, int which); // measures one of its roofs
+        void (*prepare)(struct kbi_run* run);    // called before each call of the function
+        const char* (*wait)(void);               // synchronises; returns the error since the last call, or NULL
+        bool (*lost)(void);                      // after that error, all later work of this process fails
+        const char* (*broken)(void);             // how the function damaged the context or kb->stream, or NULL
+        void (*abandon)(void);                   // opens the gate of a block that was left early
+        void (*roof)(kbi_machine* m, int which); // measures one peak
     } timing;
-    struct {
-        void (*begin)(struct kbi_run* run); // the audit
+    struct { // the audit; one of end, compare and left follows begin
+        void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
-        void (*compare)(struct kbi_run* run); // instead of end: of a later launch, with what the audit saw
-        void (*left)(struct kbi_run* run);    // instead of end: of a block that was left in its middle
-        void (*forget)(struct kbi_run* run);  // what the audit captured
-        int64_t (*repeats)(struct kbi_run* run,
-                           int replicas); // how often to capture the block in a row; 0: it cannot be
-        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures it so often (0), twice so often (1)
+        void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
+        void (*left)(struct kbi_run* run);    // the block was left in its middle
+        void (*forget)(struct kbi_run* run);  // destroys the captured graph
+        int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
+        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures a graph of 1x (0) or 2x (1) as many
     } capture;
     struct {
-        double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
-        void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
-        void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
-        void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
+        double (*clock)(void);                         // SM clock in MHz; NaN: unknown
+        void (*sense)(kbi_measured* m);                // reads power, temperature, clocks and throttling
+        void (*mark)(struct kbi_run* run, bool begin); // marks begin or end of the case's block for a profiler
+        void (*throttled)(kbi_measured* m);            // reads throttling alone, which is quick
     } sensors;
-    const kb_instrument* (*inspect)(void); // follows the calls of a block of its work
+    const kb_instrument* (*inspect)(void); // instrument that follows the calls of a block
 } kbi_backend;
 
-enum { KBI_READ_WORDS = 16 };
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 
-typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
-    char* base;
-    size_t bytes, shift; // shift: of base in what was allocated
+typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
+    char* data;            // NULL: the block is not allocated
+    char* saved;           // copy of the data at the begin of the timed loop; NULL: none
+    size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
     kb_place place;
-    bool shared;  // lies on the stage, and is not given back by itself
-    bool changed; // by the timed block, since it was held
-    int ordinal;  // of the call's blocks
-    char* saved;  // what was in it when the timed loop was entered (a call ended); NULL: not kept
-    struct kbi_block* next;
+    bool shared;  // lies in the shared buffers
+    bool output;  // the checked call read it after its timed loop
+    bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a
-// small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
-// saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
-// distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
+// Buffers that the implementations of a group use in turn. The address of a buffer changes the time of a small kernel
+// by 1 to 3 %, so all implementations use the same addresses and pages. Contents are saved and restored when another
+// implementation runs. Copies of the data for --rotate lie at a fixed distance, and are saved as well.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
-    size_t size, stride;   // stride: from one copy of the data to the next
-    struct kbi_memory* owner; // whose contents lie there
+    size_t stride;            // bytes from one copy of the data to the next
+    struct kbi_memory* owner; // whose contents are in the buffers
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;
-    kbi_block* kept;          // the call's before, with their contents, in their order: the next ones to be taken
-    kbi_shared_buffers* shared; // NULL: every block is an allocation of its own
-    size_t layout_bytes,
-        layout_peak;             // bytes that the blocks of this call take on a stage; the most that any call took
-    struct kbi_memory* original; // the data that this is a copy of, for --rotate; NULL: of none
-    int copies;               // for which the stage has places, the first included; 0: as 1
-    size_t copy_offset,
-        used_bytes;           // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* saved;              // what all of them hold, while others run; NULL: no others do
-    uint64_t placement;       // kbi_placement of the recipe
-    bool separate;            // a block did not fit where the first call's had
-    int taken;                // blocks of this call so far
-    bool keep;                // the last call left its blocks to the next one
-    uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
-    int64_t output_bytes, saved_bytes; // their size; what was kept of them
-    bool unsaved;                      // what an output held was not kept, for want of room
-    int64_t device, device_peak, host, host_peak;
-    int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
-    int64_t pool_before;              // in use of the pool when the case began
+    kbi_block* blocks;                // by order of allocation; released ones stay until the case's last call has ended
+    int n, n_known;                   // blocks of this call; entries of `blocks`
+    kbi_shared_buffers* shared;       // NULL: each block is its own allocation
+    size_t layout_bytes, layout_peak; // bytes that this call's blocks take in shared buffers; most of any call
+    bool separate;                    // a block did not fit into the layout of the checked call
+    struct kbi_memory* original;      // for a copy of --rotate: the original's memory; else NULL
+    int copies;                       // copies of the data in the shared buffers, with the original; 0: 1
+    size_t copy_offset, used_bytes;   // where this copy begins; of the original: bytes that all copies take
+    char* saved;                      // contents of all copies while other implementations run
+    uint64_t placement;               // kbi_placement of the recipe
+    bool keep;                        // the last call left its blocks to the next one
+    int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
+    bool unsaved;                      // an output was not saved, because there was no room
+    int64_t device, device_peak, host, host_peak; // bytes allocated
+    int64_t free_before, free_lowest; // free device bytes before the call, and their minimum; KB_NONE: unknown
+    int64_t pool_before;              // bytes in use of the pool before the call
 } kbi_memory;
 
 // clang-format off
-typedef enum kbi_unit {
+typedef enum kbi_unit { // what a run of the block is for
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+typedef enum kbi_phase { // profiling has a call of its own, after an audit
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // what the conductor of several runs wants of this one
-    KBI_UNMANAGED,         // there is none: the engine says when it is enough
-    KBI_HOLD,              // rest between audit and warm-up
-    KBI_CAPTURE,           // run the block once into a capture that the conductor has begun, and hold again
-    KBI_SLOT,              // take samples up to slot_end, then rest
-    KBI_FINISH             // no more samples
+typedef enum kbi_command { // from the code that interleaves several runs
+    KBI_UNMANAGED,         // none: the engine decides when there are enough samples
+    KBI_HOLD,              // suspend between audit and warm-up
+    KBI_CAPTURE,           // run the block once into the open capture, then hold
+    KBI_SLOT,              // take samples up to slot_end, then suspend
+    KBI_FINISH             // take no more samples
 } kbi_command;
 
-typedef struct kbi_schedule { // among those that are measured in turn
+typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved; // others are measured between its samples
-    kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
-    bool suspended;   // it returned so
-    int64_t slot_end; // samples to have before another one's turn
-    int discard;      // runs of the block to come that settle it in its slot, and are no samples
-    double* discarded_ns; // where the times of these go; NULL: nowhere
-    bool is_copy;         // a copy for --rotate, or the baseline's control: it has no results of its own
+    bool interleaved,
+        is_copy;          // other cases run between its samples; a copy for --rotate or the control, without results
+    kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
+    bool suspended;       // the function has returned, to be called again
+    int64_t slot_end;     // number of samples at which the slot ends
+    int discard;          // coming runs of the block that are no samples
+    double* discarded_ns; // receives their times; may be NULL
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
-typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
+typedef struct kbi_window { // a part of the warm-up
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
-    double median, clock; // of the window before
+    double median, clock; // of the previous window: ns, MHz
 } kbi_window;
 
-typedef struct kbi_body_call { // of the benchmark function
-    kbi_phase phase, last;     // the phase to come, and the one after which the call ends
-    kbi_unit unit, next_unit;  // in flight; and the one that KB_SAMPLE announced
-    bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool ended;                // KB_SAMPLE ended
-    bool loop_entered, restored; // the loop, before the first reset; the last run began where the first one had
-    bool fresh;                // with other inputs in the memory of the call before
-    const char* forbidden_call; // the function of kbench that the timed block called, which no block may; or NULL
-    int profile_runs, marked;   // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
+typedef struct kbi_body_call { // one call of the benchmark function
+    kbi_phase phase, last;     // current phase; last phase of this call
+    kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
+    bool loop_entered, looped; // the timed loop was entered, before KB_SAMPLE's first reset; the block was reached
+    bool sampled, ended;       // KB_SAMPLE is used; it has ended
+    bool restored;             // the last run of the block began with restored outputs
+    bool fresh;                // inputs have another seed, in the memory of the previous call
+    const char* forbidden_call; // kb_ function that the timed block called; NULL: none
+    int profile_runs, marked;  // coming runs for a profiler, the last between marks; number in the marks
+    uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
-typedef struct kbi_work { // what is known of the timed block
-    bool host;            // it is host work
-    unsigned expect;
-    int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
-    bool on_device;             // it was captured, and all its copies stay within the device
-    int64_t estimate_ns;        // the least that it was seen to take
-    bool checked;               // in a call of its own
-    int line;                   // of KB_TIME in its file
-    bool by_pointer;            // by pointer, in an entry that returns: no compiler can remove it
-    int empty_kernel;           // which of the empty kernels has about as many bytes of arguments
-    uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
-    void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
-    int busy_checks, busy;      // after which the device was asked whether it is at work; those that found it so
-    bool repeat_audit;          // the audit runs the block once more
-    bool captured;              // the audit's run is being captured
-    const kbi_verdict* verdict; // of the inspection; NULL: there was none
+typedef struct kbi_work { // facts about the timed block
+    bool host, checked;   // it is host work; a checked call has run
+    bool by_pointer;      // it is called by pointer, so the compiler cannot remove it
+    int line;             // of KB_TIME
+    unsigned expect;      // KB_EXPECT_ bits
+    int64_t estimate_ns;  // shortest run so far
+    int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
+    bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
+    int empty_kernel;           // index of the empty kernel with about as many bytes of arguments
+    uint64_t shape;             // hash of the captured kernels, grids and other nodes; 0: unknown
+    void* graph;                // captured graph of the backend, for timers that replay it
+    int busy_checks, busy;      // checks whether the device works after the block; checks that found it busy
+    bool repeat_audit;          // the audit runs again
+    const kbi_verdict* verdict; // result of the inspection, or NULL
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t capacity; // of m.samples
-    int64_t next_check;
-    bool open;     // a sample was begun, and not all of its launches are done
-    bool gated;    // launches can wait behind a gate
-    int alarms;    // of the gate's watchdog, in a row
-    int stop_count; // of the process, when the sample was begun
-    int launches;  // whose mean is a sample
-    int64_t batch; // calls of the block that the host's clock times together
-    bool resolved; // they are long enough for the clock
-    kbi_load load; // of the machine, when the first sample began
-    double sum_ns; // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
-    int64_t sum_runs; // runs in it
-    int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's
-    int64_t n_traced;
-    double traced_ns[KBI_TRACED]; // the latest of those samples
+    int64_t next_check;           // number of samples at which the precision is computed again
+    bool open, gated;             // launches of the sample are still to come; launches can wait behind a gate
+    int alarms, missed;           // consecutive samples: the gate's watchdog fired; CUPTI did not record all launches
+    int stop_count;               // kbi_meter.stops at the begin of the sample
+    int launches;                 // launches that are averaged into a sample
+    int64_t batch;                // runs of the block between two readings of the host's clock
+    bool resolved;                // the batch is long enough for the clock
+    kbi_load load;                // of the machine, when the first sample began
+    double sum_ns;                // time of the runs of the open sample
+    int64_t sum_runs, n_traced;   // number of those runs; samples timed by CUPTI
+    bool traced;                  // the open sample is timed by CUPTI
+    double traced_ns[KBI_TRACED]; // latest samples of CUPTI
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_work_change {   // what tells whether later launches do what the first ones did
-    double early_ns[KBI_EARLY];    // ns of the warm-up's first launches, each alone
-    int n_early;                   // how many
-    double early_mhz;              // MHz when they began; NaN: not known
-    double single_ns[KBI_SINGLES]; // ns of launches in a row behind the samples, each alone
-    int compared;            // launches captured again
-    char finding[160];       // what their times say; "": nothing
+typedef struct kbi_work_change {   // evidence whether later launches do the work of the first ones
+    double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
+    int n_early;
+    double early_mhz;              // SM clock when they began; NaN: unknown
+    double single_ns[KBI_SINGLES]; // consecutive launches after the samples, each timed alone
+    int compared;                  // launches whose capture was compared with the audit
+    char finding[160];             // message about a change; "": none
 } kbi_work_change;
 
-// What happens to cases, in the process that measures them. A worker sends it to the supervisor.
+// Events of the measuring process, in the order of a case. A worker sends them to the supervisor.
 typedef enum kbi_message_type {
-    KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
-    KBI_ENTER,     // the case goes on
-    KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
-    KBI_STATUS,    // kbi_measured: the case has its flag, which stands if its function ends the process
-    KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
+    KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
+    KBI_ENTER,     // the case is running
+    KBI_BEAT,      // sign of life; index 1: the time from here on is the machine's, not the case's
+    KBI_STATUS,    // kbi_measured: the case failed or was skipped, which holds even if its function ends the process
+    KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
-    KBI_DONE       // of all that was asked for; index 0: the process can measure no more
+    KBI_DONE       // the job is done; index 0: this process can measure no more
 } kbi_message_type;
 
-typedef struct kbi_sink { // takes them; index: of the case in the plan
+typedef struct kbi_sink { // receiver of events; index: of the case in the plan
     void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
@@ -5843,12 +5685,12 @@ typedef struct kbi_run {
     kb_state kb;
     const kbi_recipe* recipe;
     const kbi_backend* backend;
-    kbi_machine* machine; // its roofs are measured when first wanted
+    kbi_machine* machine; // its peaks are measured when first needed
     const kbi_case* bench_case;
-    const kbi_sink* sink; // NULL: nobody listens
-    int index;            // of the case in the plan, -1: it stands in for one
-    int64_t start_ns, beat_ns; // shown: when it was, or would have been
-    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
+    const kbi_sink* sink;      // NULL: nobody listens
+    int index;                 // of the case in the plan; -1: a copy of a case
+    int64_t start_ns, beat_ns; // begin; last sign of life
+    uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
     kbi_body_call call;
     kbi_work work;
@@ -5858,11 +5700,11 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
+// Set by an add-on that names ranges for profilers. Ends the range and, if name is not NULL, begins another one.
 static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
-static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
+static bool kbi_lost(const kbi_run* run) { // the case failed with an error after which the device is unusable
     return kbi_failed(run) && run->backend->timing.lost && run->backend->timing.lost();
 }
 static int64_t kbi_free_bytes(const kbi_backend* b) {
@@ -5877,18 +5719,16 @@ static double kbi_clock_mhz(const kbi_run* run) {
 static void kbi_sense(kbi_run* run) {
     if (run->backend->sensors.sense) run->backend->sensors.sense(&run->m);
 }
-
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
+static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the
-// block ends, but not if break left it. host: only a block of host work may not call it.
+// Notes a call of a kb_ function. If the timed block made the call, the case fails when this run of the block ends.
+// host: the call is forbidden in blocks of host work only.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
     if (timed && !run->call.forbidden_call) run->call.forbidden_call = name;
 }
-
-static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
 static void kbi_set_status(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
@@ -5896,6 +5736,7 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
+// Fails the case: raises the flag and, if this is its first failure, appends the message.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -5912,43 +5753,38 @@ KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* fo
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
-    bool memory = strstr(error, "MemoryAllocation") != NULL;
-    if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
+    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // in a CUDA call of the function itself
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-// Whether this launch is timed alone, to be held against others.
+// Whether this launch is timed alone, as evidence of a work change.
 static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
-        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
-        run->schedule.discard--;
-        return;
-    }
-    if (run->call.unit == KBI_WARM) { // the first run may have loaded code
-        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
+    if (run->call.unit == KBI_WARM) {
+        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns; // the first run may load code
         if (run->work_change.n_early < KBI_EARLY) run->work_change.early_ns[run->work_change.n_early++] = ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
-        return;
+    } else if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
+        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
+        run->schedule.discard--;
+    } else {
+        if (run->m.n % 256 == 0)
+            run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)(run->m.n + 256));
+        run->m.samples[run->m.n++] = ns;
     }
-    if (run->m.n == run->sampling.capacity) {
-        run->sampling.capacity = KBI_MAX((int64_t)256, 2 * run->sampling.capacity);
-        run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)run->sampling.capacity);
-    }
-    run->m.samples[run->m.n++] = ns;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>meter     measure: all that a measuring process keeps from one case to the next.
+  >>meter     measure: the state that a measuring process keeps from one case to the next.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
-enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2, KBI_EMPTY_KERNELS = 14 };
 // clang-format off
 enum kbi_function {
     KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_SPIN, KBI_F_COUNT
@@ -5957,19 +5793,18 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
-// what its events read grows by up to 0.6 us with them.
+// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which adds
+// up to 0.6 us to the reading of events.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
-enum { KBI_EMPTY_KERNELS = 14 };
 
-typedef struct kbi_shape { // of a launch, as far as it changes what events read of it
-    int blocks, threads;   // in a block
-    int shared, cluster;   // bytes; blocks
-    int which;             // of kbi_empty_bytes
-    int writes;            // whether it can: its arguments point to device memory
+typedef struct kbi_shape { // properties of a launch that change the reading of events
+    int blocks, threads;   // blocks of the grid; threads of a block
+    int shared, cluster;   // bytes of a block; blocks of a cluster
+    int which;             // index in kbi_empty_bytes
+    int writes;            // its arguments point to device memory
 } kbi_shape;
 
-// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
+// Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
 typedef int (*kbi_cu_load)(void** module, const void* image);
 typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -5989,7 +5824,7 @@ typedef int (*kbi_cu_set)(void* function, int attribute, int value);
 typedef int (*kbi_cu_get)(int* value, int attribute, void* function);
 enum { KBI_CU_MAX_SHARED = 8, KBI_CU_CLUSTER_X = 11, KBI_CU_ANY_CLUSTER = 14, KBI_CU_LAUNCH_CLUSTER = 4 };
 enum { KBI_CU_SHARED = 1, KBI_CU_LOCAL = 3, KBI_CU_REGISTERS = 4 };
-typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for what later ones have behind it
+typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for fields of later versions
     void* function;
     unsigned grid[3], block[3], shared;
     void **given, **extra, *more[24];
@@ -6007,32 +5842,30 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
-    unsigned empties;                                           // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels last
+    unsigned empties;                                           // empty kernels launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: there is no gate
-    kbi_cu_number number_of;          // of the stream
-    unsigned long long stream_number; // 0: not known
-    char* clean;                      // what eviction reads; never written after start
-    char* touch;                      // where calibrating kernels write
+    kbi_cu_number number_of;          // number of a stream
+    unsigned long long stream_number; // 0: unknown
+    char *clean, *touch;              // eviction reads clean, never written; calibrating kernels write touch
     size_t clean_bytes;
-    int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
-    int all_registers, all_shared, most_blocks,
-        shared_taken; // of a multiprocessor; what each block takes beside its own
-    int at, size;     // launch in its sample
+    int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
+    int all_registers, all_shared, most_blocks;   // of a multiprocessor
+    int shared_taken;                             // bytes of a block beside its own
+    int at, size;                                 // index of the launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
-    bool gated, closed; // the sample's launches; the gate now
-    bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
-    int alarms;         // in a row, while the empty kernel was timed
+    bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
+    bool ungated;       // a tool waits for every launch, so nothing can be queued behind a gate
     bool persisting;    // the program has set aside a part of L2
+    int alarms;         // consecutive ones while the empty kernel was timed
     char error[256];
-    volatile sig_atomic_t alarmed; // the gate's watchdog went off
+    volatile sig_atomic_t alarmed; // the gate's watchdog fired
 } kbi_gpu;
 
-// Found with dlopen: nvml.h is often not installed, so the few prototypes that are needed stand here.
-typedef struct kbi_nvml {
-    void* device; // NULL: not available
+typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not installed
+    void* device;         // NULL: not available
     int (*clock)(void*, int, unsigned*);
     int (*power)(void*, unsigned*);
     int (*energy)(void*, unsigned long long*);
@@ -6041,7 +5874,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there since version 18 of CUPTI.
+// CUpti_ActivityKernel4 and later versions, which keep its layout. The cluster exists since version 18 of CUPTI.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6064,7 +5897,7 @@ typedef struct kbi_activity {
     int32_t cluster[3];
 } kbi_activity;
 
-typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, ActivityMemset3 and later ones
+typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
     uint8_t which, from, to, flags; // of a memset: its value
     uint64_t bytes, start, end;
@@ -6092,64 +5925,62 @@ typedef struct kbi_cupti {
     int (*subscribe)(void** subscriber, void (*called)(void*, int, uint32_t, const void*), void* user);
     int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
     void* library;
-    bool loaded, open;                        // attached; kernels' durations are kept
-    int error;                                // of the latest time that they were to be; 0: none
-    void (*look)(const kbi_activity* record); // who is given every record, instead; NULL: nobody
-    kbi_span* spans;                          // of kernels that are not the harness's own, as they come
+    bool loaded, open;                        // attached; records of kernels are enabled
+    int error;                                // of the last attempt to enable them; 0: none
+    void (*look)(const kbi_activity* record); // receives every record, which is then not kept; or NULL
+    kbi_span* spans;                          // of kernels that are not the harness's own
     int n;
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
 
-typedef struct kbi_readings { // the latest of the empty kernel's
+typedef struct kbi_readings { // latest readings of an empty kernel
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
 
-typedef struct kbi_empty { // kernels of one shape
+typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // ns, that one takes itself, where nobody measured that; 0: not asked yet
+    double most[KBI_EVENT_MODES];          // bound of its own time in ns, if not measured; 0: not computed yet
 } kbi_empty;
 
 typedef struct kbi_calibration {
-    kbi_empty* empties; // the first is of one warp, with one argument, and writes
+    kbi_empty* empties; // the first has one warp and one argument, and writes
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
-    double row;                              // ns, that the first of them takes in a row of them; NaN: not known
+    double row;                              // ns of the first kernel in a graph of such kernels; NaN: unknown
     kbi_reference truth;
-    bool measured; // the truth, by CUPTI
+    bool measured; // truth was measured by CUPTI
 } kbi_calibration;
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
-typedef struct kbi_insight { // what instruments have found so far
-    const kb_instrument* by; // whose turn it is; NULL: nobody's yet
-    bool open, again, over;  // it is at work; it wants another run; all had their turn
+typedef struct kbi_insight { // profile of a case so far
+    const kb_instrument* by; // current instrument; NULL: none has begun
+    bool open, again, over;  // it is open; it needs another run; all are done
     kbi_text events, gauges, counters, texts;
-    kbi_map names; // where in the texts they are
+    kbi_map names; // offsets in texts
     char message[400];
-    int runs, passes;         // that count: the first one may load code; of counters
-    double energy_mj, idle_w; // 0: not known
+    int runs, passes;         // counted runs, without the first one, which may load code; passes of counters
+    double energy_mj, idle_w; // 0: unknown
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
     kbi_verdict verdict;
 } kbi_insight;
 
 static struct kbi_meter {
-    kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
-    bool roofs_known;               // whether roofs and core are set
-    int64_t wall_start, wall_end;   // of the runs that are timed, ns
-    double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
-    double pass_bias;               // and those around a single run
-    volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stopped_ns;             // ns of samples in which that happened
+    kbi_roofs roofs, core; // peaks of the device and of a CPU core, measured by another process of this run
+    bool roofs_known;
+    int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
+    double wall_step, wall_bias;    // the clock's step; time between two readings; ns
+    volatile sig_atomic_t stops;    // number of times that the process was stopped and continued
+    int64_t stopped_ns;             // time of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t undisturbed,
-        disturbed;              // of the latest cases: samples that ran through, or that others had the processor in
-    bool thread_clock_coarse;   // the thread's clock is too coarse to tell
-    char folder[4096];          // in which calls begin; "": not known
-    volatile uintptr_t* escaped; // shared with what functions fork: the case whose function such a process left
-    uintptr_t running_case;      // the case whose function is at work
+    int64_t undisturbed, disturbed; // of the latest cases: samples without, and with, other threads on the processor
+    bool thread_clock_coarse;       // the thread's clock is too coarse to tell
+    char folder[4096];              // in which calls begin; "": unknown
+    volatile uintptr_t* escaped;    // shared memory: the case from whose function a forked process returned
+    uintptr_t running_case;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -6159,27 +5990,37 @@ static struct kbi_meter {
 #endif
 } kbi_meter;
 
-// Of two of one name the first counts.
+// Adds a counter, unless one of this name is there or the value is not finite.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
-    kbi_insight* in = &kbi_meter.insight;
-    const kbi_counter* known = (const kbi_counter*)(const void*)in->counters.s;
+    kbi_text* counters = &kbi_meter.insight.counters;
+    const kbi_counter* known = (const kbi_counter*)(const void*)counters->s;
     kbi_counter c;
-    for (size_t i = 0; i < in->counters.n / sizeof c; i++)
+    for (size_t i = 0; i < counters->n / sizeof c; i++)
         if (kbi_is(known[i].name, name)) return;
     if (!kbi_finite(value)) return;
     memset(&c, 0, sizeof c);
     snprintf(c.name, sizeof c.name, "%.60s", name);
     snprintf(c.unit, sizeof c.unit, "%s", unit);
     c.value = value;
-    kbi_put(&in->counters, (const char*)&c, sizeof c);
+    kbi_put(counters, (const char*)&c, sizeof c);
 }
 
-// Why something that was asked for is not there.
-KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
+// Appends the reason why requested data is missing.
+#define kbi_insight_say(...) kb_not_found(NULL, __VA_ARGS__)
+void kb_not_found(kb_state* kb, const char* format, ...) {
     va_list list;
+    (void)kb;
     va_start(list, format);
     kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
     va_end(list);
+}
+
+void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
+    (void)kb;
+    if (*name && strlen(name) < 60 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        kbi_insight_count(name, unit ? unit : "", value);
+    else
+        kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6190,83 +6031,65 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers.
-static const char* const kbi_leftover_names[] = {
-    "it changed the umask",
-    "it changed the priority of its process",
-    "it blocked signals",
-    "it changed how signals are handled",
-    "it changed the processors of its process",
-    "it changed the locale",
-    "it changed the environment",
-    "it closed or replaced stdin, stdout or stderr",
-    "it changed the limits of its process",
-};
 typedef struct kbi_process_state {
-    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
-    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
+    uint64_t settings;              // hash of what has to stay the same
+    int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
 } kbi_process_state;
 
-// The process as it was before the first function ran.
+// The process before the first function ran.
 static struct kbi_process_start {
     bool known;
     fenv_t floats;
     kbi_process_state state;
 } kbi_process_start;
 
-// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+// A number of /proc/self/status, such as "\nThreads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
-    const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
+    const char* line = strstr(status, name);
+    return line ? strtoull(line + strlen(name), NULL, base) : 0;
 }
 
 static kbi_process_state kbi_process_state_now(void) {
-    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
+    const uint64_t library = ~((uint64_t)7 << 31); // without the signals that the C library's threads use
     const char* locale = setlocale(LC_ALL, NULL);
     const mode_t mode = umask(077);
+    uint64_t settings[4 + 6 + 2 * 16], *next = settings;
     kbi_process_state now;
-    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
+    memset(settings, 0, sizeof settings);
     umask(mode);
     int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
     now.files = file < 0 ? INT32_MAX : file;
-    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
-    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
-    *same++ = mode;
-    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
-    *same++ = kbi_status_number(status, "SigBlk:", 16);
-    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-              (kbi_status_number(status, "SigCgt:", 16) & library);
-    kbi_cpus_allowed(&cpus);
-    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    *same = kbi_hash(start, locale ? locale : "");
-#ifdef LC_GLOBAL_LOCALE
-    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
-#endif
-    same++;
-    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
-    same++;
-    for (int i = 0; i < 3; i++) {
+    now.threads = (int64_t)kbi_status_number(status, "\nThreads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "\nVmRSS:", 10) * 1024;
+    *next++ = mode | (uint64_t)(unsigned)getpriority(PRIO_PROCESS, 0) << 32;
+    *next++ = kbi_status_number(status, "\nSigBlk:", 16);
+    *next++ = kbi_status_number(status, "\nSigIgn:", 16) & library;
+    *next++ = kbi_status_number(status, "\nSigCgt:", 16) & library;
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
         struct stat about;
         bool open = fstat(i, &about) == 0;
-        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
+        *next++ = open ? (uint64_t)about.st_dev : UINT64_MAX;
+        *next++ = open ? (uint64_t)about.st_ino : UINT64_MAX;
     }
-    same++;
-    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
-        uint64_t limit[2] = { 0, 0 };
-        syscall(SYS_prlimit64, 0, i, NULL, limit);
-        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
-    }
+    for (int i = 0; i < 16; i++, next += 2) syscall(SYS_prlimit64, 0, i, NULL, next); // RLIM_NLIMITS
+    kbi_cpus_allowed(&cpus);
+    now.settings = kbi_hash_bytes(14695981039346656037u, (const char*)settings, sizeof settings);
+    now.settings = kbi_hash_bytes(now.settings, (const char*)&cpus, sizeof cpus);
+    now.settings = kbi_hash(now.settings, locale ? locale : "");
+    for (char** v = environ; v && *v; v++) now.settings = kbi_hash_bytes(now.settings, *v, strlen(*v) + 1);
+#ifdef LC_GLOBAL_LOCALE
+    now.settings ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
     return now;
 }
 
-// Puts back what would change the times or the end of other cases in this process: timers and rounding.
+// Restores what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_process_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
@@ -6276,23 +6099,23 @@ static void kbi_process_restore(void) {
     if (kbi_process_start.known) fesetenv(&kbi_process_start.floats);
 }
 
+static double kbi_physical_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }
 static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// NULL: this process is as good as a fresh one for the next case; else why it is not.
+// How functions changed this process, so that the next case needs a fresh one; NULL: they did not.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
-    const kbi_process_state *was = &kbi_process_start.state, left = kbi_process_state_now();
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < KBI_COUNT(left.same); i++)
-        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
-    if (left.files > was->files + 64) return "it left files open";
-    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
-    if (left.threads <= was->threads) return NULL;
+    const kbi_process_state *start = &kbi_process_start.state, now = kbi_process_state_now();
+    if (now.settings != start->settings)
+        return "it changed the environment, locale, signals, processors, limits, umask, priority or standard files";
+    if (now.files > start->files + 64) return "it left files open";
+    if ((double)(now.memory - start->memory) > kbi_physical_bytes() / 16) return "it left memory allocated";
+    if (now.threads <= start->threads) return NULL;
     int64_t ran = kbi_other_threads_ns();
-    if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
+    if (gpu) kbi_readable(-1, 5); // waits 5 ms: threads of CUDA sleep meanwhile
     return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
@@ -6302,8 +6125,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples
-// of it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: all are equal. It sorts them.
+// Step of a clock in ns, from n time differences of slightly different length, which it sorts. They form clusters at
+// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6311,7 +6134,7 @@ static double kbi_clock_lattice(double* ns, int n) {
     for (int i = 0, begin = 0; i < n; i++) {
         if (i < n - 1 && ns[i + 1] - ns[i] <= 2.5) continue;
         const double middle = ns[begin + (i - begin) / 2];
-        if (i - begin + 1 >= n / 50) { // fewer are chance
+        if (i - begin + 1 >= n / 50) { // smaller clusters are chance
             if (!kbi_nan(last)) step = KBI_MIN(step, middle - last);
             last = middle;
         }
@@ -6324,18 +6147,18 @@ static double kbi_clock_step(void) {
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t began = kbi_now();
+        int64_t begin = kbi_now();
         for (int k = 0; k < i % 41; k++) spent = spent + 1;
-        ns[i] = (double)(kbi_now() - began);
+        ns[i] = (double)(kbi_now() - begin);
     }
-    double step = kbi_clock_lattice(ns, KBI_COUNT(ns)); // sorts them
+    double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (ns[KBI_COUNT(ns) / 2] > 0) return step > 0 ? step : 1e9;
-    for (int i = 0; i < KBI_COUNT(ns); i++) // most readings do not differ from the one before: a coarse clock
+    for (int i = 0; i < KBI_COUNT(ns); i++) // a coarse clock: most differences are 0
         if (ns[i] > 0) return ns[i];
     return 1e9;
 }
 
-// Work behind this begins when that before it has ended.
+// Later instructions begin after earlier ones have completed.
 static void kbi_serialise(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("lfence" : : : "memory");
@@ -6344,28 +6167,27 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
-// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
-// the thread's time before and after (kbi_wall_lost).
-static double kbi_measure_wall_bias(bool single) {
-    enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
-    double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    for (int i = 0; i < KBI_STRETCHES; i++) {
+// Time in ns between two readings of the clock with no work in between. The thread's time is read before and after, as
+// around a block. The result is the median of the means of 20 batches: a mean resolves times below the clock's step.
+static double kbi_measure_wall_bias(void) {
+    enum { KBI_BATCHES = 20, KBI_READS = 50 };
+    double mean[KBI_BATCHES], scratch[KBI_BATCHES];
+    for (int i = 0; i < KBI_BATCHES; i++) {
         int64_t sum = 0;
-        for (int k = 0; k < KBI_PASSES; k++) {
-            if (single) kbi_meter.turn = kbi_turn_now();
-            int64_t began = kbi_now();
+        for (int k = 0; k < KBI_READS; k++) {
+            kbi_meter.turn = kbi_turn_now();
+            int64_t begin = kbi_now();
             kbi_serialise();
-            sum += kbi_now() - began;
-            if (single) kbi_meter.turn = kbi_turn_now();
+            sum += kbi_now() - begin;
+            kbi_meter.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / (double)KBI_PASSES;
+        mean[i] = (double)sum / (double)KBI_READS;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
+    return KBI_MAX(kbi_median_of(mean, KBI_BATCHES, scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
-// the compiler knew: then the compiler may have removed the block, or done its work in advance.
+// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, only constants that the
+// compiler knows, or values. In the first two cases the compiler may remove the block or precompute its result.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6378,100 +6200,94 @@ static int32_t kbi_kept_values(const kb_build* build, int line) {
     return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
-// What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
+// Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample during which it stood still is taken again.
 static void kbi_count_stop(int number) {
     signal(number, kbi_count_stop);
     kbi_meter.stops = kbi_meter.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
 
-// Runs of the block between two readings of the clock.
+static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
+
+// Number of runs of the block between two readings of the clock.
 static int64_t kbi_wall_runs(const kbi_run* run) {
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias(false);
+    if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_meter.wall_step > 0)) kbi_meter.wall_step = kbi_clock_step();
     if (kbi_meter.wall_step > 20000)
         kbi_stop(run, KB_FLAG_BAD_CASE,
                  "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
-    if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
-    if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
+    if (kbi_waits_for_device(run)) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stop_count = kbi_meter.stops;
-    if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
+    if (!kbi_waits_for_device(run) || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock
-// stood still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a
-// Ctrl-Z in it. From 10 ms on a share of others is in every sample; and where they are in more than a third of the
-// shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
-// comparison together decide that.
+// Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
+// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
+// samples of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
-    if (run->call.unit != KBI_SAMPLE || kbi_meter.thread_clock_coarse || (run->backend->gpu && !run->work.host))
-        return false;
+    struct kbi_meter* const meter = &kbi_meter;
+    if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
     const kbi_turn now = kbi_turn_now();
-    const double ran = (double)(now.ran - kbi_meter.turn.ran);
-    kbi_meter.thread_clock_coarse = ran <= 0;
-    const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_meter.turn.waits;
-    if (kbi_meter.thread_clock_coarse || ran >= 1e7 || now.waits < 0) return false;
-    if (!stood) return kbi_meter.undisturbed++, false;
-    return 2 * ++kbi_meter.disturbed <= kbi_meter.undisturbed + 8;
+    const double ran = (double)(now.ran - meter->turn.ran);
+    const bool disturbed = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == meter->turn.waits;
+    meter->thread_clock_coarse = ran <= 0;
+    if (ran <= 0 || ran >= 1e7 || now.waits < 0) return false;
+    if (!disturbed) return meter->undisturbed++, false;
+    return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
+// During the warm-up, the batch grows until a sample takes 20 us and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
+    kbi_sampling* s = &run->sampling;
     int64_t now = kbi_meter.wall_end;
-    if (run->backend->gpu && !run->work.host) {
+    if (kbi_waits_for_device(run)) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
     double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
-    if (run->sampling.stop_count != kbi_meter.stops) {
+    bool warm = run->call.unit == KBI_WARM, stopped = s->stop_count != kbi_meter.stops;
+    if (stopped) { // the time of the stop is not part of the phase
         kbi_meter.stopped_ns += now - kbi_meter.wall_start;
-        run->call.phase_start_ns += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
-        run->m.retaken++;
-        return;
-    }
-    if (kbi_timed_alone(run)) {
-        // time in which the thread was not busy is somebody else's
-        double ran = (double)(kbi_turn_now().ran - kbi_meter.turn.ran), busy = KBI_MIN(ns, ran);
-        bool warm = run->call.unit == KBI_WARM;
+        run->call.phase_start_ns += now - kbi_meter.wall_start;
+    } else if (kbi_timed_alone(run)) { // as evidence of a work change only the thread's own time counts
+        double busy = KBI_MIN(ns, (double)(kbi_turn_now().ran - kbi_meter.turn.ran));
         kbi_add_sample(run, warm ? ns : busy);
         if (warm) run->work_change.early_ns[run->work_change.n_early - 1] = busy;
         return;
     }
-    if (kbi_wall_lost(run, ns)) {
+    if (stopped || kbi_wall_lost(run, ns)) {
         run->m.retaken++;
         return;
     }
-    run->sampling.sum_ns += ns;
-    run->sampling.sum_runs += runs;
-    run->sampling.open = run->sampling.sum_runs < launches;
-    if (run->sampling.open) return;
-    kbi_add_sample(run, run->sampling.sum_ns / (double)launches);
-    run->sampling.sum_ns = 0, run->sampling.sum_runs = 0;
-    bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
-    if (run->call.unit == KBI_WARM && grows) {
+    s->sum_ns += ns;
+    s->sum_runs += runs;
+    s->open = s->sum_runs < launches;
+    if (s->open) return;
+    kbi_add_sample(run, s->sum_ns / (double)launches);
+    s->sum_ns = 0, s->sum_runs = 0;
+    if (warm && !run->call.sampled && !run->recipe->launches && ns < target && s->batch < KBI_BATCH_MAX) {
         double factor = ns > 0 ? target / ns : 10;
-        run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
-        run->call.window.n = 0; // times of another batch size are no measure for this one
+        s->batch = (int64_t)((double)s->batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
+        run->call.window.n = 0; // times of another batch size are not comparable
     } else {
-        run->sampling.resolved = true;
+        s->resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
-    // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
-    // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
-    // know its branches as well as in a row. Half of the bias is allowed for.
+    // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
+    // bias of an empty run may differ: the processor may start the block before it reads the clock, and mispredicts
+    // branches. Half of the bias is the 95 % bound of that difference.
     if (run->call.sampled) {
-        run->m.bias_ns = run->m.floor_ns = kbi_meter.pass_bias;
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
-        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.pass_bias) / 2 / 1.96;
+        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.wall_bias) / 2 / 1.96;
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
@@ -6484,25 +6300,13 @@ static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, 
 
 // --- the cpu backend ---
 
-// Blocks are aligned to 256 bytes, as cudaMalloc's are; the pointer to release stands before them.
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if ((uint64_t)bytes > (uint64_t)memory) return NULL; // malloc would promise it, and the process be killed
-    char* base = (char*)KBENCH_MALLOC(bytes + 256 + sizeof(void*));
-    if (!base) return NULL;
-    char* p = (char*)(((uintptr_t)base + sizeof(void*) + 255) & ~(uintptr_t)255);
-    memcpy(p - sizeof(void*), &base, sizeof(void*));
-    return p;
+    if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
+    return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
 }
 
-static void kbi_cpu_release(kb_place place, void* p) {
-    (void)place;
-    void* base;
-    memcpy(&base, (char*)p - sizeof(void*), sizeof(void*));
-    KBENCH_FREE(base);
-}
-
+static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
 static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
 static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
@@ -6510,7 +6314,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-// Whether the host's code runs on a simulated processor.
+// Whether host code runs on the simulated processor of valgrind.
 static bool kbi_valgrind(void) {
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
@@ -6519,34 +6323,31 @@ static bool kbi_valgrind(void) {
 static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     memset(m, 0, sizeof *m);
     snprintf(m->backend, sizeof m->backend, "%s", backend);
-    m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
+    m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = m->boost = -1;
     kbi_roofs_clear(&m->roofs);
     kbi_roofs_clear(&m->core);
     if (kbi_meter.roofs_known) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
-    for (int i = 0; i < 3; i++) m->floor[i] = NAN;
-    for (int i = 0; i < 2; i++) m->bias[i] = NAN;
+    m->floor[0] = m->floor[1] = m->floor[2] = m->bias[0] = m->bias[1] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
-    m->boost = -1;
     m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
-// What is known of the processors, whatever the device.
+// Reads facts about the processors from the folder `root`.
 static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     kbi_cpus allowed;
     m->boost = kbi_cpu_boost(root);
-    if (!kbi_cpu_says(root, kbi_cpu_now(), "scaling_governor", m->governor, (int)sizeof m->governor))
-        *m->governor = 0;
+    if (!kbi_cpu_says(root, kbi_cpu_now(), "scaling_governor", m->governor, (int)sizeof m->governor)) *m->governor = 0;
     if (kbi_cpus_allowed(&allowed)) kbi_cpus_show(&allowed, m->cpus, sizeof m->cpus);
 }
 
-// What others did to this process since then, and the clock that it ends with.
-static void kbi_note_load(kbi_measured* m, const kbi_load* then, const char* proc, const char* root) {
+// Records how other processes disturbed this one since `start`, and the clock at the end.
+static void kbi_note_load(kbi_measured* m, const kbi_load* start, const char* proc, const char* root) {
     kbi_load now = kbi_load_now(proc);
-    double ns = (double)(now.at - then->at), busy = now.busy - then->busy;
-    if (now.switches != KB_NONE && then->switches != KB_NONE) m->preemptions = now.switches - then->switches;
-    if (ns > 0) m->cpu_waited = 100 * (now.waited - then->waited) / ns;
-    if (busy >= 0) m->cpu_stolen = busy > 0 ? 100 * (now.stolen - then->stolen) / busy : 0;
+    double ns = (double)(now.at - start->at), busy = now.busy - start->busy;
+    if (now.switches != KB_NONE && start->switches != KB_NONE) m->preemptions = now.switches - start->switches;
+    if (ns > 0) m->cpu_waited = 100 * (now.waited - start->waited) / ns;
+    if (busy >= 0) m->cpu_stolen = busy > 0 ? 100 * (now.stolen - start->stolen) / busy : 0;
     m->cpu_clock = kbi_cpu_mhz(root, kbi_cpu_now());
 }
 
@@ -6557,10 +6358,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 }
 
 // clang-format off
-#define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
     "cpu", false, kbi_cpu_open,
-    KBI_HOST_MEMORY,
+    { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL },
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
@@ -6574,17 +6374,16 @@ static const kbi_backend kbi_cpu = {
 
 enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 
-
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
-// Plain host memory needs no GPU.
+// Backend that allocates and copies blocks of this place. Plain host memory needs no GPU.
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
     return place == KB_HOST ? &kbi_cpu : b;
 }
 
-// --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
+// --- placement: processes whose times are pooled use other addresses, which change a small kernel's time by 1 to 3 %
 
-// Random bits, the same for a number and a seed; 0 for number 0, where nothing is moved.
+// Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6592,259 +6391,236 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
-// other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
-// host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
-static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool stage) {
-    if (b->gpu) return stage ? placement % (KBI_PAGE / 512) * 512 : 0;
+// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2 MiB;
+// other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256 within 16
+// pages of 4 KiB, which changes offset and cache colour.
+static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
+    if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
 }
 
-// --- outputs: restored for the last run, so that only that run can have written them
+// --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-// Whether a block equals its saved copy, as far as 16 looks can tell.
+// Whether a block equals its saved copy in 16 samples of 64 bytes.
 static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
-    enum { KBI_LOOKS = 16 };
-    char now[64], then[64];
+    char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
-    for (size_t i = 0; i < KBI_LOOKS; i++) {
-        size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
-        b->memory.copy(now, block->base + KBI_GUARD + at, n);
-        b->memory.copy(then, block->saved + at, n);
-        if (memcmp(now, then, n) != 0) return false;
+    for (size_t i = 0; i < 16; i++) {
+        size_t offset = rest * i / 15; // the last sample ends with the block
+        b->memory.copy(now, block->data + offset, n);
+        b->memory.copy(saved, block->saved + offset, n);
+        if (memcmp(now, saved, n) != 0) return false;
     }
     return true;
-}
-
-static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
-    int i = block->ordinal;
-    return i < 64 * KBI_READ_WORDS && (m->read[i / 64] >> i % 64 & 1) != 0;
 }
 
 static void kbi_save_block(kbi_run* run, kbi_block* block) {
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     if (!block->saved) {
         block->saved = (char*)b->memory.alloc(block->place, block->bytes);
-        if (!block->saved) {
-            run->memory.unsaved = true;
-            return;
-        }
-        if (block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
+        if (block->saved && block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    b->memory.copy(block->saved, block->base + KBI_GUARD, block->bytes);
+    if (block->saved)
+        b->memory.copy(block->saved, block->data, block->bytes);
+    else
+        run->memory.unsaved = true;
 }
 
-// Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
-// all blocks if they are small. A block that is still as the call before left it is an output.
+// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call, so
+// all blocks are saved if they are small. A block that still has its saved contents is not an input that was set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
     int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
-    if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) {
-        m->unsaved = true;
-        return;
-    }
-    for (kbi_block* block = m->blocks; block; block = block->next) {
-        if (!block->bytes || (!embedded && !kbi_read_later(m, block))) continue;
+    m->unsaved |= embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2));
+    for (int i = 0; i < m->n && !(embedded && m->unsaved); i++) {
+        kbi_block* block = &m->blocks[i];
+        if (!block->bytes || (!embedded && !block->output)) continue;
         block->changed = block->saved && kbi_block_unchanged(run, block);
         if (!block->changed) kbi_save_block(run, block);
     }
 }
 
-// Restores the outputs; false: none was saved.
+// Restores the saved outputs. false: none was saved.
 static bool kbi_restore_outputs(kbi_run* run) {
     bool any = false;
-    for (kbi_block* block = run->memory.blocks; block; block = block->next) {
+    for (int i = 0; i < run->memory.n; i++) {
+        kbi_block* block = &run->memory.blocks[i];
         if (!block->saved) continue;
         any = true;
         block->changed = !kbi_block_unchanged(run, block);
-        kbi_block_backend(run->backend, block->place)
-            ->memory.copy(block->base + KBI_GUARD, block->saved, block->bytes);
+        kbi_block_backend(run->backend, block->place)->memory.copy(block->data, block->saved, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+// After a run from restored outputs: whether the run changed one of them; with `stale`, whether the run left one
+// unchanged that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
-    const kbi_block* block = run->call.restored ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
+    for (int i = 0; run->call.restored && i < run->memory.n; i++) {
+        const kbi_block* block = &run->memory.blocks[i];
         if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
+    }
     return false;
 }
 
-// --- the stage: shared buffers, the same for all implementations of a group
+// --- shared buffers
 
-// Where the next block goes: on boundaries as cudaMalloc's own.
-static size_t kbi_shared_align(size_t laid, size_t total) {
+// First offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
+static size_t kbi_shared_align(size_t offset, size_t total) {
     size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
-    return (laid + boundary - 1) & ~(boundary - 1);
+    return (offset + boundary - 1) & ~(boundary - 1);
 }
 
-// What an implementation takes of a stage, with the copies of its data so far from each other.
+// Bytes that the copies of an implementation's data take, at this distance from each other.
 static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
-// NULL: it has to be an allocation of its own.
+// Address of the next block in the shared buffers. NULL: the block needs an allocation of its own.
 static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
-    size_t at = kbi_shared_align(m->layout_bytes, total);
-    kbi_memory* first = m->original ? m->original : m;
-    if (m->shared && at + total > m->layout_peak) m->separate = first->separate = true;
+    size_t begin = kbi_shared_align(m->layout_bytes, total);
+    kbi_memory* original = m->original ? m->original : m;
+    if (m->shared && begin + total > m->layout_peak) m->separate = original->separate = true;
     if (m->shared && m->separate) return NULL;
-    m->layout_bytes = at + total;
+    m->layout_bytes = begin + total;
     m->layout_peak = KBI_MAX(m->layout_peak, m->layout_bytes);
-    if (m->shared) first->used_bytes = KBI_MAX(first->used_bytes, m->copy_offset + m->layout_bytes);
-    return m->shared ? m->shared->base + m->copy_offset + at : NULL;
+    if (!m->shared) return NULL;
+    original->used_bytes = KBI_MAX(original->used_bytes, m->copy_offset + m->layout_bytes);
+    return m->shared->base + m->copy_offset + begin;
 }
 
 static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
-        memories[i]->saved = NULL;
-        memories[i]->shared = NULL;
-    }
-    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
+    for (int i = 0; i < n; i++) memories[i]->saved = NULL, memories[i]->shared = NULL;
+    s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
+// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false: out
+// of memory; nothing was allocated.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
+    size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->layout_peak);
     s->stride = kbi_shared_align(largest, largest);
-    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_shared_span(memories[i], s->stride));
-    if (!s->size) return false;
-    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_PAGE + shift);
+    for (int i = 0; i < n; i++) size = KBI_MAX(size, kbi_shared_span(memories[i], s->stride));
+    if (n > 1) size = kbi_shared_align(size, size);
+    if (size) s->allocated = (char*)b->memory.alloc(KB_DEVICE, (n > 1 ? (size_t)n + 1 : 1) * size + KBI_PAGE + shift);
+    if (!s->allocated) return false;
     s->base = (char*)((((uintptr_t)s->allocated + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) + shift);
-    bool good = s->allocated != NULL;
-    for (int i = 0; i < n && good; i++) {
-        kbi_memory* m = memories[i];
-        m->shared = s;
-        if (n < 2 || !m->layout_peak) continue;
-        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_shared_span(m, s->stride));
-        good = m->saved != NULL;
+    for (int i = 0; i < n; i++) {
+        memories[i]->shared = s;
+        if (n > 1 && memories[i]->layout_peak) memories[i]->saved = s->base + (size_t)(i + 1) * size;
     }
-    if (!good) kbi_shared_close(s, memories, n);
-    return good;
+    return true;
 }
 
-// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
+// Saves the contents of the last owner and restores those of m. Runs before the gate, outside the timed region.
 static void kbi_shared_enter(kbi_memory* m) {
     kbi_shared_buffers* s = m->shared;
     if (m->original) m = m->original;
     if (!s || s->owner == m) return;
-    if (s->owner && s->owner->saved && s->owner->used_bytes)
-        s->backend->memory.copy(s->owner->saved, s->base, s->owner->used_bytes);
+    const kbi_memory* old = s->owner;
+    if (old && old->saved && old->used_bytes) s->backend->memory.copy(old->saved, s->base, old->used_bytes);
     if (m->saved && m->used_bytes) s->backend->memory.copy(s->base, m->saved, m->used_bytes);
     s->owner = m;
 }
 
 // --- blocks
 
-// lost: the device no longer answers, so only the list is freed.
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
-    while (*list) {
-        kbi_block* block = *list;
-        *list = block->next;
-        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+// Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
+// lost: the device no longer answers, so its memory is not released.
+static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
+    for (int i = m->n_known - 1; i >= first; i--) {
+        kbi_block* block = &m->blocks[i];
         const kbi_backend* home = kbi_block_backend(b, block->place);
+        if (!block->data) continue;
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
         if (!lost || home == &kbi_cpu) {
             if (block->saved) home->memory.release(block->place, block->saved);
-            if (!block->shared) home->memory.release(block->place, block->base - block->shift);
+            if (!block->shared) home->memory.release(block->place, block->data - KBI_GUARD - block->shift);
         }
-        KBENCH_FREE(block);
+        block->data = block->saved = NULL;
     }
 }
 
-// Gives everything back.
-static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
-    kbi_blocks_free(b, m, &m->blocks, lost);
-    kbi_blocks_free(b, m, &m->kept, lost);
+// Releases all blocks. last: no further call of this case needs the table of blocks.
+static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool last) {
+    kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
-    m->taken = 0;
-    m->saved_bytes = 0;
-    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the first
+    m->saved_bytes = m->n = 0;
+    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the original
+    if (!last) return;
+    KBENCH_FREE(m->blocks);
+    m->blocks = NULL;
+    m->n_known = 0;
 }
 
-// Leaves everything as it is for the next call of the function.
+// Keeps all blocks, with their contents, for the next call of the function.
 static void kbi_memory_reuse(kbi_run* run) {
     kbi_memory* m = &run->memory;
-    while (m->blocks) { // the last one first
-        kbi_block* block = m->blocks;
-        m->blocks = block->next;
-        if (block->bytes && kbi_read_later(m, block)) kbi_save_block(run, block);
-        block->next = m->kept;
-        m->kept = block;
-    }
+    for (int i = 0; i < m->n; i++)
+        if (m->blocks[i].bytes && m->blocks[i].output) kbi_save_block(run, &m->blocks[i]);
     m->layout_bytes = 0;
-    m->taken = 0;
+    m->n = 0;
 }
 
+// Allocates a block, or takes the one that the call before kept at this index. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
-    char* staged = kbi_shared_place(b, m, place, total);
-    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
-    if (block && (block->place != place || block->bytes != bytes || (block->shared ? block->base : NULL) != staged)) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        block = NULL;
+    char* shared = kbi_shared_place(b, m, place, total);
+    if (m->n == m->n_known) {
+        if ((m->n & (m->n - 1)) == 0) // the capacity doubles
+            m->blocks = (kbi_block*)kbi_grow(m->blocks, sizeof(kbi_block) * (size_t)KBI_MAX(4, 2 * m->n));
+        memset(&m->blocks[m->n_known++], 0, sizeof(kbi_block));
     }
-    if (block) {
-        m->kept = block->next;
-    } else {
-        size_t shift = staged ? 0 : kbi_placement_shift(home, m->placement, false);
-        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+    kbi_block* block = &m->blocks[m->n];
+    bool same = block->place == place && block->bytes == bytes && block->shared == (shared != NULL);
+    if (!same || (shared && block->data != shared + KBI_GUARD)) kbi_blocks_free(b, m, m->n, false);
+    if (!block->data) {
+        size_t shift = shared ? 0 : kbi_placement_shift(home, m->placement, false);
+        char* base = shared ? shared : (char*)home->memory.alloc(place, total + shift);
         if (!base) return NULL;
-        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
-        memset(block, 0, sizeof *block);
-        block->base = base + shift;
+        block->data = base + shift + KBI_GUARD;
         block->bytes = bytes, block->shift = shift;
         block->place = place;
-        block->shared = staged != NULL;
-        home->memory.set(block->base, KBI_GUARD_BYTE, total);
-        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        block->shared = shared != NULL;
+        block->changed = false;
+        home->memory.set(base + shift, KBI_GUARD_BYTE, total);
+        home->memory.set(block->data, KBI_POISON, bytes);
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
         m->device_peak = KBI_MAX(m->device_peak, m->device);
         m->host_peak = KBI_MAX(m->host_peak, m->host);
         int64_t room = kbi_free_bytes(b);
         if (room != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, room);
     }
-    block->ordinal = m->taken++;
-    block->next = m->blocks;
-    m->blocks = block;
-    return block->base + KBI_GUARD;
+    m->n++;
+    return block->data;
 }
 
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* home = kbi_block_backend(b, block->place);
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    home->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
-
+// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its size.
 static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
+    static unsigned char guard[2 * KBI_GUARD + 256];
+    for (int i = 0; i < run->memory.n; i++) {
+        const kbi_block* block = &run->memory.blocks[i];
+        const kbi_backend* home = kbi_block_backend(run->backend, block->place);
+        int before = 0, behind = 0, size = (int)(kbi_block_total(block->bytes) - KBI_GUARD - block->bytes);
+        home->memory.copy(guard, block->data - KBI_GUARD, KBI_GUARD);
+        home->memory.copy(guard + KBI_GUARD, block->data + block->bytes, (size_t)size);
+        while (before < KBI_GUARD && guard[KBI_GUARD - 1 - before] == KBI_GUARD_BYTE) before++;
+        while (behind < size && guard[KBI_GUARD + behind] == KBI_GUARD_BYTE) behind++;
+        if (before == KBI_GUARD && behind == size) continue;
+        bool front = before < KBI_GUARD;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %d %s a block of %zu bytes was overwritten",
+                 (front ? before : behind) + 1, front ? "before" : "behind the end of", block->bytes);
         return;
     }
 }
 
-// --- what a function does with memory
+// --- functions that a benchmark calls
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
@@ -6867,56 +6643,52 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// The tracked block that p lies in, or NULL.
-static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
-    const kbi_block* block = run->memory.blocks;
-    for (; block; block = block->next) {
-        const char* begin = block->base + KBI_GUARD; // which an empty block has, too
-        if ((const char*)p == begin || ((const char*)p > begin && (const char*)p < begin + block->bytes)) break;
+// The tracked block that contains p, or an empty block at p. NULL: there is none.
+static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    for (int i = 0; i < run->memory.n; i++) {
+        kbi_block* block = &run->memory.blocks[i];
+        if ((const char*)p >= block->data && (const char*)p < block->data + KBI_MAX(block->bytes, (size_t)1))
+            return block;
     }
-    return block;
+    return NULL;
 }
 
-// What is read after the loop of the first call is an output.
+// Marks a block as output if the checked call reads it after its timed loop.
 static void kbi_mark_output(kbi_run* run, const void* p) {
-    kbi_memory* m = &run->memory;
-    const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    if (!block || kbi_read_later(m, block)) return;
-    int i = block->ordinal;
-    m->unsaved |= i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS) return;
-    m->read[i / 64] |= (uint64_t)1 << i % 64;
-    m->output_bytes += (int64_t)block->bytes;
+    kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
+    if (!block || block->output) return;
+    block->output = true;
+    run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
-// not give has the size that the function says.
-static bool kbi_range_valid(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that kb_alloc
+// did not allocate is unknown, so the call is trusted.
+static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", what, (long long)n, unit);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", call, (long long)n, unit);
     else if (!p && n)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", what);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", call);
     else if (!size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", what, unit);
-    else if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)p) / size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", what, (long long)n, unit,
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", call, unit);
+    else if (block && (size_t)n > (size_t)(block->data + block->bytes - (const char*)p) / size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", call, (long long)n, unit,
                  block->bytes);
     return run->m.status == KB_OK;
 }
 
-static bool kbi_copy_valid(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
+static bool kbi_copy_valid(kb_state* kb, const char* call, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, what, false);
-    return kbi_range_valid(kb->run, what, memory, n, 1, "bytes") &&
-           kbi_range_valid(kb->run, what, host, n, 1, "bytes");
+    kbi_note_call(kb, call, false);
+    return kbi_range_valid(kb->run, call, memory, n, 1, "bytes") &&
+           kbi_range_valid(kb->run, call, host, n, 1, "bytes") && n;
 }
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
     if (!kbi_copy_valid(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_output(kb->run, from);
-    if (bytes) kb->run->backend->memory.copy(host, from, bytes);
+    kb->run->backend->memory.copy(host, from, bytes);
 }
 
 void* kb_host_copy(kb_state* kb, const void* p) {
@@ -6929,14 +6701,14 @@ void* kb_host_copy(kb_state* kb, const void* p) {
                  p ? "not" : "NULL");
         return NULL;
     }
-    int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
+    int64_t bytes = block->data + block->bytes - (const char*)p;
     void* copy = kb_alloc(kb, KB_HOST, 1, bytes);
     if (copy) kb_to_host(kb, copy, p, (size_t)bytes);
     return copy;
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes)) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -6945,13 +6717,14 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_range_valid(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
-    if (kind < KB_ZERO || kind > KB_IOTA) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
-        return;
-    }
     const kbi_block* block = kbi_block_of(run, p);
     const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    if (n) b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+    if (kind < KB_ZERO || kind > KB_IOTA)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
+    else if (b->gpu && (uintptr_t)p % kb_dtype_size(dtype))
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes a pointer that is aligned to its elements");
+    else if (n)
+        b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7049,8 +6822,8 @@ static bool kbi_load_functions(char why[200]) {
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    return kbi_meter.gpu.launch(kbi_meter.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_meter.gpu.stream,
-                                arguments, NULL);
+    const kbi_gpu* g = &kbi_meter.gpu;
+    return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
 // False: this GPU cannot launch an empty kernel of this shape.
@@ -7080,7 +6853,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
 }
 
 // Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
-static void kbi_look_persisting(void) {
+static void kbi_check_persisting(void) {
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -7207,8 +6980,9 @@ static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !kbi_meter.gpu.clock[0]) return NAN;
-    return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
+    const uint64_t* clock = kbi_meter.gpu.clock; // ns, cycles
+    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !clock[0]) return NAN;
+    return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
 // Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
@@ -7223,7 +6997,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
 
 // Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
 // captured calls and of the capture's end.
-static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
     if (cudaStreamIsCapturing(kbi_meter.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
@@ -7239,7 +7013,7 @@ static void kbi_gpu_abandon(void) {
     cudaError_t inside, end;
     kbi_gate_open();
     kbi_meter.gpu.at = 0;
-    kbi_capture_dropped(&inside, &end);
+    kbi_capture_abort(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
@@ -7321,7 +7095,7 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 // Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
-static void kbi_cupti_keep(const kbi_activity* r) {
+static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
@@ -7331,20 +7105,20 @@ static void kbi_cupti_keep(const kbi_activity* r) {
         kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
-static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_meter.cupti.next(buffer, valid, &r) == 0) {
         if (kbi_meter.cupti.look)
             kbi_meter.cupti.look(r);
         else if (kbi_meter.cupti.open)
-            kbi_cupti_keep(r);
+            kbi_cupti_add_span(r);
     }
     KBENCH_FREE(buffer);
 }
 
 // What an error of CUPTI means, and what to do.
-static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
+static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
     if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
@@ -7357,12 +7131,9 @@ static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
 }
 
 static bool kbi_cupti_load(void) {
-    static const char* const paths[] = { "libcupti.so",
-                                         "libcupti.so.13",
-                                         "libcupti.so.12",
+    static const char* const paths[] = { "libcupti.so", "libcupti.so.13", "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
-                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
     kbi_cupti* c = &kbi_meter.cupti;
     for (int i = 0; i < KBI_COUNT(paths) && !c->library; i++) c->library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
     if (c->loaded || !c->library) return c->loaded;
@@ -7373,7 +7144,7 @@ static bool kbi_cupti_load(void) {
                  "cuptiSubscribe cuptiEnableDomain",
                  &c->callbacks);
     bool found = c->callbacks && c->enable && c->flush && c->next && c->disable;
-    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
 // CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
@@ -7406,8 +7177,8 @@ static bool kbi_cupti_open(void) {
 }
 
 // Why CUPTI could not be opened.
-static const char* kbi_cupti_shut(char out[400]) {
-    if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
+static const char* kbi_cupti_unavailable(char out[400]) {
+    if (kbi_meter.cupti.error) return kbi_cupti_error_text("cuptiActivityEnable", kbi_meter.cupti.error, out);
     if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
@@ -7428,20 +7199,21 @@ static int kbi_order_spans(const void* a, const void* b) {
 // Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
 // start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
+    kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
-    kbi_meter.cupti.flush(1);
-    qsort(kbi_meter.cupti.spans, (size_t)kbi_meter.cupti.n, sizeof(kbi_span), kbi_order_spans);
-    for (int i = 0; i + kernels <= kbi_meter.cupti.n && n < most; i += kernels) {
+    c->flush(1);
+    qsort(c->spans, (size_t)c->n, sizeof(kbi_span), kbi_order_spans);
+    for (int i = 0; i + kernels <= c->n && n < most; i += kernels) {
         uint64_t end = 0;
-        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_meter.cupti.spans[k].end);
-        ns[n++] = (double)(end - kbi_meter.cupti.spans[i].start);
+        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, c->spans[k].end);
+        ns[n++] = (double)(end - c->spans[i].start);
     }
-    kbi_meter.cupti.n = 0;
+    c->n = 0;
     return n;
 }
 
 // Drops the records of all work so far, after this work has ended.
-static void kbi_cupti_forget(void) {
+static void kbi_cupti_discard(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
 }
@@ -7457,10 +7229,11 @@ static void kbi_cupti_forget(void) {
 // launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
 // arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
-    kbi_meter.gpu.at = 0;
-    kbi_meter.gpu.size = size;
-    kbi_meter.gpu.gated = gated && !kbi_meter.gpu.ungated;
-    kbi_meter.gpu.alarmed = 0;
+    kbi_gpu* g = &kbi_meter.gpu;
+    g->alarmed = 0;
+    g->at = 0;
+    g->size = size;
+    g->gated = gated && !g->ungated;
 }
 
 static void kbi_launch_begin(bool cold) {
@@ -7475,13 +7248,14 @@ static void kbi_launch_begin(bool cold) {
 
 // True: this was the last launch of the sample.
 static bool kbi_launch_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
-    cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
+    cudaEventRecord(g->stop, g->stream);
     kbi_gate_open();
-    cudaStreamSynchronize(kbi_meter.gpu.stream);
-    cudaEventElapsedTime(&ms, kbi_meter.gpu.start, kbi_meter.gpu.stop);
-    kbi_meter.gpu.ns[kbi_meter.gpu.at++] = (double)ms * 1e6;
-    return kbi_meter.gpu.at >= kbi_meter.gpu.size;
+    cudaStreamSynchronize(g->stream);
+    cudaEventElapsedTime(&ms, g->start, g->stop);
+    g->ns[g->at++] = (double)ms * 1e6;
+    return g->at >= g->size;
 }
 
 // Begins and ends a single launch of kbench's own; the end returns its time in ns.
@@ -7491,13 +7265,14 @@ static void kbi_single_begin(bool gated, bool cold) {
 }
 
 static double kbi_single_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
-    kbi_meter.gpu.at = 0;
+    g->at = 0;
     // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
     // A single alarm may come from a machine that was suspended.
-    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
-    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
-    return kbi_meter.gpu.ns[0];
+    g->alarms = g->alarmed ? g->alarms + 1 : 0;
+    if (g->alarms > 1) g->ungated = true;
+    return g->ns[0];
 }
 
 typedef struct kbi_graph {   // the block, captured
@@ -7521,9 +7296,9 @@ static int64_t kbi_events_begin(kbi_run* run) {
             s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
-                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_shut(why));
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_forget(); // records of the benchmark's set-up
+        if (kbi_meter.cupti.open) kbi_cupti_discard(); // records of the benchmark's set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7536,7 +7311,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
 }
 
 // Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
-static bool kbi_sample_counts(kbi_run* run) {
+static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
     bool disturbed = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
@@ -7552,14 +7327,15 @@ static bool kbi_sample_counts(kbi_run* run) {
 // --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
 // The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
-static int kbi_empty_of(const kbi_shape* shape) {
+static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
-    for (int i = 0; i < c->n_empties; i++)
+    const int n = c->n_empties;
+    for (int i = 0; i < n; i++)
         if (memcmp(&c->empties[i].shape, shape, sizeof *shape) == 0) return i;
-    if (c->n_empties && !kbi_launch_empty(shape)) return 0;
-    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(c->n_empties + 1));
-    memset(&c->empties[c->n_empties], 0, sizeof(kbi_empty));
-    c->empties[c->n_empties].shape = *shape;
+    if (n && !kbi_launch_empty(shape)) return 0;
+    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(n + 1));
+    memset(&c->empties[n], 0, sizeof(kbi_empty));
+    c->empties[n].shape = *shape;
     return c->n_empties++;
 }
 
@@ -7583,7 +7359,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
 // ns of an empty kernel, interpolated between the shapes that CUPTI measured.
-static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
+static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
     double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
     int k = shape->threads > 256;
@@ -7602,7 +7378,7 @@ static const double kbi_bias_error_ns = 60;
 
 // The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
 // row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
-static double kbi_most_of_empty(kbi_mode mode, int which) {
+static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
         plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(mode, true, which);
@@ -7611,15 +7387,15 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
 
 // ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
 // bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
-static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
+static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
-    double row = kbi_meter.calibration.row;
+    double row = kbi_meter.calibration.row, *most = &empty->most[mode];
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &empty->shape);
-    if (!(empty->most[mode] > 0)) empty->most[mode] = kbi_most_of_empty(mode, which);
-    *error = hypot(*error, empty->most[mode] / sqrt(12));
-    *apart = hypot(*apart, KBI_MAX(empty->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
-    return empty->most[mode] / 2;
+    if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
+    if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
+    *error = hypot(*error, *most / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(*most - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
+    return *most / 2;
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
@@ -7628,7 +7404,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     for (int i = 0; i < (first ? KBI_RECENT / 4 : KBI_EMPTIES); i++)
         run->m.floor_ns = kbi_time_empty(mode, gated, run->work.empty_kernel);
     run->m.bias_ns =
-        run->m.floor_ns - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+        run->m.floor_ns - kbi_empty_time(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
     run->m.empty = run->work.empty_kernel;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
@@ -7656,7 +7432,6 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     g->launches = (n + copies - 1) / copies * copies;
-    if (kbi_meter.cupti.open) return g->launches; // each launch is a sample
     run->m.launches = (int32_t)g->launches;
     // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
@@ -7697,24 +7472,13 @@ static double kbi_graph_slope(const kbi_graph* g) {
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
-    run->m.bias_ns = run->m.floor_ns = 0; // a launch in a row includes the gap to the next launch
-    if (kbi_meter.cupti.open) {
-        double ns[4096];
-        kbi_cupti_forget();
-        cudaGraphLaunch(g->many[0], kbi_meter.gpu.stream);
-        kbi_stop_on_error(run, "in the timed loop");
-        int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, 4096);
-        if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
-        for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
-        return;
-    }
     run->sampling.stop_count = kbi_meter.stops;
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
     bool gated = kbi_meter.gpu.gated;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     run->m.ungated = !gated;
+    run->m.bias_ns = 0; // a launch in a row includes the gap to the next launch
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7733,7 +7497,7 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
 // capture gives the number of records of a launch. Without it the first sample that divides evenly does.
-static double kbi_cupti_group(kbi_run* run, int size) {
+static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
     if (!run->work.recorded) {
@@ -7756,9 +7520,9 @@ static void kbi_launches_end(kbi_run* run) {
     if (!kbi_launch_end()) return;
     s->open = false;
     kbi_meter.gpu.at = 0;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
-    double ns = s->traced ? kbi_cupti_group(run, size) : sum / size;
+    double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
     if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
@@ -7778,13 +7542,11 @@ static void kbi_launches_end(kbi_run* run) {
     kbi_add_sample(run, ns);
 }
 
-static const kbi_timer kbi_gpu_timers[2][2] = {
-    // [by CUPTI][graphs of the block]
-    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
-      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
-    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
-      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+static const kbi_timer kbi_event_timer = { "events", kbi_events_begin, kbi_launches_end, NULL, false, false };
+static const kbi_timer kbi_graph_timer = {
+    "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false
 };
+static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
@@ -7792,7 +7554,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const bool graph = recipe->mode >= KBI_ROTATE && g && g->many[1], both = recipe->timing == KBI_BY_BOTH;
     bool open = false;
     char why[400];
-    kbi_look_persisting();
+    kbi_check_persisting();
     if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
@@ -7800,26 +7562,26 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     if (both || recipe->timing == KBI_BY_CUPTI) {
         open = kbi_cupti_open(); // before the samples, because opening takes time
         if (both) kbi_cupti_close();
-        if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
+        if (!open)
+            kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
     }
-    if (open && both) return &kbi_gpu_timers[0][0];
+    if (open && both) return &kbi_event_timer;
     if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a block that stream capture accepts; it rejects this one");
     if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
+    if (open && graph) kbi_stop(run, KB_FLAG_BAD_CASE, "CUPTI does not time graphs: use --timer events");
     run->sampling.traced = open;
-    return &kbi_gpu_timers[open][graph];
+    return open ? &kbi_cupti_timer : graph ? &kbi_graph_timer : &kbi_event_timer;
 }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calibrate measure: what events read too much, against what an empty kernel takes.
+  >>calibrate measure: the bias of events: their reading of an empty kernel minus its own time.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// --- calibration ---
-
-// The least difference between any two, above noise.
+// Smallest difference above 0.5 ns between any two of n times, which it sorts.
 static double kbi_least_gap(double* ns, int n) {
     double step = INFINITY;
     kbi_sort(ns, n);
@@ -7828,7 +7590,7 @@ static double kbi_least_gap(double* ns, int n) {
     return step;
 }
 
-// The smallest step between event times, from empty pairs, whose times differ by few steps.
+// Measures the step of event times, from pairs of events with nothing or an empty kernel in between.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
@@ -7844,7 +7606,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-// The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
+// Time in ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7869,18 +7631,18 @@ static void kbi_calibrate(kbi_machine* m) {
     static const kbi_shape plainest = { 1, 32, 0, 1, 0, 1 };
     kbi_calibration* c = &kbi_meter.calibration;
     double error, apart;
-    for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
-    kbi_empty_of(&plainest);
+    for (int i = 0; i < 200; i++) kbi_evict(); // raises the clock of an idle GPU
+    kbi_empty_index(&plainest);
     kbi_calibrate_quantum();
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++)
         for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_mode)mode, true, 0);
     c->graph_floor = kbi_calibrate_graph(NULL);
     c->row = c->measured ? (double)NAN : kbi_calibrate_graph(&plainest);
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
-        double own = kbi_own_of((kbi_mode)mode, 0, &error, &apart);
+        double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // the hot one's, which --env shows
+        m->own_error = c->measured ? 0 : own; // of the last mode, hot, which --env shows
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
@@ -7889,19 +7651,19 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
-// Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
+// Measures empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
 static bool kbi_measure_truth(kbi_reference* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
     if (!kbi_cupti_open()) return false;
     for (int i = 0; i < 200; i++) kbi_evict();
-    for (int which = 0; which < 12 * KBI_EVENT_MODES; which++) {
-        int mode = which / 12, writes = which / 6 % 2, wide = which / 3 % 2, deep = which % 3;
+    for (int i = 0; i < 12 * KBI_EVENT_MODES; i++) {
+        int mode = i / 12, writes = i / 6 % 2, wide = i / 3 % 2, deep = i % 3;
         kbi_shape shape = { wide ? kbi_meter.gpu.multiprocessors : 1, kbi_reference_threads[deep], 0, 1, 0, writes };
-        int empty = kbi_empty_of(&shape);
+        int empty = kbi_empty_index(&shape);
         cudaStreamSynchronize(kbi_meter.gpu.stream);
         kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
-        for (int i = 0; i < KBI_TRUTH_LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, empty);
+        for (int k = 0; k < KBI_TRUTH_LAUNCHES; k++) kbi_time_empty((kbi_mode)mode, true, empty);
         int n = kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
         if (n < KBI_TRUTH_LAUNCHES * 3 / 4) return false;
         truth->ns[mode][writes][wide][deep] = kbi_trimmed(ns, n, n / 4);
@@ -7910,8 +7672,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-// Another process measured this.
-static void kbi_reference_set(const kbi_reference* truth) {
+static void kbi_reference_set(const kbi_reference* truth) { // measured by another process
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
     kbi_meter.calibration.measured = true;
@@ -7928,16 +7689,16 @@ static void kbi_reference_set(const kbi_reference* truth) {
 typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
     cudaGraphNode_t node;                                            // of the first kernel
-    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
+    kbi_cu_kernel first;
 } kbi_captured;
 
 // Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
-// runtime; false: unknown.
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
+// runtime. function: NULL if the driver does not know it.
+static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
     memset(kernel, 0, sizeof *kernel);
-    return get && get(node, kernel) == 0;
+    if (get && get(node, kernel) != 0) kernel->function = NULL;
 }
 
 static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
@@ -7948,8 +7709,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     switch (type) {
     case cudaGraphNodeTypeKernel:
         if (work->kernels++) break;
-        work->node = node;
-        if (!kbi_kernel_node(node, &work->first)) work->first.function = NULL;
+        kbi_kernel_node(work->node = node, &work->first);
         break;
     case cudaGraphNodeTypeMemcpy:
         work->copies++;
@@ -7980,7 +7740,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
 }
 
 // Notes name, launch shape, registers and occupancy of a kernel.
-static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
+static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
@@ -8016,7 +7776,7 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
 
 // The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
 // shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
-static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
+static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
@@ -8033,18 +7793,16 @@ static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const
     while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
     for (int i = 0, extent; get && i < 3; i++) // the cluster of the kernel's compilation
         if (get(&extent, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(extent, 1);
-#if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launch; // the cluster of this launch
     memset(&launch, 0, sizeof launch);
     if (cudaGraphKernelNodeGetAttribute(work->node, cudaLaunchAttributeClusterDimension, &launch) == cudaSuccess)
         shape.cluster =
             KBI_MAX(shape.cluster, (int)(launch.clusterDim.x * launch.clusterDim.y * launch.clusterDim.z));
-#endif
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
     shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
-    return kbi_empty_of(&shape);
+    return kbi_empty_index(&shape);
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
@@ -8057,7 +7815,7 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 // busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
 // proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
 // busy checks give SIDE_STREAM.
-static void kbi_look_beside(kbi_run* run, int64_t stream_ns) {
+static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
@@ -8074,8 +7832,8 @@ static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
     run->work.recorded = (int64_t)(work->kernels + work->copies + work->sets);
     run->work.nodes = run->work.recorded + (int64_t)(work->others + work->allocations);
     run->work.on_device = work->within == work->copies;
-    if (work->first.function) kbi_kernel_facts(&run->m, &work->first);
-    run->work.empty_kernel = kbi_empty_like(work, &run->m, run->machine);
+    if (work->first.function) kbi_kernel_properties(&run->m, &work->first);
+    run->work.empty_kernel = kbi_empty_match(work, &run->m, run->machine);
     if (work->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", work->copies,
                  work->copies == 1 ? "y" : "ies");
@@ -8106,7 +7864,7 @@ static kbi_capture kbi_capture_end(kbi_run* run) {
 
 // A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
 // grid, block and shared memory, with which the driver's structure begins.
-static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
+static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
@@ -8114,7 +7872,7 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
         enum cudaGraphNodeType type;
         memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
+        if (type == cudaGraphNodeTypeKernel) kbi_kernel_node(nodes[i], &kernel);
         uint64_t h = 14695981039346656037u + (uint64_t)type;
         for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
@@ -8124,7 +7882,7 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
 
 // Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
 // capture's end.
-static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
     if (inside == cudaErrorStreamCaptureImplicit)
@@ -8134,9 +7892,9 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
         kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-                 "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. If the call does not wait: "
-                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 "stream capture rejected a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. "
+                 "If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
                  v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
@@ -8149,25 +7907,25 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
-        if (!run->schedule.is_copy) kbi_look_beside(run, kbi_now() - begin);
+        if (!run->schedule.is_copy) kbi_check_other_streams(run, kbi_now() - begin);
         return;
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
     // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
     // are not checked: the host may be preempted during one check of many.
-    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
+    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
-        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+        kb_note(&run->kb, "not audited: stream capture rejected the block (%s), whose calls were inspected",
                 cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
     } else if (!c.nodes) {
-        kbi_audit_refused(run, c.inside, c.end);
+        kbi_audit_rejected(run, c.inside, c.end);
     } else if (judged && !w->repeat_audit) {
         kbi_captured work;
         memset(&work, 0, sizeof work);
         for (size_t i = 0; i < c.n; i++) kbi_count_node(&work, c.nodes[i]);
-        if (!run->machine->tool[0]) w->shape = kbi_shape_of(c.nodes, c.n);
+        if (!run->machine->tool[0]) w->shape = kbi_work_hash(c.nodes, c.n);
         kbi_judge_captured(run, &work);
     }
     KBENCH_FREE(c.nodes);
@@ -8185,16 +7943,16 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 // An exception left the block. A library may have thrown it because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
-    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
-        kbi_audit_refused(run, inside, end);
+    if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_rejected(run, inside, end);
 }
 
 // A launch after the samples, captured as the first one was, must do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
-        kbi_audit_refused(run, c.inside, c.end);
-    else if (kbi_shape_of(c.nodes, c.n) != run->work.shape)
+        kbi_audit_rejected(run, c.inside, c.end);
+    else if (kbi_work_hash(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
                  "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
     KBENCH_FREE(c.nodes);
@@ -8214,17 +7972,16 @@ enum {
     KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,    // object: the event or address for which the stream waits
-    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or queries it
-    KBI_HOST_EVENT = 1 << 7,      // the host waits for object, or queries it
-    KBI_HOST_ALL = 1 << 8,        // the host waits for all streams
-    KBI_HOST_WAITS = 7 << 6,      // one of these three
-    KBI_CREATES = 1 << 9,         // a stream
-    KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
-    KBI_ENDS_CAPTURE = 1 << 11,
-    KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
-    KBI_UNCAPTURED = 1 << 13,    // stream capture rejects the call, or changes what it does
+    KBI_RECORDS = 1 << 4,        // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,   // object: the event or address for which the stream waits
+    KBI_HOST_STREAM = 1 << 6,    // the host waits for a stream, or queries it
+    KBI_HOST_EVENT = 1 << 7,     // the host waits for object, or queries it
+    KBI_HOST_ALL = 1 << 8,       // the host waits for all streams
+    KBI_HOST_WAITS = 7 << 6,     // one of these three
+    KBI_CREATES = 1 << 9,        // a stream
+    KBI_CAPTURES = 1 << 10,      // work of a stream into a graph: this work does not run
+    KBI_HOST_FUNCTION = 1 << 11, // runs in a stream
+    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call, or changes what it does
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
@@ -8232,130 +7989,103 @@ enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
-    int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
     uint64_t stream, object;
     const char* name;
-    char kernel[80];              // "": it launches none
-    bool runs, follows, precedes; // its work runs; after the begin of the timed span; before its end
+    char kernel[80];        // "": it launches none
+    bool follows, precedes; // its work runs after the begin of the timed span, and before its end
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
 
 // The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
-// A handle that is used again makes another node, so the latest one counts.
+// A handle that is used again is another node, and the latest one counts. The legacy default stream is kb->stream's
+// node, because each of the two waits for the other.
 typedef struct kbi_order_node {
     uint64_t handle;
-    bool stream, reached, captured;
-    bool blocking; // a stream that waits for the legacy default stream, and for which that stream waits
+    bool stream, reached;
 } kbi_order_node;
 
-// The order of operations, in the order of the calls. What `second` does after the edge waits for what `first` did
-// before it. second < 0: the work of call -1 - second on the stream `first`.
+// What `second` does after an edge waits for what `first` did before it. second < 0: the work of call -1 - second on
+// the stream `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
 
-static struct kbi_ordering {
+static struct kbi_order_graph {
     kbi_order_node* nodes; // 0: the host; 1: kb->stream
-    kbi_order_edge* edges;
-    int n, n_edges;
-    bool legacy; // the block uses the legacy default stream
-} kbi_ordering;
+    int n;
+    kbi_text edges; // kbi_order_edge, in the order of the calls
+} kbi_order_graph;
 
-static int kbi_order_add(uint64_t handle, bool stream, bool blocking) {
-    const kbi_order_node node = { handle, stream, false, false, blocking };
-    kbi_ordering.nodes = (kbi_order_node*)kbi_grow(kbi_ordering.nodes, sizeof node * (size_t)(kbi_ordering.n + 1));
-    kbi_ordering.nodes[kbi_ordering.n] = node;
-    return kbi_ordering.n++;
+static int kbi_order_add(uint64_t handle, bool stream) {
+    struct kbi_order_graph* g = &kbi_order_graph;
+    const kbi_order_node node = { handle, stream, false };
+    g->nodes = (kbi_order_node*)kbi_grow(g->nodes, sizeof node * (size_t)(g->n + 1));
+    g->nodes[g->n] = node;
+    return g->n++;
 }
 
-// The latest node of a handle. The first use of a stream that is older than the block adds a node.
 static int kbi_order_find(uint64_t handle, bool stream) {
-    unsigned flags = cudaStreamNonBlocking;
-    for (int i = kbi_ordering.n - 1; i > 0; i--)
-        if (kbi_ordering.nodes[i].handle == handle && kbi_ordering.nodes[i].stream == stream) return i;
-    if (kbi_ordering.legacy && stream && handle != KBI_STREAM_LEGACY)
-        cudaStreamGetFlags((kb_stream)(uintptr_t)handle, &flags);
-    cudaGetLastError();
-    return kbi_order_add(handle, stream, !(flags & cudaStreamNonBlocking));
+    if (stream && handle == KBI_STREAM_LEGACY) return 1;
+    for (int i = kbi_order_graph.n - 1; i > 0; i--)
+        if (kbi_order_graph.nodes[i].handle == handle && kbi_order_graph.nodes[i].stream == stream) return i;
+    return kbi_order_add(handle, stream);
 }
 
-static void kbi_order_put(int first, int second) {
-    struct kbi_ordering* o = &kbi_ordering;
+static void kbi_order_edge_add(int first, int second) {
     const kbi_order_edge edge = { first, second };
-    if (!(o->n_edges & (o->n_edges - 1))) // the array is full at each power of two
-        o->edges = (kbi_order_edge*)kbi_grow(o->edges, sizeof edge * (size_t)KBI_MAX(2 * o->n_edges, 1));
-    o->edges[o->n_edges++] = edge;
+    kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// An operation of a stream waits for all that the host has waited for. The legacy default stream and blocking streams
-// wait for each other.
-static void kbi_order_operation(int stream) {
-    const kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream];
-    kbi_order_put(0, stream);
-    for (int i = 1; i < kbi_ordering.n && kbi_ordering.legacy; i++)
-        if (nodes[i].stream && (s->handle == KBI_STREAM_LEGACY ? nodes[i].blocking
-                                                               : s->blocking && nodes[i].handle == KBI_STREAM_LEGACY))
-            kbi_order_put(i, stream);
-}
-
-static void kbi_order_call(kbi_cuda_call* c, int index) {
-    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
+// Adds the edges of a call. An operation of a stream waits for all that the host has waited for.
+static void kbi_order_call(const kbi_cuda_call* c, int index) {
+    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
     int stream = 0, event = 0;
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true, c->blocking != 0);
-    if (c->kind & (on_stream | KBI_ENDS_CAPTURE)) stream = kbi_order_find(c->stream, true);
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true);
+    if (c->kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
     if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
-    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false, false);
-    kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream], *e = &nodes[event];
-    // work that the block captures into a graph does not run; one capture at a time
-    s->captured |= c->kind & KBI_BEGINS_CAPTURE || (c->kind & KBI_STREAM_WAITS && e->captured);
-    const bool captured = s->captured;
-    if (c->kind & KBI_RECORDS) e->captured = captured;
-    for (int i = 0; i < kbi_ordering.n && c->kind & KBI_ENDS_CAPTURE; i++) nodes[i].captured = false;
-    if (captured) return;
-    if (stream) kbi_order_operation(stream);
-    c->runs = c->kind & KBI_SUBMITS;
-    if (c->runs) kbi_order_put(stream, -1 - index);
-    if (c->kind & KBI_RECORDS) kbi_order_put(stream, event);
-    if (c->kind & KBI_STREAM_WAITS) kbi_order_put(event, stream);
-    if (c->kind & KBI_HOST_STREAM) kbi_order_put(stream, 0);
-    if (c->kind & KBI_HOST_EVENT) kbi_order_put(event, 0);
-    for (int i = 1; i < kbi_ordering.n && c->kind & KBI_HOST_ALL; i++)
-        if (nodes[i].stream) kbi_order_put(i, 0);
+    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
+    if (c->kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - index);
+    if (c->kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
+    if (c->kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
+    if (c->kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
+    if (c->kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
+    for (int i = 1; i < kbi_order_graph.n && c->kind & KBI_HOST_ALL; i++)
+        if (kbi_order_graph.nodes[i].stream) kbi_order_edge_add(i, 0);
 }
 
-// Sets runs, follows and precedes of all calls: what the begin of kb->stream reaches, what reaches its end.
+// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end.
 static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
-    struct kbi_ordering* o = &kbi_ordering;
-    memset(o, 0, sizeof *o);
-    for (int i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
-    kbi_order_add(0, false, false);
-    kbi_order_add(stream, true, true);
+    struct kbi_order_graph* g = &kbi_order_graph;
+    memset(g, 0, sizeof *g);
+    kbi_order_add(0, false);
+    kbi_order_add(stream, true);
     for (int i = 0; i < n; i++)
         if (!calls[i].error) kbi_order_call(&calls[i], i);
-    kbi_order_operation(1);
+    kbi_order_edge_add(0, 1);
+    const kbi_order_edge* edges = (const kbi_order_edge*)(const void*)g->edges.s;
+    const size_t n_edges = g->edges.n / sizeof *edges;
     for (int backward = 0; backward < 2; backward++) {
-        for (int i = 0; i < o->n; i++) o->nodes[i].reached = i == 1;
-        for (int i = 0; i < o->n_edges; i++) {
-            const kbi_order_edge* e = &o->edges[backward ? o->n_edges - 1 - i : i];
-            if (e->second < 0)
-                *(backward ? &calls[-1 - e->second].precedes : &calls[-1 - e->second].follows) =
-                    o->nodes[e->first].reached;
-            else if (backward)
-                o->nodes[e->first].reached |= o->nodes[e->second].reached;
+        for (int i = 0; i < g->n; i++) g->nodes[i].reached = i == 1;
+        for (size_t i = 0; i < n_edges; i++) {
+            const kbi_order_edge* e = &edges[backward ? n_edges - 1 - i : i];
+            kbi_cuda_call* work = e->second < 0 ? &calls[-1 - e->second] : NULL;
+            if (work)
+                *(backward ? &work->precedes : &work->follows) = g->nodes[e->first].reached;
             else
-                o->nodes[e->second].reached |= o->nodes[e->first].reached;
+                g->nodes[backward ? e->first : e->second].reached |=
+                    g->nodes[backward ? e->second : e->first].reached;
         }
     }
-    KBENCH_FREE(o->nodes);
-    KBENCH_FREE(o->edges);
+    KBENCH_FREE(g->nodes);
+    kbi_text_free(&g->edges);
 }
 
 // --- what the calls mean for the time of the block ---
 
 // Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
     snprintf(v->message, sizeof v->message, "%.60s%s%s, call %d of the block", c->name, *c->kernel ? " of " : "",
              c->kernel, c->number);
@@ -8372,9 +8102,9 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
-        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
-                                cudaGetErrorName((cudaError_t)c->error),
-                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+        return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                               cudaGetErrorName((cudaError_t)c->error),
+                               allocates ? "and allocation is timed" : "so its work is missing from the time");
     }
     return false;
 }
@@ -8383,12 +8113,12 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
 static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (!c->runs) continue;
+        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
         if (strict && c->stream == KBI_STREAM_LEGACY)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
         if (!c->precedes || !c->follows)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                   c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
     return false;
 }
@@ -8409,11 +8139,15 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     memset(v, 0, sizeof *v);
     v->known = v->captures = 1;
     v->flag = -1;
+    bool wrong = kbi_judge_errors(v, calls, n, expect);
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         v->work += !c->error && c->kind & (KBI_SUBMITS | KBI_COPIES);
         if (c->kind & KBI_UNCAPTURED) v->captures = 0;
+        if (!(c->kind & KBI_CAPTURES) || wrong || by_host) continue;
+        v->known = 0;
+        snprintf(v->note, sizeof v->note, "the block captures work into a graph of its own (%.60s)", c->name);
+        return;
     }
-    bool wrong = kbi_judge_errors(v, calls, n, expect);
     if (!wrong && !by_host) {
         kbi_order_calls(calls, n, stream);
         wrong = kbi_judge_order(v, calls, n, strict);
@@ -8421,25 +8155,19 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     // A block without a call that submits work is left to the capture: libraries may submit by other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
-            if (c->kind & bad[i].kinds) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
-    // The record names up to four calls that capture would reject or change.
-    for (int i = 0, named = 0; i < n && named < 4 && strict && !wrong; i++) {
-        const size_t length = strlen(v->note);
-        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
-        kbi_fit(v->note, length, sizeof v->note, "%s%.60s", length ? ", " : "", calls[i].name);
-        named++;
-    }
-    if (*v->note)
-        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
+            if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
+    for (const kbi_cuda_call* c = calls; c < calls + n && strict && !wrong && !*v->note; c++)
+        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the record names the first of these calls
+            snprintf(v->note, sizeof v->note, "%.60s in the block%s", c->name,
+                     v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
 // --- the calls, from CUPTI's callbacks ---
 
 // The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
 // where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
-// bytes; KBI_NOWHERE: the function has none.
-enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
+// bytes; -1: the function has none.
+enum { KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
@@ -8447,45 +8175,43 @@ typedef struct kbi_driver_call {
 } kbi_driver_call;
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
-    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, KBI_NOWHERE },
-    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, KBI_NOWHERE },
-    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, -1 },
+    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, -1 },
+    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, -1 },
+    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, -1 },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, -1 },
+    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, -1 },
+    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, -1 },
     { "cuMemPrefetchAsync_v2 cuMemDiscardBatchAsync cuMemBatchDecompressAsync",
-      KBI_SUBMITS | KBI_UNCAPTURED, 32, KBI_NOWHERE },
-    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, KBI_NOWHERE },
-    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, KBI_NOWHERE },
+      KBI_SUBMITS | KBI_UNCAPTURED, 32, -1 },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, -1 },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, -1 },
     { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpy3DBatchAsync_v2",
-      KBI_SUBMITS | KBI_COPIES, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, KBI_NOWHERE },
-    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, KBI_NOWHERE },
+      KBI_SUBMITS | KBI_COPIES, 24, -1 },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, -1 },
+    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, -1 },
+    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, -1 },
+    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, -1 },
     { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyAtoH "
       "cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer cuMemcpyPeer",
-      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, KBI_NOWHERE },
-    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_SUBMITS, KBI_NOWHERE, KBI_NOWHERE },
+      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, -1, -1 },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, -1 },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, -1 },
+    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32", KBI_SUBMITS, -1, -1 },
     { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
     { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
     { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
-    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, KBI_NOWHERE, 0 },
-    { "cuMemFreeAsync", KBI_ALLOCATES, 8, KBI_NOWHERE },
-    { "cuMemAllocAsync", KBI_ALLOCATES, 16, KBI_NOWHERE },
-    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, KBI_NOWHERE },
+    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, -1, -1 },
+    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, -1 },
+    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, -1, 0 },
+    { "cuMemFreeAsync", KBI_ALLOCATES, 8, -1 },
+    { "cuMemAllocAsync", KBI_ALLOCATES, 16, -1 },
+    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, -1 },
     { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost cuMemHostAlloc "
       "cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate "
-      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_BEGINS_CAPTURE | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuStreamEndCapture", KBI_ENDS_CAPTURE, 0, KBI_NOWHERE },
+      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, -1, -1 },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, -1, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CAPTURES | KBI_UNCAPTURED, 0, -1 },
 };
 // clang-format on
 
@@ -8505,21 +8231,20 @@ typedef struct kbi_api_call { // CUpti_CallbackData
 
 static struct kbi_calls { // of the block that is inspected
     kbi_cuda_call* list;
-    int n, capacity;
-    int number;    // of the calls so far
+    int n, number; // in the list; of the calls so far
     bool on, lost; // lost: there were too many
     volatile char busy;
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
 // The runtime's function that this thread is in.
-static __thread struct kbi_outer {
+static __thread struct kbi_runtime_call {
     const char* name;  // NULL: none
     int number, first; // of the call; index of its first driver call
-} kbi_outer;
+} kbi_runtime_call;
 
 // Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
-static bool kbi_names_hold(const char* list, const char* name, size_t n, bool prefix) {
+static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
         if ((length == n || (prefix && length < n)) && strncmp(list, name, length) == 0) return true;
@@ -8529,13 +8254,13 @@ static bool kbi_names_hold(const char* list, const char* name, size_t n, bool pr
 }
 
 // The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
-static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* per_thread) {
+static const kbi_driver_call* kbi_driver_call_find(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
     *per_thread = end != NULL;
     for (int cut = 0; cut < 2; cut++) {
         const size_t n = end ? (size_t)(end - name) : strlen(name);
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_names_hold(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
+            if (kbi_names_contain(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
         if (strstr(name, "_v")) end = strstr(name, "_v");
     }
     return NULL;
@@ -8547,25 +8272,21 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-// Offset of the stream in a launch's configuration (CUlaunchConfig); offset of a new stream's flags.
-enum { KBI_CONFIG_STREAM = 32, KBI_CREATE_FLAGS = 8, KBI_CREATE_NON_BLOCKING = 1 };
+enum { KBI_CONFIG_STREAM = 32 }; // offset of the stream in a launch's configuration (CUlaunchConfig)
 
 // Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
     static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
+    if (!all->list) all->list = (kbi_cuda_call*)kbi_grow(NULL, sizeof(kbi_cuda_call) * KBI_CALLS_LIMIT);
     all->lost |= all->n >= KBI_CALLS_LIMIT;
-    if (all->n == all->capacity && !all->lost) {
-        all->capacity = KBI_MAX(256, 2 * all->capacity);
-        all->list = (kbi_cuda_call*)kbi_grow(all->list, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-    }
     kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
     memset(c, 0, sizeof *c);
     c->kind = kind;
     c->error = api->result ? *api->result : 0;
-    c->name = kbi_outer.name ? kbi_outer.name : api->name;
-    c->number = kbi_outer.name ? kbi_outer.number : ++all->number;
+    c->name = kbi_runtime_call.name ? kbi_runtime_call.name : api->name;
+    c->number = kbi_runtime_call.name ? kbi_runtime_call.number : ++all->number;
     if (symbol && *symbol) {
         kbi_kernel_name(plain, sizeof plain, symbol);
         const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
@@ -8576,35 +8297,31 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
 
 static void kbi_driver_returned(const kbi_api_call* api) {
     bool per_thread = false;
-    const kbi_driver_call* row = kbi_driver_call_of(api->name, &per_thread);
+    const kbi_driver_call* row = kbi_driver_call_find(api->name, &per_thread);
     if (!row) return;
     kbi_cuda_call* c = kbi_call_add(api, row->kind, row->kind & KBI_KERNEL ? api->symbol : NULL);
     c->object = kbi_word_at(api->parameters, row->object);
     c->stream = kbi_word_at(api->parameters, row->stream);
     if (row->stream == KBI_IN_CONFIG)
         c->stream = kbi_word_at((const void*)(uintptr_t)kbi_word_at(api->parameters, 0), KBI_CONFIG_STREAM);
-    if (c->kind == KBI_CREATES && !c->error) {
-        c->blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
-        c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
-    } else if (!c->stream) {
-        c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
-    }
+    if (c->kind == KBI_CREATES && !c->error) c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
+    if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
 // An error of the driver counts only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
-    for (int i = kbi_outer.first; i < kbi_calls.n; i++) {
+    for (int i = kbi_runtime_call.first; i < kbi_calls.n; i++) {
         kbi_cuda_call* driver = &kbi_calls.list[i];
-        if (driver->number != kbi_outer.number || !driver->error) continue;
+        if (driver->number != kbi_runtime_call.number || !driver->error) continue;
         known = true;
         if (error)
             driver->error = error;
         else
             driver->kind = 0;
     }
-    if (error && !known && kbi_names_hold(kbi_runtime_calls, api->name, strlen(api->name), true))
+    if (error && !known && kbi_names_contain(kbi_runtime_calls, api->name, strlen(api->name), true))
         kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
@@ -8617,12 +8334,12 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     if (domain == 1) {
         if (api->exits) kbi_driver_returned(api);
     } else if (!api->exits) {
-        kbi_outer.name = api->name;
-        kbi_outer.number = ++kbi_calls.number;
-        kbi_outer.first = kbi_calls.n;
-    } else if (kbi_outer.name) {
+        kbi_runtime_call.name = api->name;
+        kbi_runtime_call.number = ++kbi_calls.number;
+        kbi_runtime_call.first = kbi_calls.n;
+    } else if (kbi_runtime_call.name) {
         kbi_runtime_returned(api);
-        kbi_outer.name = NULL;
+        kbi_runtime_call.name = NULL;
     }
     __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE);
 }
@@ -8637,31 +8354,24 @@ static bool kbi_inspect_open(kb_state* kb) {
     if (found && !error) return true;
     kbi_calls.subscriber = NULL;
     snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
-             found ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+             found ? kbi_cupti_error_text("cuptiSubscribe", error, why) : kbi_cupti_unavailable(why));
     return false;
-}
-
-// Switches the callbacks of driver (domain 1) and runtime (domain 2).
-static void kbi_inspect_switch(bool on) {
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
-    kbi_calls.on = on;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
     (void)kb;
     cudaDeviceSynchronize();
-    kbi_calls.n = 0;
-    kbi_calls.number = 0;
-    kbi_calls.lost = false;
-    memset(&kbi_outer, 0, sizeof kbi_outer);
-    kbi_inspect_switch(true);
+    kbi_calls.n = kbi_calls.number = kbi_calls.lost = 0;
+    memset(&kbi_runtime_call, 0, sizeof kbi_runtime_call);
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(1, kbi_calls.subscriber, domain);
+    kbi_calls.on = true;
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
-    kbi_inspect_switch(false);
+    kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(0, kbi_calls.subscriber, domain);
     cudaGetLastError(); // the list has the errors of the calls
     return false;
 }
@@ -8692,17 +8402,16 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
-// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32. If a launch is faster than that peak,
-// the next type that its elements allow is used: tf32, f16, bf16 and, if no type is declared, fp8 and int8. The peak
-// of which a launch reaches the larger share counts.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
+// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
 // ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
-// if the cache is cold and they exceed 4 times the L2 cache. One L2 capacity of them is not counted, because data
-// written last may still be in L2 when the launch ends. Operations are always checked, against products of zeros:
-// random numbers need more power, which lowers the clock.
-// A peak is measured when it is first needed, and passed to later processes of the run. f32 is measured by chains of
-// FMA, all other types by matrix products of cuBLASLt. Without cuBLASLt those peaks are unknown, and ABOVE_ROOF is
-// not checked. On the CPU a peak is what one core reaches, beyond its caches, with the vectors of this build; types
-// smaller than f32 count as f32. Several threads may exceed 100 %, so ABOVE_ROOF does not exist there.
+// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do
+// not count. Operations are compared with products of zeros, because random numbers need power and so lower the
+// clock.
+// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other
+// types by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one
+// core reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is
+// checked there.
 
 // --- one core of the host ---
 
@@ -8715,37 +8424,35 @@ enum { KBI_VECTOR = 32 };
 enum { KBI_VECTOR = 16 }; // SSE2, NEON
 #endif
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
-typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
 // 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
 // compiler can neither know the input nor drop the output.
+KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
 #define KBI_CHAIN_STEP(i) v##i = v##i * a + b;
 #define KBI_CHAIN_END(i) x[i] = v##i;
-#define KBI_CORE_CHAINS(name, scalar, vector)                                       \
-    KBI_OPTIMISE static void name(int64_t steps, volatile scalar* seed) {           \
-        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                             \
-        vector x[14];                                                               \
-        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed; \
-        memcpy(x, start, sizeof x);                                                 \
-        vector a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);                    \
-        for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }                   \
-        KBI_TWELVE(KBI_CHAIN_END) __asm__ __volatile__("" : : "r"(x) : "memory");   \
-    }
-KBI_CORE_CHAINS(kbi_core_f32, float, kbi_floats)
-KBI_CORE_CHAINS(kbi_core_f64, double, kbi_doubles)
-#undef KBI_CORE_CHAINS
+    float start[14 * KBI_VECTOR / sizeof(float)];
+    kbi_floats x[14];
+    for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed;
+    memcpy(x, start, sizeof x);
+    kbi_floats a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);
+    for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }
+    KBI_TWELVE(KBI_CHAIN_END)
+    __asm__ __volatile__("" : : "r"(x) : "memory");
+}
 
 KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
-    kbi_words sum[4], word[4];
+    kbi_words sum[2], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
         // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
-        memcpy(word, from + i, sizeof word);
-        sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
+        memcpy(&word[0], from + i, KBI_VECTOR), memcpy(&word[1], from + i + KBI_VECTOR, KBI_VECTOR);
+        memcpy(&word[2], from + i + 2 * KBI_VECTOR, KBI_VECTOR),
+            memcpy(&word[3], from + i + 3 * KBI_VECTOR, KBI_VECTOR);
+        sum[0] ^= word[0] ^ word[1], sum[1] ^= word[2] ^ word[3];
     }
     __asm__ __volatile__("" : : "r"(sum) : "memory");
 }
@@ -8765,10 +8472,9 @@ static int64_t kbi_core_cache(void) {
 
 // Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
 // would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of the
-// scheduler, so the thread's own clock is used: time that other processes had does not count.
+// scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
-    volatile float one32 = 1;
-    volatile double one64 = 1;
+    volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
     // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
@@ -8789,16 +8495,13 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         memset(a, 1, size); // allocates the pages
     }
     const int64_t measured = kbi_now();
-    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
-        if (i >= 3 && kbi_now() - measured >= 50000000) break;
+    for (int i = 0; i < 3 || kbi_now() - measured < 50000000; i++) {
+        if (i && kbi_now() - began + last >= 250000000) break;
         int64_t start = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        switch (which) {
-        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
-        case KBI_ROOF_READ: kbi_core_read(a, size); break;
-        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
-        case KBI_ROOF_F32: kbi_core_f32(steps, &one32); break;
-        default: kbi_core_f64(steps, &one64); break;
-        }
+        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
+        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
+        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
+        if (!memory) kbi_core_fma(steps, &one);
         __asm__ __volatile__("" : : "r"(a) : "memory");
         last = kbi_now() - start, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
         best_ns = KBI_MIN(best_ns, (double)(memory && ran > last / 100 ? KBI_MIN(last, ran) : last));
@@ -8838,41 +8541,32 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates two buffers and fills the first with random words; false: out of memory. The caller frees both by
-// kbi_free_buffers in either case.
-static bool kbi_two_buffers(char* two[2], size_t size) {
-    two[0] = two[1] = NULL;
-    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
-    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-    return good;
-}
-
-static void kbi_free_buffers(char* two[2]) {
-    for (int i = 0; i < 2; i++) cudaFree(two[i]);
-    cudaGetLastError();
+// Allocates twice so many bytes, the first half random words, for the caller to free; NULL: out of memory.
+static char* kbi_buffer_pair(size_t size) {
+    char* two = NULL;
+    if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
+    kbi_gpu_fill(two, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return two;
 }
 
 // Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
 // L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
 // peak is used.
-static void kbi_want_reached(kbi_run* run, int which) {
+static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
         double bytes, rate;
     } last; // implementations of a comparison are compared with one rate
     double bytes = run->m.bytes, bias = run->m.bias_ns;
     size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
-    char* two[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
     if (!cold || bytes < 1 << 20 || !(bytes < 64.0 * (double)run->machine->l2) || !kbi_finite(bias)) return;
     if (last.which != which || last.bytes < bytes || last.bytes > bytes) {
-        last.which = which, last.bytes = bytes, last.rate = NAN;
         kbi_beat(run, true);
-        if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size) {
-            if (kbi_two_buffers(two, size))
-                last.rate = bytes / (kbi_time_memory(which, true, two[0], two[1], size) - bias) * 1e9;
-            kbi_free_buffers(two);
-        }
+        char* two = (double)kbi_gpu_free_bytes() > 2.5 * (double)size ? kbi_buffer_pair(size) : NULL;
+        last.which = which, last.bytes = bytes;
+        last.rate = two ? bytes / (kbi_time_memory(which, true, two, two + size, size) - bias) * 1e9 : (double)NAN;
+        cudaFree(two);
         kbi_beat(run, false);
     }
     run->m.reached = last.rate;
@@ -8921,17 +8615,17 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
-    char* two[2];
-    bool good = kbi_two_buffers(two, size);
-    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+    char* two = kbi_buffer_pair(size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && two; which++) {
         if (!kbi_nan(m->roofs.of[which])) continue;
         int64_t began = kbi_now();
-        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        double ns = kbi_time_memory(which, false, two, two + size, size), rate = KBI_UNTOLD;
         if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
         kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
-    kbi_free_buffers(two);
+    if (two && !m->tool[0]) m->cold = kbi_measure_cold(m, two + size, two, size);
+    cudaFree(two);
+    cudaGetLastError();
 }
 
 // --- a GPU's arithmetic ---
@@ -9089,7 +8783,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 
 // --- when peaks are measured ---
 
-static void kbi_want_roof(kbi_run* run, int which) {
+static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
     kbi_beat(run, true); // may take longer than the case's --timeout
@@ -9101,7 +8795,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 }
 
 // Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
-static void kbi_want_roofs(kbi_run* run) {
+static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
@@ -9112,12 +8806,12 @@ static void kbi_want_roofs(kbi_run* run) {
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
     const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
     if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
-        if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (bytes) kbi_require_roof(run, kbi_traffic_roof(m->traffic));
 #if KBI_CUDA
-        if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+        if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_want_roof(run, i); // undeclared traffic is compared with the highest of the three
+            kbi_require_roof(run, i); // undeclared traffic is compared with the highest of the three
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -9126,7 +8820,7 @@ static void kbi_want_roofs(kbi_run* run) {
         for (int which = 0, last = -1; flops; last = which) {
             which = kbi_roof_over(roofs, kbi_arithmetic_of(m), rate);
             if (which < 0 || which == last || !kbi_nan(roofs->of[which])) break;
-            kbi_want_roof(run, which);
+            kbi_require_roof(run, which);
         }
     }
     m->roofs = *roofs;
@@ -9134,7 +8828,7 @@ static void kbi_want_roofs(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
+  >>cuda      measure: the cuda backend, and the backend that a recipe asks for.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9181,17 +8875,19 @@ static void kbi_gpu_facts(kbi_machine* m) {
     g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
+// Opens a GPU. false: machine->why has the reason.
 static bool kbi_gpu_open(kbi_machine* m, int device) {
-    // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+    // tools that instrument, serialise or replay kernels load a library into the process
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
     if (e != cudaSuccess || !m->devices)
-        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
-               false;
-    if (device >= m->devices)
-        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
+        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
+    else if (device >= m->devices)
+        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
+    if (m->why[0]) return false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
@@ -9203,8 +8899,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
         if (library) snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
         if (library) dlclose(library);
     }
-    kbi_meter.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
-    kbi_meter.gpu.ungated = m->tool[0] != 0;
+    g->ungated = m->tool[0] != 0;
+    g->clean_bytes = g->ungated ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
     signal(SIGALRM, kbi_gate_alarm);
     kbi_nvml_open(m);
@@ -9212,14 +8908,14 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Allocated first, and kept, so that all later buffers are on other pages than in other processes. An error here
-// happens again, and is reported, when the GPU is opened.
+// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other processes.
+// The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
-    void* kept;
+    void* page;
     if (!placement) return;
     cudaError_t e = cudaSetDevice(recipe->device);
-    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&kept, KBI_PAGE);
+    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&page, KBI_PAGE);
     cudaGetLastError();
 }
 
@@ -9229,11 +8925,11 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     if (!kbi_gpu_open(m, recipe->device)) return false;
     if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
-    c->n_empties = 0; // perhaps another GPU's
+    c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI is opened before any block makes a graph: some versions do not record older nodes. If it does not open,
-    // each case says so. Events may read other times with it, so those of before are dropped.
+    // CUPTI is opened before a block makes a graph, because some versions do not record older nodes. If it does not
+    // open, each case says so. Events may read other times under CUPTI, so earlier readings are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -9254,41 +8950,24 @@ static const kbi_backend kbi_cuda = {
 // clang-format on
 #endif
 
-void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
-    (void)kb;
-    if (*name && strlen(name) < 60 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        kbi_insight_count(name, unit ? unit : "", value);
-    else
-        kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
-}
-
-void kb_not_found(kb_state* kb, const char* format, ...) {
-    va_list list;
-    (void)kb;
-    va_start(list, format);
-    kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
-    va_end(list);
-}
-
-// Without a GPU, host work still runs, on the cpu backend.
+// Opens the backend that the recipe asks for. Without a GPU that is the cpu backend, so that host work still runs.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
     if (!b->open(machine, recipe)) {
-        kbi_machine found = *machine;
+        kbi_machine failed = *machine;
         b = &kbi_cpu;
         b->open(machine, recipe);
-        memcpy(machine->why, found.why, sizeof machine->why);
-        machine->devices = found.devices;
+        memcpy(machine->why, failed.why, sizeof machine->why);
+        machine->devices = failed.devices;
     }
     kbi_machine_cpus(machine, kbi_cpu_root);
     return b;
 }
 
-// For --env.
-static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -9301,20 +8980,20 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
   >>work_change measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
-// is past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has
-// learnt of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
-static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
+// Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page
+// faults or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction also
+// learn: a loop over one variable was seen to become 7 times as fast.
+static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
+static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
 
-// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
-// long as it would be at the clock of the samples. What it finds is said when the function has returned: its
-// outputs may show for certain what times only suggest.
+// Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the second
+// to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function
+// has returned, because a check of its outputs may tell more.
 static void kbi_find_speedup_over_time(kbi_run* run) {
-    const kbi_work_change* a = &run->work_change;
+    kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
     double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
-    char was[40], is[40];
+    char text[2][40];
     if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
     double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
@@ -9326,37 +9005,35 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
     for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
     if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
         early *= a->early_mhz / run->m.sm_clock;
-    bool warm = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
-    double much = run->sampling.timer->host_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    if (first > kbi_shrunk_samples * last)
-        snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
-    else if (warm && early > much * last + kbi_shrunk_least_ns)
-        snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
-                 kbi_show_time(last * 1e-6, is));
+    double ratio = run->sampling.timer->host_clock ? kbi_early_ratio_host : kbi_early_ratio_gpu;
+    bool warmed = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
+    bool samples = first > kbi_sample_ratio * last;
+    if (!samples && !(warmed && early > ratio * last + kbi_early_ns)) return;
+    snprintf(a->finding, sizeof a->finding, "the first %s took %s, later ones %s",
+             samples ? "samples" : "launches of the warm-up",
+             kbi_show_time((samples ? first : early) * 1e-6, text[0]), kbi_show_time(last * 1e-6, text[1]));
 }
 
-// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+// Sets work_change.finding if every second, third or fourth of consecutive launches takes much longer, or much less
+// time, than all others.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->host_clock;
-    double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    double bias = host ? kbi_meter.wall_bias : run->m.bias_ns;
+    double least = host ? 200 : 500; // ns: more than the clock's step, or the scatter of events
+    double ratio = host ? kbi_single_ratio_host : kbi_single_ratio_gpu;
     if (!kbi_finite(bias)) bias = 0;
-    for (int p = 2; p <= 4 && !run->work_change.finding[0]; p++)
-        for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+    for (int period = 2; period <= 4; period++)
+        for (int phase = 0; phase < period && !run->work_change.finding[0]; phase++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: the launches of this phase
             for (int i = 0; i < KBI_SINGLES; i++) {
-                int in = i % p == which;
+                int in = i % period == phase;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                if (low[in] > ratio * high[!in] && low[in] - high[!in] > least)
                     snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                             "one launch in %d takes a different time from the others", p);
+                             "one launch in %d takes a different time from the others", period);
         }
 }
 
@@ -9894,10 +9571,10 @@ static bool kbi_all_constant(const kbi_run* run) {
     bool any = false;
     if (!run->call.zeros || run->call.zeros != run->call.fills) return false;
     memset(poison, KBI_POISON, sizeof poison);
-    for (const kbi_block* block = run->memory.blocks; block; block = block->next)
+    for (const kbi_block* block = run->memory.blocks; block < run->memory.blocks + run->memory.n; block++)
         for (size_t i = 0; i < 4 && block->bytes >= sizeof sample; i++) {
             kbi_block_backend(run->backend, block->place)
-                ->memory.copy(sample, block->base + KBI_GUARD + (block->bytes - sizeof sample) / 3 * i, sizeof sample);
+                ->memory.copy(sample, block->data + (block->bytes - sizeof sample) / 3 * i, sizeof sample);
             if (memcmp(sample, poison, sizeof sample) == 0) continue;
             if (memcmp(sample, sample + 8, sizeof sample - 8) != 0) return false;
             any = true;
@@ -9943,7 +9620,8 @@ static void kbi_body_ended(kbi_run* run) {
     if (keeps)
         kbi_memory_reuse(run);
     else
-        kbi_memory_free(b, &run->memory, lost);
+        kbi_memory_free(b, &run->memory, lost,
+                        run->call.last != KBI_PHASE_CHECK || run->m.status != KB_OK || run->work.checked);
     int64_t left = kbi_free_bytes(b);
     if (left == KB_NONE || lost || keeps || run->schedule.interleaved) return;
     run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0) / (call->fresh ? 2 : 1); // of two calls
@@ -9985,7 +9663,7 @@ static void kbi_run_finish(kbi_run* run) {
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->start_ns);
-    kbi_want_roofs(run);
+    kbi_require_roofs(run);
 }
 
 static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
@@ -11920,7 +11598,7 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
 // Whether two records are of one comparison group: of one run and device, and different in the implementation only.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
-           kbi_same_operation(a, b) && kbi_same_params(a->params.of, a->params.n, b->params.of, b->params.n);
+           kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
 // Whether the operation has no other case, so that it shares its heading; likewise a record without a plan.
@@ -13965,7 +13643,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         const char* unit;
     } numbers[] = { { "clock now", kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now()), "MHz" },
                     { "step of the host's clock", kbi_clock_step(), "ns" },
-                    { "cost of reading it", kbi_measure_wall_bias(false), "ns" },
+                    { "cost of reading it", kbi_measure_wall_bias(), "ns" },
                     { "share of L2 that eviction empties", 100 * m->cold, "%" },
                     { "    by the counters of DRAM", m->counted_cold, "%" },
                     { "step of event times", m->quantum, "ns" },
@@ -14409,36 +14087,32 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
 
 static const char* const kbi_ptx[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
-    // kbi_null(): does nothing.
+    // kbi_null()
     ".visible .entry kbi_null(){ret;}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store,
-    // for one xor pattern of 2^64, keeps the loads alive.
+    // kbi_read(p, n16, sink)
     ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
     ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
     "mov.u32 %r3,%tid.x;cvt.u64.u32 %d24,%r3;add.s64 %d57,%d23,%d24;mul.wide.u32 %d4,%r1,3;add.s64 %d25,%d57,%d4;"
     "setp.ge.u64 %p1,%d25,%d19;mov.u64 %d61,0;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;"
-    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;"
-    "$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];"
-    "add.s64 %d33,%d30,%d5;ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;"
-    "ld.global.cg.v2.u64 {%d34,%d35},[%d36];add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];"
-    "xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;"
-    "xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;"
-    "add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];"
-    "xor.b64 %d53,%d50,%d61;xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;"
-    "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
-    "st.global.u32 [%d54],%r5;"
-    "$7:ret;}\n",
-    // kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
+    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;"
+    "add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];add.s64 %d33,%d30,%d5;"
+    "ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;ld.global.cg.v2.u64 {%d34,%d35},[%d36];"
+    "add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;"
+    "xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;"
+    "xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;"
+    "setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];xor.b64 %d53,%d50,%d61;"
+    "xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;$5:"
+    "setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
+    "st.global.u32 [%d54],%r5;$7:ret;}\n",
+    // kbi_copy(dst, src, n16)
     ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
     ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
     "mov.u32 %r3,%tid.x;cvt.u64.u32 %d17,%r3;add.s64 %d34,%d16,%d17;mul.wide.u32 %d4,%r1,3;add.s64 %d18,%d34,%d4;"
     "setp.ge.u64 %p1,%d18,%d14;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;cvt.u64.u32 %d19,%r4;"
-    "mul.lo.s64 %d6,%d2,%d19;"
-    "$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
+    "mul.lo.s64 %d6,%d2,%d19;$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
     "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8},[%d20];add.s64 %d21,%d20,%d5;"
     "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12},[%d21];add.s64 %d22,%d21,%d5;"
     "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16},[%d22];add.s64 %d23,%d22,%d5;"
@@ -14447,49 +14121,40 @@ static const char* const kbi_ptx[] = {
     "st.global.cs.v4.u32 [%d25],{%r9,%r10,%r11,%r12};add.s64 %d26,%d25,%d5;"
     "st.global.cs.v4.u32 [%d26],{%r13,%r14,%r15,%r16};add.s64 %d27,%d26,%d5;"
     "st.global.cs.v4.u32 [%d27],{%r17,%r18,%r19,%r20};add.s64 %d34,%d34,%d6;add.s64 %d29,%d34,%d4;"
-    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;"
-    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
-    "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
-    "$5:ret;}\n",
-    // kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
+    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];"
+    "add.s64 %d31,%d12,%d32;st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;"
+    "setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;$5:ret;}\n",
+    // kbi_write(dst, n16, value)
     ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
     ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
     "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
     "mov.u32 %r4,%tid.x;cvt.u64.u32 %d16,%r4;add.s64 %d28,%d15,%d16;mul.wide.u32 %d4,%r2,3;add.s64 %d17,%d28,%d4;"
     "setp.ge.u64 %p1,%d17,%d13;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r5,%nctaid.x;cvt.u64.u32 %d18,%r5;"
-    "mul.lo.s64 %d6,%d2,%d18;"
-    "$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
+    "mul.lo.s64 %d6,%d2,%d18;$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
     "st.global.cs.v4.u32 [%d19],{%r1,%r1,%r1,%r1};add.s64 %d20,%d19,%d5;"
     "st.global.cs.v4.u32 [%d20],{%r1,%r1,%r1,%r1};add.s64 %d21,%d20,%d5;"
     "st.global.cs.v4.u32 [%d21],{%r1,%r1,%r1,%r1};add.s64 %d22,%d21,%d5;"
     "st.global.cs.v4.u32 [%d22],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d6;add.s64 %d24,%d28,%d4;"
-    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
-    "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
-    "$5:ret;}\n",
-    // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
+    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;"
+    "setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;$5:ret;}\n",
+    // kbi_spin(cycles)
     ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
-    "mov.u64 %d3,%clock64;"
-    "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks
-    // once in up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
+    "mov.u64 %d3,%clock64;$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;"
+    "@%p1 bra $1;ret;}\n",
+    // kbi_clock(out, cycles)
     ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
     "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
     "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
-    "mov.u64 %d14,%globaltimer;"
-    "$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;setp.eq.s64 %p2,%d15,%d14;"
-    "sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;mov.u64 %d18,%clock64;"
-    "$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;"
-    "mov.u64 %d21,%globaltimer;"
-    "$6:.pragma \"nounroll\";mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;"
-    "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
-    "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
-    "$8:ret;}\n",
-    // kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
-    // NaN, so nothing is stored.
+    "mov.u64 %d14,%globaltimer;$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;"
+    "setp.eq.s64 %p2,%d15,%d14;sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;"
+    "mov.u64 %d18,%clock64;$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;"
+    "setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;mov.u64 %d21,%globaltimer;$6:.pragma \"nounroll\";"
+    "mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;sub.s64 %d24,%d23,%d18;"
+    "setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;st.global.u64 [%d1],%d25;"
+    "sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;$8:ret;}\n",
+    // kbi_fma(out, iters)
     ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
     ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
     "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
@@ -14497,8 +14162,7 @@ static const char* const kbi_ptx[] = {
     "mov.f32 %f113,0f40400000;mov.f32 %f112,0f40800000;mov.f32 %f111,0f40A00000;mov.f32 %f110,0f40C00000;"
     "mov.f32 %f109,0f40E00000;mov.f32 %f108,0f41000000;mov.f32 %f107,0f41100000;mov.f32 %f106,0f41200000;"
     "mov.f32 %f105,0f41300000;mov.f32 %f104,0f41400000;mov.f32 %f103,0f41500000;mov.f32 %f102,0f41600000;"
-    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;"
-    "$2:.pragma \"nounroll\";",
+    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;$2:.pragma \"nounroll\";",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
@@ -14507,9 +14171,8 @@ static const char* const kbi_ptx[] = {
     "add.rn.f32 %f89,%f88,%f113;add.rn.f32 %f90,%f89,%f112;add.rn.f32 %f91,%f90,%f111;add.rn.f32 %f92,%f91,%f110;"
     "add.rn.f32 %f93,%f92,%f109;add.rn.f32 %f94,%f93,%f108;add.rn.f32 %f95,%f94,%f107;add.rn.f32 %f96,%f95,%f106;"
     "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
-    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
-    "$5:ret;}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
+    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;$5:ret;}\n",
+    // kbi_fill(p, n, dtype, kind, seed, tensor)
     ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
     ".param .u32 p5){.reg .pred %p<37>;.reg .b16 %h<5>;.reg .f32 %f<4>;.reg .b32 %r<114>;.reg .f64 %g<71>;"
     ".reg .b64 %d<51>;ld.param.u64 %d22,[p0];ld.param.u64 %d20,[p1];ld.param.u32 %r41,[p2];ld.param.u32 %r42,[p3];"
@@ -14521,14 +14184,13 @@ static const char* const kbi_ptx[] = {
     "cvt.u32.u64 %r3,%d25;shl.b32 %r49,%r41,2;mov.u64 %d26,9906741768688416;shr.u64 %d27,%d26,%r49;"
     "cvt.u16.u64 %h2,%d27;and.b16 %h1,%h2,15;setp.eq.s32 %p8,%r41,14;selp.b32 %r4,20,21,%p8;"
     "selp.b32 %r5,126,123,%p8;selp.b32 %r6,121,113,%p8;mad.lo.s32 %r7,%r6,-8388608,8388608;and.b32 %r8,%r41,1;"
-    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;"
-    "$2:.pragma \"nounroll\";cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;"
-    "mov.u32 %r110,%r109;mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;"
-    "cvt.u32.u64 %r10,%d29;shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;"
-    "mov.u32 %r102,%r1;"
-    "$4:.pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
-    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;"
-    "$5:.pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
+    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;$2:.pragma \"nounroll\";"
+    "cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;mov.u32 %r110,%r109;"
+    "mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;cvt.u32.u64 %r10,%d29;"
+    "shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;mov.u32 %r102,%r1;$4:"
+    ".pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
+    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;$5:"
+    ".pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
     "cvt.u32.u64 %r58,%d49;xor.b32 %r59,%r105,%r58;shr.u64 %d30,%d10,32;cvt.u32.u64 %r60,%d30;"
     "xor.b32 %r108,%r59,%r60;shr.u64 %d31,%d9,32;cvt.u32.u64 %r61,%d31;xor.b32 %r62,%r104,%r106;"
     "xor.b32 %r107,%r62,%r61;cvt.u32.u64 %r106,%d9;add.s32 %r105,%r105,-1640531527;add.s32 %r104,%r104,-1150833019;"
@@ -14537,59 +14199,53 @@ static const char* const kbi_ptx[] = {
     "setp.gt.s32 %p12,%r102,0;mov.u32 %r102,%r28;@%p12 bra $4;setp.eq.s32 %p13,%r9,0;selp.b32 %r111,%r11,%r12,%p13;"
     "$8:setp.eq.s32 %p14,%r9,0;selp.b32 %r33,%r109,%r110,%p14;@!%p1 bra $9;setp.eq.s32 %p30,%r42,3;"
     "cvt.u64.u32 %d38,%r111;cvt.u64.u32 %d39,%r33;bfi.b64 %d40,%d38,%d39,32,32;selp.b64 %d50,%d48,%d40,%p30;"
-    "bra.uni $25;"
-    "$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;cvt.rn.f64.s64 %g6,%d48;"
-    "setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;add.s32 %r65,%r64,1;"
-    "cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;shr.u64 %d35,%d34,52;"
-    "cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;add.s64 %d37,%d36,4604544269498187776;"
-    "mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;add.rn.f64 %g10,%g8,0d3FF0000000000000;"
-    "div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;mul.rn.f64 %g13,%g12,0d3FB1111111111111;"
-    "add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;add.rn.f64 %g16,%g15,0d3FB745D1745D1746;"
-    "mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;mul.rn.f64 %g19,%g12,%g18;"
-    "add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;add.rn.f64 %g22,%g21,0d3FC999999999999A;"
-    "mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;mul.rn.f64 %g25,%g12,%g24;"
-    "add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;cvt.rn.f64.s32 %g27,%r68;"
-    "mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;mul.rn.f64 %g30,%g29,%g26;"
-    "add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;shr.u32 %r69,%r110,8;"
-    "add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;sub.s32 %r73,%r69,%r72;"
-    "cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;mul.rn.f64 %g36,%g35,%g35;",
-    "mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;mul.rn.f64 %g39,%g36,%g38;"
-    "add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;"
-    "mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;mul.rn.f64 %g45,%g36,%g44;"
-    "add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;mul.rn.f64 %g48,%g35,%g47;"
-    "add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;"
-    "mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;mul.rn.f64 %g54,%g36,%g53;"
-    "add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;add.rn.f64 %g57,%g56,0d3FA5555555555555;"
-    "mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;mul.rn.f64 %g60,%g36,%g59;"
-    "add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;"
-    "selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;"
-    "selp.f64 %g64,%g62,%g63,%p18;mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;"
-    "$11:cvt.rn.f32.f64 %f1,%g3;mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;"
-    "@%p20 bra $14;"
-    "$13:cvt.u64.u32 %d50,%r34;bra.uni $25;"
-    "$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;shr.u32 %r35,%r83,23;"
-    "add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;and.b32 %r84,%r34,8388607;"
-    "or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;min.u32 %r112,%r86,25;"
-    "$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;and.b32 %r91,%r90,1;"
-    "add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;shr.u32 %r95,%r94,%r112;"
-    "shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;cvt.u64.u32 %d50,%r99;"
-    "bra.uni $25;"
-    "$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;setp.eq.s32 %p23,%r41,3;@%p23 bra $19;"
-    "setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;"
-    "add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;bra.uni $25;"
-    "$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;"
-    "$20:setp.eq.s32 %p25,%r8,0;mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
+    "bra.uni $25;$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;"
+    "cvt.rn.f64.s64 %g6,%d48;setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;"
+    "add.s32 %r65,%r64,1;cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;"
+    "shr.u64 %d35,%d34,52;cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;"
+    "add.s64 %d37,%d36,4604544269498187776;mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;"
+    "add.rn.f64 %g10,%g8,0d3FF0000000000000;div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;"
+    "mul.rn.f64 %g13,%g12,0d3FB1111111111111;add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;"
+    "add.rn.f64 %g16,%g15,0d3FB745D1745D1746;mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;"
+    "mul.rn.f64 %g19,%g12,%g18;add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;"
+    "add.rn.f64 %g22,%g21,0d3FC999999999999A;mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;"
+    "mul.rn.f64 %g25,%g12,%g24;add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;"
+    "cvt.rn.f64.s32 %g27,%r68;mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;"
+    "mul.rn.f64 %g30,%g29,%g26;add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;"
+    "shr.u32 %r69,%r110,8;add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;"
+    "sub.s32 %r73,%r69,%r72;cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;",
+    "mul.rn.f64 %g36,%g35,%g35;mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;"
+    "mul.rn.f64 %g39,%g36,%g38;add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;"
+    "add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;"
+    "mul.rn.f64 %g45,%g36,%g44;add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;"
+    "mul.rn.f64 %g48,%g35,%g47;add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;"
+    "add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;"
+    "mul.rn.f64 %g54,%g36,%g53;add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;"
+    "add.rn.f64 %g57,%g56,0d3FA5555555555555;mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;"
+    "mul.rn.f64 %g60,%g36,%g59;add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;"
+    "and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;"
+    "and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;selp.f64 %g64,%g62,%g63,%p18;"
+    "mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;$11:cvt.rn.f32.f64 %f1,%g3;"
+    "mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;@%p20 bra $14;$13:"
+    "cvt.u64.u32 %d50,%r34;bra.uni $25;$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;"
+    "shr.u32 %r35,%r83,23;add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;"
+    "and.b32 %r84,%r34,8388607;or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;"
+    "min.u32 %r112,%r86,25;$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;"
+    "and.b32 %r91,%r90,1;add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;"
+    "shr.u32 %r95,%r94,%r112;shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;"
+    "cvt.u64.u32 %d50,%r99;bra.uni $25;$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;"
+    "setp.eq.s32 %p23,%r41,3;@%p23 bra $19;setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;"
+    "and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;"
+    "bra.uni $25;$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;$20:setp.eq.s32 %p25,%r8,0;"
+    "mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
     "selp.f64 %g67,0dBFE0000000000000,0d3FE0000000000000,%p26;add.rn.f64 %g68,%g66,%g67;"
     "setp.lt.f64 %p27,%g68,0d0000000000000000;and.pred %p28,%p25,%p27;selp.f64 %g69,0d0000000000000000,%g68,%p28;"
-    "cvt.rzi.s64.f64 %d50,%g69;"
-    "$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;setp.eq.s16 %p35,%h1,1;"
-    "@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;bra.uni $34;"
-    "$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
-    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;"
-    "$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;bra.uni $34;"
-    "$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;"
-    "$34:add.s64 %d48,%d48,%d4;setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;"
-    "$35:ret;}\n",
+    "cvt.rzi.s64.f64 %d50,%g69;$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;"
+    "setp.eq.s16 %p35,%h1,1;@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;"
+    "bra.uni $34;$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
+    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;"
+    "bra.uni $34;$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;$34:add.s64 %d48,%d48,%d4;"
+    "setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;$35:ret;}\n",
 };
 // clang-format on
 

@@ -50,6 +50,7 @@ KBI_CODE_BEGIN
   >>options     the add-on's options: one row each.
 ---------------------------------------------------------------------------------------------------------------*/
 
+typedef const char* kbi_two[2];
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
 #define KBI_REPORT_OPTIONS(x)                                                                                   \
@@ -4449,12 +4450,11 @@ static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t sha
 }
 
 static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* key, int64_t share) {
-    const void* field = kbi_field(r, key);
     t->n = 0;
     if (key->kind == KBI_KIND_samples)
-        kbi_page_samples(t, *(const kbi_field_samples*)field, share);
+        kbi_page_samples(t, *(const kbi_field_samples*)kbi_field(r, key), share);
     else
-        kbi_json_field(t, field, key->kind);
+        kbi_json_field(t, r, key);
 }
 
 // Writes the keys and values of a record as --json does, without nulls. wanted: only the keys that all records
@@ -6643,7 +6643,7 @@ static void kbi_explain_key(kbi_table* t, const kbi_key* key, const kb_result* r
     kbi_explain_line(t, "what", key->meaning);
     kbi_explain_reasons(t, key, kbi_explain_column_of(key));
     kbi_putf(&value, "\"%s\": ", key->name);
-    kbi_json_field(&value, kbi_field(r, key), key->kind);
+    kbi_json_field(&value, r, key);
     kbi_explain_line(t, "example", value.s);
     kbi_text_free(&value);
 }

@@ -181,9 +181,9 @@ refuses "a value where none goes" "--fast takes no value" --fast=1
 refuses "--fast and --thorough" "exclude" --fast --thorough
 refuses "--launches 0" "--launches .*from 1 to 4096" --launches 0
 refuses "--launches 4097" "--launches .*from 1 to 4096" --launches 4097
-refuses "--launches and --rotate" "exclude.*equally often" --launches 4 --rotate
-refuses "--launches and --timer cupti" "every launch by itself" --launches 4 --timer CUPTI
-refuses "--fresh and --no-verify" "exclude.*checked" --fresh --no-verify
+refuses "--launches and --rotate" "exclude each other" --launches 4 --rotate
+refuses "--launches and --timer cupti" "exclude each other" --launches 4 --timer CUPTI
+refuses "--fresh and --no-verify" "exclude each other" --fresh --no-verify
 refuses "--iters and --rounds" "exclude" --iters 3 --rounds 3
 refuses "--quiet and --verbose" "--quiet and --verbose exclude" --quiet --verbose
 refuses "-v and -q" "exclude" -v -q
@@ -204,7 +204,7 @@ refuses "no time to sample" "--max-time takes a time above 0" --max-time 0s
 refuses "no time for a case" "--timeout takes a time above 0" --timeout 0ms
 refuses "--rotate and --timer both" "--timer both and --rotate exclude" --rotate --timer both
 refuses "--timer with two" "--timer takes events,cupti,both,wall" --timer events,wall
-refuses "an element type that is none" "no dtype.*bf16.*f33" --op layernorm -a dtype=f33
+refuses "an element type that is none" "takes f32.*bf16.*not f33" --op layernorm -a dtype=f33
 refuses "--json and --jsonl on stdout" "are one file" --op mse --json - --jsonl -
 for o in json jsonl; do refuses "--$o with an empty name" "--$o needs .*empty" --op mse --$o ""; done
 refuses "bad expression" "'\[' is not a regular expression" '['

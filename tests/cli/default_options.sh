@@ -49,9 +49,6 @@ many=$(printf -- '-q %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21
 USUAL=$many run "$tmp/usual" --dry-run
 check_rc "more usual options than there is room for" 2
 check_err "more usual options than there is room for" 'kb_default: more than 30 words'
-USUAL="--fast $(printf -- '--op %300s' x)" run "$tmp/usual" --dry-run
-check_rc "usual options that are too long" 2
-check_err "usual options that are too long" 'kb_default: more than .* 255 characters'
 USUAL=--nonsense run "$tmp/usual" --dry-run
 check_rc "a mistake in what the program says" 2
 check_err "a mistake in what the program says" 'unknown option --nonsense'

@@ -83,8 +83,6 @@ check_err "--github elsewhere" 'GITHUB_STEP_SUMMARY'
 run "$tmp/prog" $quick --benchmark_out="$tmp/gb.json" --benchmark_out_format=json --benchmark_filter=softmax.*fwd --benchmark_repetitions=10 --benchmark_display_aggregates_only=true
 check_rc "--benchmark_ flags" 0
 check_same "--benchmark_filter" "$(grep -c '"repetition_index": 0' "$tmp/gb.json")" "$("$tmp/prog" --list 'softmax.*fwd' | wc -l | tr -d ' ')"
-run "$tmp/prog" --list --benchmark_filter=-softmax
-check_not_out "--benchmark_filter=-RE" softmax
 run "$tmp/prog" $quick --benchmark_out_format=console
 check_rc "another format" 2
 run "$tmp/prog" --list --benchmark_repetitions 3

@@ -80,9 +80,9 @@ static void test_pairs(void) {
 
 static void test_grounds(void) {
     kb_result before = blank("a", 10), after = blank("a", 11);
-    const kbi_spread none = { 0, NAN, NAN, NAN, NAN, 0 }, b = { 5, log(10), 0, 0, 0.01, 4 },
-                     a = { 4, log(12), 0, 0, 0.02, 3 }, one = { 1, log(12), 0, 0, NAN, 0 },
-                     still = { 5, log(10), 0, 0, 0, 4 };
+    const kbi_spread none = { 0, NAN, NAN, NAN, NAN, 0, 0, 0 }, b = { 5, log(10), 0, 0, 0.01, 4, 0, 0 },
+                     a = { 4, log(12), 0, 0, 0.02, 3, 0, 0 }, one = { 1, log(12), 0, 0, NAN, 0, 0, 0 },
+                     still = { 5, log(10), 0, 0, 0, 4, 0, 0 };
     const struct {
         const kbi_spread *b, *a;
         double log, se, df; // NAN: neither side knows

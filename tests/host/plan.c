@@ -200,8 +200,6 @@ static void test_values(void) {
     CHECK(parse("--race a b --budget 5s")), CHECK_REAL(options.budget, 5, 0);
     CHECK(parse("--compare old new x")), CHECK_STR(kbi_wanted.compare[0], "old"), CHECK_STR(kbi_wanted.compare[1], "new");
     CHECK_INT(options.filter.n, 1);
-    CHECK(parse("--benchmark_filter=-ab")), CHECK_STR(options.exclude.of[0], "ab"), CHECK_INT(options.filter.n, 0);
-    CHECK(parse("--benchmark_filter=all")), CHECK_INT(options.exclude.n, 0), CHECK_INT(options.filter.n, 0);
     CHECK(parse("--benchmark_filter c")), CHECK_INT(options.exclude.n, 0);
     CHECK_INT(options.filter.n, 1), CHECK_STR(options.filter.of[0], "c");
     static const struct {
@@ -401,8 +399,8 @@ static void test_cpus(void) {
     if (!kbi_cpus_allowed(&allowed)) return;
     CHECK(kbi_cpus_has(&allowed, kbi_cpu_now()));
     memset(&c, 0, sizeof c); // only the first of those that it may run on
-    for (int i = 0; i < KBI_CPUS && !c.of[i / KBI_CPUS_IN]; i++)
-        if (kbi_cpus_has(&allowed, i)) c.of[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
+    for (int i = 0; i < KBI_CPUS && !c.words[i / KBI_CPUS_IN]; i++)
+        if (kbi_cpus_has(&allowed, i)) c.words[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
     CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&now) && memcmp(&now, &c, sizeof c) == 0);
     CHECK(kbi_cpus_has(&c, kbi_cpu_now()) && kbi_cpus_pin(&allowed));
 }
