@@ -121,12 +121,16 @@ $(BUILD)/kbench: examples/addons/kbench.c $(HEADERS)
 
 # The kernels and kbench as objects: a program that is linked with them compiles as fast as without them. An object is
 # rebuilt if its command changes.
+ifeq ($(NVCC),)
+kernels:
+	@echo 'make kernels: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1
+else
 kernels: $(BUILD)/kbench_kernels.o $(BUILD)/kbench.o $(LINKED)
+endif
 kernels_command = $(compile_cuda) -std=c++17 $(suite_types) -Xcompiler -fPIC -x cu -DKBENCH_SHARED -c kbench_kernels.cuh -o $(BUILD)/kbench_kernels.o
 $(BUILD)/kbench_kernels.o: kbench_kernels.cuh $(BUILD)/kernels.command
 	$(kernels_command)
 $(BUILD)/kernels.command: FORCE
-	@[ -n '$(NVCC)' ] || { echo 'make kernels: no nvcc; set NVCC or CUDA_HOME, or put it on the PATH' >&2; exit 1; }
 	@mkdir -p $(BUILD)
 	@echo '$(kernels_command)' | cmp -s - $@ || echo '$(kernels_command)' > $@
 $(BUILD)/kbench.o: kbench.h $(BUILD)/kernels.command

@@ -17,132 +17,77 @@ QUICK START
 
     nvcc -O3 scale.cu -o scale && ./scale                  with a GPU
     cc -O2 first.c -o first -lm && ./first                 plain C: KB_TIME then times the C code itself
-    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of theirs.
+    Benchmarks in a static library need -Wl,--whole-archive, or one call of kb_add with an entry of that library.
 
 HEADERS
 
-    kbench.h                            measures, checks and writes: the table, JSON, CSV. It needs no other file
-    examples/addons/kbench_report.h     included after it: reads records; baselines, races, Markdown, figures, pages
-    examples/addons/kbench_inspect.h    included after it: looks inside a case; counters, timelines, energy, ncu, nsys
+    kbench.h                            measures, checks and writes the table, JSON, CSV; it needs no other file
+    examples/addons/kbench_report.h     include it after kbench.h: baselines, races, Markdown, figures, pages
+    examples/addons/kbench_inspect.h    include it after kbench.h: counters, timelines, energy, ncu, nsys
 
 WHAT IT REFUSES TO DO
 
-    kbench prints a number, or the reason why there is none. A wrong result, a failed launch, a copy or
-    synchronisation inside the timed block, a block without GPU work, a crash: each raises a flag (>>types,
-    KB_FLAGS), withholds the time and gives exit code 1; the other cases continue. No sample is dropped for its
+    kbench prints a number, or the reason why there is none. These mistakes raise a flag (KB_FLAGS in >>types): a
+    wrong result, a failed launch, a copy or synchronisation inside the timed block, a block without GPU work, a
+    crash. The time is then withheld and the exit code is 1; the other cases continue. No sample is dropped for its
     value.
 
-CONTENTS (search for the tag)
+CONTENTS (search for >>name; the title of a section describes it; no stage calls a later one)
 
-    >>options      what to define before including the file
-    >>types        dtypes, flags, axes, descriptions, statistics, the record
-    >>api          functions, by task
-    >>macros       KBENCH, KB_TIME, KB_SAMPLE, KB_ALLOC, kb_fill, kb_check, ...
-    >>cxx          the few overloads that C++ gets
-    ---            stop here if you only want the API
-    >>system       foundation: what strict standards hide, what is optimised, and the smallest calls of the system
-    >>numbers      foundation: doubles written and read, exactly, whatever the locale
-    >>util         foundation: arenas, growing text, names that people mistype
-    >>log          foundation: warnings and errors, one line each, on stderr
-    >>files        foundation: files read to their end, replaced as a whole, or appended to under a lock
-    >>instruments  foundation: sanitizers, coverage and profilers that this process was built with
-    >>names        foundation: what dtypes and flags are called
-    >>clock        foundation: the host's monotonic clock, and a thread's own, in nanoseconds
-    >>cpus         foundation: the processors: which this process may run on, their clock, and who else had them
-    >>random       foundation: reproducible fills: an element depends on seed, tensor and index alone
-    >>stats        foundation: summaries of a sample and its interval. Pure functions; no globals
-    >>spread       foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions
-    >>arrays       foundation: whether one array matches another; NaN never does. Pure functions
-    >>fiber        foundation: a function suspended in its middle, on a stack of its own
-    >>shared       foundation: types that the stages share: recipe, case, measured, machine
-    >>profile      foundation: the profile of a case: kernels, copies, calls of its block. Pure functions
-    >>fields       foundation: a record's keys as data, and the names by which people choose among them
-    >>json         foundation: a record as an object; never NaN, never Infinity, never a comma for a point
-    >>registry     declare: what the KBENCH macros registered, in the order of the source
-    >>cli          plan: the options, one row each: they make --help, the parser and the structure of values
-    >>ranges       plan: the values of axes, written as lists: 512,1024:8192:*2
-    >>plan         plan: from registry and command line to an ordered list of cases in comparison groups
-    >>list         plan: what --list, --list-ops and --list-sizes print
-    >>run          measure: one benchmark function being run: its state, and the table of functions a device fills in
-    >>meter        measure: all that a measuring process keeps from one case to the next
-    >>process_state measure: what a function changed in its process, which ends then
-    >>host         measure: the cpu backend, and the timer by the host's clock
-    >>memory       measure: tracked allocations with guard bands; peaks, leaks and overwritten guards
-    >>device       measure: the GPU: stream, gate, events, eviction, clock
-    >>nvml         measure: clocks, power, temperature, throttling, other processes, through NVML
-    >>cupti        measure: CUPTI: durations of kernels as the driver records them, for the timers and for a look inside
-    >>timers       measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI
-    >>calibrate    measure: what events read too much, against what an empty kernel takes
-    >>audit        measure: the timed block seen once under stream capture, where nothing executes
-    >>inspect      measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed
-    >>roofs        measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic
-    >>cuda         measure: the cuda backend put together and opened; which backend a recipe asks for
-    >>work_change  measure: whether later launches do what the first ones did, by their times
-    >>profiling    measure: runs of the block for instruments, apart from those that are timed
-    >>engine       measure: the state machine that hands out checked, audited, warm-up and sample units
-    >>calls        measure: the calls of a function that make a case: one that is checked, one that is measured
-    >>body         measure: what a function asks and says: axes, amounts, checks, notes
-    >>rounds       measure: the cases of a comparison group, one alone or several in turn
-    >>verdict      judge: from samples and facts to statistics, flags, speedup and rating
-    >>comparison   judge: processes of a case and implementations of a group: which is faster, and how certainly
-    >>record       record: a case's identity, machine and run, put into its record
-    >>store        record: files that survive a crash
-    >>columns      render: options of the table, widths of text, and the text of a field in its column
-    >>table        render: the terminal table: columns, rows, and the notes below it
-    >>csv          render: records as CSV
-    >>progress     render: the progress line on stderr
-    >>budget       program: --budget, a time for the whole run: the share of each case, and the cases left out
-    >>worker       program: the process that runs cases, told by pipe which, and answering
-    >>outputs      program: the files of registered outputs: opened before anything runs, replaced as a whole
-    >>supervisor   program: the process that owns the terminal, the files and the watchdog. It never touches the GPU
-    >>batches      program: a batch, the part of the plan that is measured, judged, recorded and shown at once
-    >>program      program: a run from command line to exit code
-    >>embed        program: measuring inside another program
-    >>main         program: what KBENCH_MAIN calls
-    >>ptx          measure: the device functions of the engine, as text that the driver compiles
+    API         >>options >>types >>api >>macros >>cxx
+    foundation  >>system >>numbers >>util >>log >>files >>instruments >>names >>clock >>cpus >>random >>stats
+                >>spread >>arrays >>fiber >>shared >>profile >>fields >>json
+    declare     >>registry
+    plan        >>cli >>ranges >>plan >>list
+    measure     >>run >>meter >>process_state >>host >>memory >>device >>nvml >>cupti >>timers >>calibrate >>audit
+                >>inspect >>roofs >>cuda >>work_change >>profiling >>engine >>calls >>body >>rounds
+    judge       >>verdict >>comparison
+    record      >>record >>store
+    render      >>columns >>table >>csv >>progress
+    program     >>budget >>worker >>outputs >>supervisor >>batches >>program >>embed >>main
+    measure     >>ptx
 
 DATA FLOW
 
-    declare -> plan -> measure -> judge -> record -> render; no stage calls a later one.
     declare   macros register operations, implementations and axes
     plan      registry and command line give an ordered list of cases in comparison groups
     measure   a worker process runs the cases: a checked run, an audited run under stream capture, warm-up, samples,
-              another checked run; implementations of a group run in interleaved rounds on the same buffers
-    judge     statistics, intervals, flags, verdicts, after all processes of a comparison group
-    record    one record per case, durable files
-    render    the table on stdout, and the files that were asked for
-    The program starts itself as the worker. A case that crashes, hangs or exits loses its own number only.
+              another checked run. Implementations of a group run in interleaved rounds on the same buffers
+    judge     statistics, intervals, flags and verdicts, after all processes of a comparison group
+    record    one record per case, in durable files
+    render    the table on stdout, and the requested files
+    The program starts itself as the worker. A case that crashes, hangs or exits loses only its own number.
 
 OPTIONS
 
     prog [options] [FILTER...]      --help, --help all; FILTER is a regular expression
-    exit codes: 0 fine; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
+    exit codes: 0 success; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
     or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
     GPU and there is none; 130 interrupted, with all finished records written
-    A program adds options with kb_add_options. An option of the kit is one row of KBI_OPTIONS in >>cli.
+    A program adds options with kb_add_options. An option of kbench is one row of KBI_OPTIONS in >>cli.
 
 THE RECORD
 
-    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line,
-    each synced before the next group starts. All keys are always present, null where they do not apply.
-    KB_RECORD in >>types lists them with units and meanings, and makes the fields of kb_result. This is schema 3:
-    schema 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume (of kbench_report.h) measures only cases that the --jsonl file has no record of, from the same
-    executable (its hash is binary), parameters, seed, GPU and processor. A comparison group that lacks a case, or
-    in which one failed, is measured as a whole, and its old lines are removed.
-    All files but those of --jsonl and --history replace the old file when the new one is complete and on the
-    disk. Several processes may append to one file; each locks it. If another program changes a file during the
+    --json FILE writes an array of objects, one per case. --jsonl FILE appends the same objects, one per line, and
+    syncs them before the next group starts. All keys are always present; null means not available. The table
+    KB_RECORD in >>types has their units and meanings, and defines the fields of kb_result. This is schema 3.
+    Schemas 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
+    --resume (of kbench_report.h) measures only cases without a record in the --jsonl file. A record counts if
+    executable (its hash is binary), parameters, seed, GPU and processor are the same. If a case of a comparison
+    group has no record, or has failed, the whole group is measured, and its old lines are removed.
+    Files other than those of --jsonl and --history replace the old file when the new one is complete and on the
+    disk. Several processes may append to one file; each locks it. If another process changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
-    Text of a record, a file or the machine is shown and never obeyed: control characters, invisible characters
-    and commands of CI logs (::error:: at the start of a line, ##[error]) are spelled, as in \x1b.
+    Text of a record, a file or the machine cannot control a terminal, browser or CI log. Control characters,
+    invisible characters and commands of CI logs (::error::, ##[error]) are spelled, as in \x1b.
 
 MEMORY RULES
 
-    KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED belong to the case: kbench frees them when the function returns.
-    Contents are 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or behind a
+    kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns.
+    They contain 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or after a
     buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
-    512. What the function allocates itself it frees itself; the rest is reported as leaked. Where nothing can be
-    allocated the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
+    512. The function frees what it allocates itself; the rest is reported as leaked. If an allocation fails, the
+    pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -238,8 +183,7 @@ typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 // clang-format on
 
 // The values that kb_fill writes. A value depends only on the seed, the index of the element and the number of
-// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL writes round(8 *
-// normal), clamped.
+// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL round(8 * normal).
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
@@ -263,8 +207,7 @@ typedef enum kb_expectation { // operations that a timed block may do because th
 // The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
-// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN it prints the mark beside
-// it.
+// Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN the mark follows the time.
 //   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
 // clang-format off
 #define KB_FLAGS(x) \
@@ -445,8 +388,7 @@ typedef struct kb_param { // value of one axis in one case; type says which of i
     const char* s;
 } kb_param;
 
-// Description of a measurement, for kb_open, kb_run and kb_compare. A zero field has the default that its comment
-// names.
+// Description of a measurement, for kb_open, kb_run and kb_compare. Comments name the default of a zero field.
 typedef struct kb_desc {
     const char* name;           // the operation; required
     const char* implementation; // "default"
@@ -526,13 +468,12 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
 // The record of a case. This table defines the struct kb_result, the order of the keys in JSON, and the keys that
 // records can be selected and sorted by. Kinds: text (char*, NULL is null), real (double, NaN is null), whole
-// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, and the enums status and
-// verdict.
+// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, status and verdict.
 #define KB_NONE INT64_MIN
 // clang-format off
 //   x(kind, key, group, source, meaning with its unit)
-// source: stats, measured, machine or run names a member of that struct, which kbi_result_take copies. With code and
-// timed, a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
+// source: stats, measured or machine names a member of that struct, which kbi_result_take copies. With code and timed,
+// a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
@@ -589,12 +530,12 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth, shared_buffers, contest, code, "whether all implementations ran on the same buffers") \
     x(text, winner, contest, code, "the fastest implementation, if at least two have times") \
     x(truth, winner_certain, contest, code, "whether it is significantly faster than every other one") \
-    x(status, status, trust, code, "ok, failed, skipped") \
-    x(truth, verified, trust, code, "whether the checks passed; null if nothing was checked") \
-    x(real, max_error, trust, code, "largest error that the checks found") \
-    x(real, tolerance, trust, code, "error that the checks allowed") \
-    x(flags, flags, trust, code, "names of its flags (KB_FLAGS)") \
-    x(text, message, trust, code, "notes, for people") \
+    x(status, status, trust, measured(status), "ok, failed, skipped") \
+    x(truth, verified, trust, measured(verified), "whether the checks passed; null if nothing was checked") \
+    x(real, max_error, trust, measured(max_error), "largest error that the checks found") \
+    x(real, tolerance, trust, measured(tolerance), "error that the checks allowed") \
+    x(flags, flags, trust, measured(flags), "names of its flags (KB_FLAGS)") \
+    x(text, message, trust, measured(message), "notes, for people") \
     x(text, kernel, kernel, measured(kernel), "name of the first kernel of the block") \
     x(text, grid, kernel, code, "its grid, XxYxZ blocks") \
     x(text, block, kernel, code, "its block, XxYxZ threads") \
@@ -625,8 +566,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole, l2_bytes, machine, code, "bytes of L2 cache") \
     x(truth, ecc, machine, machine(ecc), "whether ECC is on") \
     x(truth, mig, machine, machine(mig), "whether the GPU is partitioned (MIG)") \
-    x(text, host, machine, run(host), "name of the host") \
-    x(text, cpu, machine, run(facts.cpu), "name of the processor") \
+    x(text, host, machine, code, "name of the host") \
+    x(text, cpu, machine, code, "name of the processor") \
     x(text, cpus, machine, machine(cpus), "processors that the measuring process may use, as 0,2-3") \
     x(real, cpu_clock_mhz, machine, measured(cpu_clock), "MHz of the processor at the end of the samples") \
     x(text, cpu_governor, machine, machine(governor), "governor of that clock; null if unknown") \
@@ -634,18 +575,18 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(whole, preemptions, machine, measured(preemptions), "preemptions of the process during the samples") \
     x(real, cpu_waited, machine, measured(cpu_waited), "percent of the time that the process waited for a CPU") \
     x(real, cpu_stolen, machine, measured(cpu_stolen), "percent of busy processor time that the hypervisor took") \
-    x(text, kernel_version, machine, run(kernel_version), "version of the operating system's kernel") \
+    x(text, kernel_version, machine, code, "version of the operating system's kernel") \
     x(params, environment, machine, code, "properties of the machine, by name: aslr, cpu_limit, ...") \
     x(text, kbench_version, run, code, "version of kbench") \
     x(whole, schema, run, code, "version of this table: 3") \
-    x(text, date, run, run(date), "UTC, as 2026-01-31T23:59:59Z") \
-    x(text, binary, run, run(binary), "hash of the executable") \
+    x(text, date, run, code, "UTC, as 2026-01-31T23:59:59Z") \
+    x(text, binary, run, code, "hash of the executable") \
     x(text, command, run, code, "the command line") \
-    x(whole, seed, run, run(seed), "seed of the data and of the order") \
-    x(text, git_commit, run, run(git_commit), "commit of the folder in which the program ran") \
+    x(whole, seed, run, code, "seed of the data and of the order") \
+    x(text, git_commit, run, code, "commit of the folder in which the program ran") \
     x(text, build, run, code, "compiler and options") \
-    x(text, run_id, run, run(run_id), "identifier of the run") \
-    x(text, shard, run, run(shard), "K/N: which part of the plan this run measured") \
+    x(text, run_id, run, code, "identifier of the run") \
+    x(text, shard, run, code, "K/N: which part of the plan this run measured") \
     x(whole, place, run, code, "position of the case in the whole plan, from 1")
 
 typedef const char* kbi_field_text; typedef double kbi_field_real; typedef int64_t kbi_field_whole;
@@ -675,10 +616,9 @@ extern "C" {
 
 // KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Sets options, as "--fast --budget 3m", for a command line that selects no cases and no duration. Call it before
-// kb_main; options must stay valid.
+// Before kb_main: sets options, as "--fast", for a command line without cases and duration. options must stay valid.
 void kb_default(const char* options);
-// Adds command line options of an add-on or of the program. Call it before kb_main; set must stay valid.
+// Before kb_main: adds command line options of an add-on or of the program. set must stay valid.
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
@@ -696,8 +636,7 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
 // For bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
 // "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// The case that kb_run or kb_compare is measuring while it calls a function or check: for kb_fail, kb_note, kb_bytes.
-// NULL outside such a call.
+// In a function or check that kb_run or kb_compare calls: its case, for kb_fail, kb_note, kb_bytes. Elsewhere NULL.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
@@ -716,8 +655,7 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
 void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_second as well
-// Adds a number to the record's counters; a later call replaces the value. At most 16 names of a-z, 0-9 and _. unit
-// may be "".
+// Sets a counter of the record. At most 16 names of a-z, 0-9 and _ per case. unit may be "".
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
@@ -725,8 +663,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 // Allocates count elements of size bytes, aligned to 256 bytes and filled with 0xFF; kbench frees them after the
 // case. NULL: the case has failed (flag OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
-// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not allowed in the timed block or after
-// kb_skip.
+// Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
 // kb_host(kb, p) calls it: returns a host copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL if the
@@ -785,8 +722,7 @@ typedef struct kb_output {
     // without them. NULL: any file is replaced.
     const char *begins, *inside;
     int lines;
-    // Called before files are opened (ready) and before anything is measured (open). False after a message: exit code
-    // 2.
+    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit code 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
@@ -811,8 +747,8 @@ void kb_add_output(kb_output* output); // call it before kb_main; output must st
 struct kbi_inside;
 struct kbi_machine;
 // An instrument: a command line option, and functions that count events in the timed block of each case that has a
-// time. The block runs again for the instrument, in a process that measures no time. Define it as a static variable,
-// because unset members must be 0.
+// time. The block runs again for it, in a process that measures no time. Define it as a static variable: unset
+// members must be 0.
 typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
     bool host;                            // whether it counts host work; false: GPU work
@@ -835,8 +771,7 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
-// Between open and close: adds a counter to the record (names of a-z, 0-9 and _; the first value of a name counts),
-// or the reason why there is none.
+// Between open and close: sets a counter of the record (the first value of a name counts), or says why there is none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
@@ -898,7 +833,7 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // Registers one implementation; entry must stay valid. The order is that of file, line and call. The entries of one
 // operation are listed together; the first is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Measures the KB_TIME loop between kb_open and kb_close, in the calling process, which handles SIGCONT meanwhile.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process.
 // NULL: out of memory. If desc is invalid, the loop does not run, and the result of kb_close says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
@@ -958,8 +893,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TIME(kb, host) \
     for (int64_t kbi_left = 0; kbi_left > 0 || (kbi_left = kbi_next((kb), (host), __LINE__)) > 0; --kbi_left)
 #endif
-// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run. Call KB_ALLOC
-// before.
+// KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
@@ -1107,7 +1041,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_TAIL_2(op, impl, ...) __VA_ARGS__
 #define KBI_BENCH(n, op, impl, ...) KBI_BENCH_(n, op, impl, __VA_ARGS__)
 #define KBI_BENCH_(n, op, impl, ...) \
-    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code */ \
+    static void kbi_body_##n(kb_state* kb) __attribute__((aligned(64))); /* see kbi_code_effect */ \
     static const kb_axis kbi_axes_##n[] = { __VA_ARGS__ }; \
     static kb_entry kbi_entry_##n = { NULL, NULL, kbi_body_##n, NULL, kbi_axes_##n, NULL, 0, KB_NEEDS_NOTHING, 0, \
                                       NULL, false, __FILE__, __LINE__, n + 1, NULL, NULL }; \
@@ -1301,8 +1235,7 @@ static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
 static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
-// If the program is started with a standard file closed, a file opened later would get its number, and receive the
-// table.
+// If a standard file is closed at the start, a file opened later would get its number, and receive the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
@@ -1315,8 +1248,7 @@ static void kbi_block_standard_files(void) {
         if (flags >= 0 && (flags & O_NONBLOCK)) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
-// Duplicates a file to a number from 100 on, or to any if that exceeds a limit. A function that closes the lowest
-// numbers in turn reaches it last.
+// Duplicates a file to a number from 100 on if the limit permits, so that code that closes low numbers spares it.
 static int kbi_high_file(int file) {
     int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
     return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
@@ -1328,7 +1260,8 @@ static bool kbi_poll(int file, short events, int milliseconds) {
     struct pollfd p = { file, events, 0 };
     return poll(&p, 1, milliseconds) > 0;
 }
-static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // file -1: waits
+// file -1: only waits
+static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); }
 static bool kbi_writable(int file, int milliseconds) { return kbi_poll(file, POLLOUT, milliseconds); }
 
 KBI_CODE_BEGIN
@@ -1336,7 +1269,7 @@ KBI_CODE_BEGIN
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// By its bits, so that -ffast-math cannot decide that there are no NaNs.
+// The bits decide, because -ffast-math assumes that there are no NaNs and infinities.
 static bool kbi_finite(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -1346,33 +1279,33 @@ static bool kbi_finite(double x) {
 static bool kbi_nan(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) == 0x7ff && (bits << 12) != 0;
+    return !kbi_finite(x) && (bits << 12) != 0;
 }
 
-// A program may have called setlocale, and then printf writes 0,5: put the point back.
+// Replaces the decimal point of the locale by '.', because a program may have called setlocale.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
-    char *p = strstr(s, point), *behind = p ? p + strlen(point) : NULL;
-    if (!p || p == behind) return;
+    char *p = strstr(s, point), *rest = p ? p + strlen(point) : NULL;
+    if (!p || p == rest) return;
     *p = '.';
-    memmove(p + 1, behind, strlen(behind) + 1);
+    memmove(p + 1, rest, strlen(rest) + 1);
 }
 
-// strtod with a point, whatever the locale; a comma ends the number, as in a list. (A point of several bytes, as in
-// Pashto, is not understood there, and ends the number.)
+// strtod with '.' as the point, whatever the locale; a comma ends the number. If the locale's point has several
+// bytes, the number ends at the point.
 static double kbi_real_of(const char* s, char** end) {
-    const char* point = localeconv()->decimal_point;
-    if (strcmp(point, ".") == 0) return strtod(s, end);
+    const char* locale_point = localeconv()->decimal_point;
+    if (strcmp(locale_point, ".") == 0) return strtod(s, end);
     char text[160], *stop;
     snprintf(text, sizeof text, "%.*s", (int)KBI_MIN(strcspn(s, ","), sizeof text - 1), s);
-    char* at = strchr(text, '.');
-    if (at && strlen(point) == 1) *at = *point;
+    char* point = strchr(text, '.');
+    if (point && strlen(locale_point) == 1) *point = *locale_point;
     double x = strtod(text, &stop);
     *end = (char*)s + (stop - text);
     return x;
 }
 
-// The shortest of 15, 16 and 17 digits that reads back to the same double, as printf's %g writes them.
+// The shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
 static const char* kbi_number(double x, char out[40]) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, x);
@@ -1381,22 +1314,21 @@ static const char* kbi_number(double x, char out[40]) {
     return kbi_unlocalise(out), out;
 }
 
-// x with so many significant digits, for people: in exponent form from 1e15 on alone, where digits would be made up.
+// x with this number of significant digits. Only from 1e15 on it has an exponent, since a double has no more digits.
 static const char* kbi_digits(double x, int digits, char out[40]) {
-    int whole = 1;
-    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before it counts: 9.9999 is 10.00
+    int whole = 1; // digits before the point
+    snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
     const char* exponent = strchr(out, 'e');
     if (x != 0 && exponent) whole = (int)strtol(exponent + 1, NULL, 10) + 1;
     if (whole <= 15) snprintf(out, 40, "%.*f", KBI_MAX(0, KBI_MIN(digits - whole, 9)), x);
-    kbi_unlocalise(out);
-    return out;
+    return kbi_unlocalise(out), out;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>util      foundation: arenas, growing text, names that people mistype.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The harness needs little memory; where even that is missing nothing sensible can follow.
+// realloc that ends the process if it fails: without the little memory that kbench needs it cannot continue.
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
     if (!q) {
@@ -1408,20 +1340,18 @@ static void* kbi_grow(void* p, size_t bytes) {
     return q;
 }
 
-typedef struct kbi_arena { // strings and arrays with one common end
-    char* block;           // starts with a pointer to the block before it
+typedef struct kbi_arena { // memory of strings and arrays that are freed together
+    char* block;           // its first bytes point to the previous block
     size_t used, size;
 } kbi_arena;
 
-static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) {
+static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to 16 bytes
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->block || a->used + bytes > a->size) {
         size_t size = KBI_MAX(bytes + 16, (size_t)4096);
         char* block = (char*)kbi_grow(NULL, size);
         memcpy(block, &a->block, sizeof(char*));
-        a->block = block;
-        a->size = size;
-        a->used = 16;
+        a->block = block, a->size = size, a->used = 16;
     }
     void* p = a->block + a->used;
     a->used += bytes;
@@ -1431,10 +1361,10 @@ static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) {
 
 static void kbi_arena_free(kbi_arena* a) {
     while (a->block) {
-        char* before;
-        memcpy(&before, a->block, sizeof(char*));
+        char* previous;
+        memcpy(&previous, a->block, sizeof(char*));
         KBENCH_FREE(a->block);
-        a->block = before;
+        a->block = previous;
     }
     a->used = a->size = 0;
 }
@@ -1445,21 +1375,20 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return p;
 }
 
-static char* kbi_keep_text(const char* s) { // for the program's whole life
-    char* p = (char*)kbi_grow(NULL, strlen(s) + 1);
-    return strcpy(p, s);
+static char* kbi_keep_text(const char* s) { // a copy for KBENCH_FREE
+    return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s);
 }
 
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
 
-struct kb_text { // text that grows; always ends with a zero
+struct kb_text { // text that grows; s, once allocated, ends with a 0
     char* s;
     size_t n, size;
 };
 typedef struct kb_text kbi_text;
 
 KBI_SLOW_END
-static void kbi_reserve(kbi_text* t, size_t n) { // for so many bytes more
+static void kbi_reserve(kbi_text* t, size_t n) { // makes room for n more bytes
     if (t->n + n + 1 <= t->size) return;
     t->size = 2 * t->size + n + 256;
     t->s = (char*)kbi_grow(t->s, t->size);
@@ -1496,18 +1425,18 @@ void kb_put(kbi_text* t, const char* format, ...) {
     va_end(list);
 }
 
-// Formats into a fixed room, behind what is there; what finds no place in it leaves "..." behind a whole character.
-static void kbi_vfit(char* out, size_t at, size_t size, const char* format, va_list list) {
-    int n = vsnprintf(out + at, size - at, format, list);
-    if (n < 0 || (size_t)n < size - at) return;
-    for (at = size - 4; at && ((unsigned char)out[at] & 0xc0) == 0x80; at--) {}
-    memcpy(out + at, "...", 4);
+// Formats into out + start, in an array of size bytes. A longer text is cut after a UTF-8 character; "..." follows.
+static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
+    int n = vsnprintf(out + start, size - start, format, list);
+    if (n < 0 || (size_t)n < size - start) return;
+    for (n = (int)size - 4; n && ((unsigned char)out[n] & 0xc0) == 0x80; n--) {}
+    memcpy(out + n, "...", 4);
 }
 
-KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t at, size_t size, const char* format, ...) {
+KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t start, size_t size, const char* format, ...) {
     va_list list;
     va_start(list, format);
-    kbi_vfit(out, at, size, format, list);
+    kbi_vfit(out, start, size, format, list);
     va_end(list);
 }
 
@@ -1516,7 +1445,7 @@ static void kbi_text_free(kbi_text* t) {
     memset(t, 0, sizeof *t);
 }
 
-// The length of the UTF-8 sequence at s and its character; 0 when it is none (overlong forms and surrogates are none).
+// Returns the length of the UTF-8 sequence at s, and its character in code. 0: invalid (also overlong, surrogate).
 static int kbi_utf8(const char* s, unsigned* code) {
     static const unsigned least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     unsigned first = (unsigned char)*s;
@@ -1529,92 +1458,98 @@ static int kbi_utf8(const char* s, unsigned* code) {
     return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
-// Invisible characters that change what a terminal or a browser shows: controls (C0, C1), directions of writing, zero
-// widths, tags.
+// Whether a character is invisible and can change the display: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
-    static const unsigned ranges[][2] = { { 0x00, 0x1f },     { 0x7f, 0x9f },       { 0xad, 0xad },
-                                          { 0x61c, 0x61c },   { 0x180e, 0x180e },   { 0x200b, 0x200f },
-                                          { 0x2028, 0x202e }, { 0x2060, 0x206f },   { 0xfeff, 0xfeff },
-                                          { 0xfff9, 0xfffb }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe0fff } };
-    for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return true;
+    static const unsigned first_last[] = { 0,      0x1f,   0x7f,   0x9f,   0xad,   0xad,    0x61c,   0x61c,   0x180e,
+                                           0x180e, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060,  0x206f,  0xfeff,  0xfeff,
+                                           0xfff9, 0xfffb, 0x1d173, 0x1d17a, 0xe0000, 0xe0fff };
+    for (int i = 0; i < KBI_COUNT(first_last); i += 2)
+        if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
 
-static bool kbi_obeyed(const char* s) { // whether s begins with one of these
+static bool kbi_obeyed(const char* s) { // whether s starts with an invisible character
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
-// "##[error]", "##vso[...]": the log of a CI system obeys it wherever it stands in a line.
-static bool kbi_log_command(const char* s) {
-    size_t n = 2;
-    if (s[0] != '#' || s[1] != '#') return false;
-    while (s[n] >= 'a' && s[n] <= 'z') n++;
-    return s[n] == '[';
-}
-
-static bool kbi_line_starts(const kbi_text* t) { // whether a log takes what follows for the start of its line
-    size_t i = t->n;
-    while (i && t->s[i - 1] != '\n' && ((unsigned char)t->s[i - 1] <= ' ' || (unsigned char)t->s[i - 1] >= 0x7f)) i--;
-    return !i || t->s[i - 1] == '\n';
-}
-
-// A word as a shell has to be given it.
+// Appends a word, quoted for a shell if necessary.
 static void kbi_put_quoted(kbi_text* t, const char* word) {
     bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
     if (!plain) kbi_puts(t, "'");
-    for (const char* p = word; *p; p++)
-        if (*p == '\'')
-            kbi_puts(t, "'\\''");
-        else
-            kbi_put(t, p, 1);
+    for (; *word; word++) kbi_putf(t, !plain && *word == '\'' ? "'\\''" : "%c", *word);
     if (!plain) kbi_puts(t, "'");
 }
 
-// Adds text of others' making to one that is shown in a terminal, a page, a file or the log of a CI system. What these
-// would obey is spelled instead: a space for blanks and line ends, else the character's number; bytes that are no UTF-8
-// become U+FFFD. No other way leads text into an output.
-static void kbi_clean(kbi_text* t, const char* s) {
-    while (*s) {
+KBI_SLOW_END
+// Appends text from outside, which a terminal, browser or CI log must show and not obey; all such text passes through
+// here. Invisible characters and commands of CI logs ("::" that does not follow a name, "##") are spelled. Bytes
+// that are not UTF-8 become U+FFFD. json: as the inside of a JSON string; otherwise tabs and line ends become spaces.
+static void kbi_escape(kbi_text* t, const char* s, bool json) {
+    const char first = json ? '"' : ':', second = json ? '\\' : ':';
+    for (unsigned code; *s;) {
         const char* plain = s;
-        unsigned code;
-        while (*s >= 0x20 && *s < 0x7f && *s != ':' && *s != '#') s++;
+        while (*s >= 0x20 && *s < 0x7f && *s != first && *s != second && *s != '#') s++;
         kbi_put(t, plain, (size_t)(s - plain));
         if (!*s) break;
         int n = kbi_utf8(s, &code);
-        bool command = (s[0] == ':' && s[1] == ':' && kbi_line_starts(t)) || kbi_log_command(s);
+        char last = t->n ? t->s[t->n - 1] : ' ';
+        bool in_name = isalnum((unsigned char)last) || strchr("_>)]}'", last);
+        bool command = *s == s[1] && (*s == '#' || (*s == ':' && !in_name));
         if (!n)
             kbi_puts(t, "\xef\xbf\xbd");
+        else if (json && (*s == '"' || *s == '\\'))
+            kbi_putf(t, "\\%c", *s);
         else if (!command && !kbi_invisible(code))
             kbi_put(t, s, (size_t)n);
-        else if (code >= '\t' && code <= '\r')
+        else if (json && (*s == '\n' || *s == '\t'))
+            kbi_puts(t, *s == '\n' ? "\\n" : "\\t");
+        else if (json && code > 0xffff) // a surrogate pair of UTF-16
+            kbi_putf(t, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10), 0xdc00 + (code & 0x3ff));
+        else if (!json && code >= '\t' && code <= '\r')
             kbi_puts(t, " ");
         else
-            kbi_putf(t, code < 256 ? "\\x%02x" : "\\u%04x", code);
+            kbi_putf(t, json || code > 255 ? "\\u%04x" : "\\x%02x", code);
         s += KBI_MAX(n, 1);
     }
 }
 
-// Prints a line, without its end in the format, as it may be shown.
+static void kbi_clean(kbi_text* t, const char* s) { kbi_escape(t, s, false); }
+
+static void kbi_json_text(kbi_text* t, const char* s) { // NULL: null
+    kbi_puts(t, s ? "\"" : "null");
+    if (s) kbi_escape(t, s, true), kbi_puts(t, "\"");
+}
+
+static void kbi_json_real(kbi_text* t, double x) {
+    char number[40];
+    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
+}
+KBI_SLOW_BEGIN
+
+// Prints a text as a line, and frees it.
+static void kbi_print_text(FILE* f, kbi_text* text) {
+    kbi_text line = KBI_BLANK;
+    kbi_clean(&line, text->s);
+    kbi_puts(&line, "\n");
+    fwrite(line.s, 1, line.n, f);
+    kbi_text_free(text);
+    kbi_text_free(&line);
+}
+
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
-    kbi_text text = KBI_BLANK, line = KBI_BLANK;
+    kbi_text text = KBI_BLANK;
     va_list list;
     va_start(list, format);
     kbi_vputf(&text, format, list);
     va_end(list);
-    kbi_clean(&line, text.s);
-    kbi_puts(&line, "\n");
-    fwrite(line.s, 1, line.n, f);
-    kbi_text_free(&text);
-    kbi_text_free(&line);
+    kbi_print_text(f, &text);
 }
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
 
-// Names are compared without regard to case, and '-' and '_' are nothing: LayerNorm is layernorm, layer_norm too. n
-// and m: their bytes.
+// Compares names of n and m bytes. Case, '-' and '_' do not count: LayerNorm equals layer_norm.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1628,17 +1563,17 @@ static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// The word of a comma-separated list that begins there has n bytes; the next begins behind them. Commas in brackets
-// belong to the word: "tile(64, 2),plain" has two words.
+// Returns the start of the next word of a comma-separated list, and in n the length of the word at p. Commas in
+// brackets belong to the word: "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
     int depth = 0;
     for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
         depth += strchr("([{", p[*n]) ? 1 : strchr(")]}", p[*n]) ? -1 : 0;
-    if (depth) *n = strcspn(p, ","); // brackets that do not close are letters
+    if (depth) *n = strcspn(p, ","); // unclosed brackets are ordinary characters
     return p + *n + (p[*n] == ',');
 }
 
-// Whether a comma-separated list names it.
+// Whether a comma-separated list contains the name.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
     if (kbi_same_name(list, name)) return true; // a name with a comma
@@ -1649,42 +1584,40 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case; two letters that change places count once (Damerau 1964). Names longer than a
-// row are far from everything.
+// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so htlm is nearest to
+// html. 64 if a name has 64 bytes or more.
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
     for (int j = 0; j <= n; j++) rows[0][j] = j;
     for (; a[i - 1]; i++) {
-        int *now = rows[i % 3], *last = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
-        now[0] = i;
+        int *row = rows[i % 3], *previous = rows[(i - 1) % 3], *older = rows[(i + 1) % 3];
+        row[0] = i;
         for (int j = 1; j <= n; j++) {
             int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            now[j] = KBI_MIN(last[j - 1] + (x != y), KBI_MIN(last[j], now[j - 1]) + 1);
+            row[j] = KBI_MIN(previous[j - 1] + (x != y), KBI_MIN(previous[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]))
-                now[j] = KBI_MIN(now[j], older[j - 2] + 1);
+                row[j] = KBI_MIN(row[j], older[j - 2] + 1);
         }
     }
     return rows[(i - 1) % 3][n];
 }
 
-typedef struct kbi_nearest { // the best of the names offered so far
+typedef struct kbi_nearest { // the offered name that is most similar to the wanted one
     const char* wanted;
     const char* name;
     int distance;
 } kbi_nearest;
 
-// A name's beginning or end is as near as one letter: speed to speedup, p99 to time_ms_p99.
+// The first or last part of a name has distance 1: speed to speedup, p99 to time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
-    int d = name ? kbi_distance(best->wanted, name) : 64;
+    int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
-    bool begins = all > n && kbi_same_name_n(best->wanted, n, name, n);
-    bool ends = all > n && name[all - n - 1] == '_' && kbi_same_name_n(best->wanted, n, name + all - n, n);
-    if (n > 1 && (begins || ends)) d = KBI_MIN(d, 1);
-    if (!best->name || d < best->distance) {
-        best->name = name;
-        best->distance = d;
-    }
+    if (n > 1 && all > n &&
+        (kbi_same_name_n(best->wanted, n, name, n) ||
+         (name[all - n - 1] == '_' && kbi_same_name_n(best->wanted, n, name + all - n, n))))
+        distance = KBI_MIN(distance, 1);
+    if (!best->name || distance < best->distance) best->name = name, best->distance = distance;
 }
 
 static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a, 64 bits (Fowler, Noll, Vo)
@@ -1692,19 +1625,19 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     return h;
 }
 
-typedef struct kbi_mapped { // where what has this hash, or address, was put
-    uint64_t key;           // 0: free
-    intptr_t at;
+typedef struct kbi_mapped {
+    uint64_t key; // a hash or an address; 0: the slot is free
+    intptr_t at;  // value: an index or an address
 } kbi_mapped;
-typedef struct kbi_map {
-    kbi_mapped* slots; // at most half are taken
-    size_t n, size;
+typedef struct kbi_map { // hash table with linear probing
+    kbi_mapped* slots;   // at most half are used
+    size_t n, size;      // used slots; all slots, a power of 2
 } kbi_map;
-typedef kbi_map kbi_set; // that has nothing put anywhere
+typedef kbi_map kbi_set; // a map of which only the keys count
 
 static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
-// The slot of a key, its own or the one that it is to have.
+// Returns the slot of a key, or the free slot for kbi_map_take. Valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
@@ -1716,7 +1649,7 @@ KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
         KBENCH_FREE(p->slots);
         *p = larger;
     }
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // the golden ratio: addresses lie in rows
+    size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) & (p->size - 1); // Fibonacci hashing (Knuth)
     while (p->slots[at].key && p->slots[at].key != key) at = (at + 1) & (p->size - 1);
     return &p->slots[at];
 }
@@ -1727,7 +1660,7 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->at = at;
 }
 
-// Whether the key was not in it yet; it is now.
+// Adds a key, and returns whether it is new.
 static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_mapped* slot = kbi_map_find(s, key);
     bool added = !slot->key;
@@ -1740,69 +1673,21 @@ static void kbi_set_free(kbi_set* s) {
     memset(s, 0, sizeof *s);
 }
 
-KBI_SLOW_END
-static void kbi_json_text(kbi_text* t, const char* s) {
-    if (!s) {
-        kbi_puts(t, "null");
-        return;
-    }
-    kbi_puts(t, "\"");
-    for (const char *p = s, *plain; *p;) {
-        unsigned code;
-        for (plain = p; *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\' && *p != '#';) p++;
-        kbi_put(t, plain, (size_t)(p - plain));
-        if (!*p) break;
-        int n = kbi_utf8(p, &code);
-        if (*p == '"' || *p == '\\')
-            kbi_putf(t, "\\%c", *p);
-        else if (*p == '\n')
-            kbi_puts(t, "\\n");
-        else if (*p == '\t')
-            kbi_puts(t, "\\t");
-        else if (n && (kbi_invisible(code) || kbi_log_command(p)))
-            kbi_putf(t, code > 0xffff ? "\\u%04x\\u%04x" : "\\u%04x", // in UTF-16, as JSON has it
-                     code > 0xffff ? 0xd800 + ((code - 0x10000) >> 10) : code, 0xdc00 + (code & 0x3ff));
-        else if (n)
-            kbi_put(t, p, (size_t)n);
-        else
-            kbi_puts(t, "\xef\xbf\xbd"); // not UTF-8: the replacement character
-        p += n ? n : 1;
-    }
-    kbi_puts(t, "\"");
-}
-
-static void kbi_json_real(kbi_text* t, double x) {
-    char number[40];
-    kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
-}
-KBI_SLOW_BEGIN
-
-// "41.23 us": four digits and the unit that leaves one to three of them before the point.
+// "41.23 us": four digits, one to three of them before the point.
 static const char* kbi_show_time(double ms, char out[40]) {
-    static const struct {
-        double from, scale;
-        const char* unit;
-    } units[] = { { 1e3, 1e-3, "s" }, { 1, 1, "ms" }, { 1e-3, 1e3, "us" }, { -1e300, 1e6, "ns" } };
+    static const char* const units[] = { "s", "ms", "us", "ns" };
     char number[40];
-    for (int i = 0; i < KBI_COUNT(units); i++) {
-        if (ms * (1 + 5e-5) < units[i].from) continue;
-        snprintf(out, 40, "%.30s %s", kbi_digits(ms * units[i].scale, 4, number), units[i].unit);
-        break;
-    }
+    int u = 0;
+    for (ms *= 1e-3; u < 3 && ms * (1 + 5e-5) < 1; u++) ms *= 1e3;
+    snprintf(out, 40, "%.30s %s", kbi_digits(ms, 4, number), units[u]);
     return out;
 }
 
-// "1.5 s", "45 s", "3 min", "2.5 h": about so long.
+// "1.5 s", "45 s", "3 min", "2.5 h"
 static const char* kbi_show_span(double seconds, char out[40]) {
-    bool hours = seconds > 90 * 60, minutes = seconds > 90;
-    char number[40];
-    if (seconds < 9.95 && seconds > floor(seconds))
-        snprintf(out, 40, "%.30s s", kbi_digits(seconds, 2, number));
-    else if (hours)
-        snprintf(out, 40, "%.30s h", kbi_digits(seconds / 3600, 2, number));
-    else
-        snprintf(out, 40, "%.0f %s", seconds / (minutes ? 60 : 1), minutes ? "min" : "s");
-    return out;
+    double scale = seconds > 90 * 60 ? 3600 : seconds > 90 ? 60 : 1, x = seconds / scale;
+    snprintf(out, 40, "%.*g %s", x < 100 ? 2 : 4, x, scale > 60 ? "h" : scale > 1 ? "min" : "s");
+    return kbi_unlocalise(out), out;
 }
 
 static const char* kbi_show_bytes(double bytes, char out[40]) {
@@ -1825,7 +1710,7 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// A function of a library that was opened; the standard has no cast from object to function pointers.
+// Stores a function of an open library in the function pointer *function, or NULL. C has no cast from void* to it.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1835,35 +1720,37 @@ KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
   >>log       foundation: warnings and errors, one line each, on stderr.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What every process keeps: who it is, and what was registered in it before main.
+// State of the process: its name, and the registrations before main.
 static struct kbi_process {
-    const char* program; // the name that stands before each line; NULL: kbench
-    bool quiet;          // --quiet: errors only
-    const char* usual;   // of kb_default; NULL: none
-    kb_entry* entries;   // constructors of other files push here
+    const char* program; // first word of each message; NULL: kbench
+    bool quiet;          // --quiet: print errors only
+    const char* usual;   // options of kb_default; NULL: none
+    kb_entry* entries;   // list; constructors of other files add to it
     int entry_count;
     const kb_entry* last_entry; // end of the list: the only entry without a next one
     kb_output* outputs;
     kb_instrument* instruments;
     int instrument_count;
-    const char* own_device; // of a program that brings a backend beside cpu and cuda: --device NAME; NULL: none
+    const char* own_device; // name of a backend that the program adds to cpu and cuda (--device NAME); NULL: none
     const struct kbi_backend* own_backend;
 } kbi_process;
 
 static void kbi_say(const char* level, const char* format, va_list list) {
     kbi_text text = KBI_BLANK;
+    kbi_putf(&text, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
     kbi_vputf(&text, format, list);
     fflush(stdout);
-    kbi_print_line(stderr, "%s: %s%s", kbi_process.program ? kbi_process.program : "kbench", level, text.s);
+    kbi_print_text(stderr, &text);
     fflush(stderr);
-    kbi_text_free(&text);
 }
 
-KBI_PRINTF(1, 2) static void kbi_error(const char* format, ...) {
+// Prints an error message. Returns false.
+KBI_PRINTF(1, 2) static bool kbi_error(const char* format, ...) {
     va_list list;
     va_start(list, format);
     kbi_say("error: ", format, list);
     va_end(list);
+    return false;
 }
 
 KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
@@ -1895,14 +1782,17 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
 // Reads exactly n bytes. False: see errno; 0: the file ended before.
 static bool kbi_read_all(int file, void* to, size_t n) {
     ssize_t done = 1;
-    for (char* p = (char*)to; n && done > 0; p += done, n -= (size_t)KBI_MAX(done, 0)) done = kbi_read_more(file, p, n);
+    for (char* p = (char*)to; n && done > 0; p += done) {
+        done = kbi_read_more(file, p, n);
+        n -= (size_t)KBI_MAX(done, 0);
+    }
     if (done == 0) errno = 0;
     return !n;
 }
 
 // Appends the rest of a file, or its next most bytes, to out. False: see errno.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
-    char some[4096]; // kbi_born calls this function on a stack that may be small
+    char some[4096]; // kbi_startup_read calls this function on a stack that may be small
     ssize_t n = 1;
     while (n > 0 && most) {
         n = kbi_read_more(file, some, KBI_MIN(sizeof some, most));
@@ -1911,8 +1801,7 @@ static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     return n >= 0;
 }
 
-// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno; ESPIPE: another
-// kind.
+// Opens a regular file for reading; with pipes also a pipe or a character device. -1: see errno.
 static int kbi_open_input(const char* path, bool pipes) {
     struct stat about;
     int file = kbi_open_file(path, O_RDONLY);
@@ -1971,8 +1860,7 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
 }
 
 // Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
-// added lines, and the first record may be incomplete. False with errno 0: it is of another kind; else it cannot be
-// read.
+// added lines, and the first record may be incomplete. False: cannot be read, or with errno 0 is of another kind.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -2024,8 +1912,7 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Returns path with the process number and ending appended to its name, which is shortened to 220 bytes. The caller
-// frees it.
+// Returns path with its name cut to 220 bytes, process number and ending; the caller frees it.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -2035,8 +1922,7 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 
 // --- writing ---
 
-// Writes n bytes and returns how many were written; fewer than n: see errno. The reader of a pipe may take so many
-// milliseconds for each piece.
+// Writes n bytes and returns how many were written; fewer: see errno. milliseconds: time for a reader of each piece.
 static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     size_t done = 0;
     while (done < n) {
@@ -2072,7 +1958,7 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Replaces a file as a whole by text, and keeps its mode and, if permitted, its owner. old: the file to replace;
+// Replaces a file as a whole by text, and keeps its mode. old: the file to replace;
 // st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
@@ -2084,12 +1970,8 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     int folder = kbi_open_file(name, O_RDONLY);
     name[n] = first;
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
-    bool good = file >= 0 && (!old->st_nlink || fchmod(file, 0600) == 0) && kbi_write_all(file, text->s, text->n);
-    if (good && old->st_nlink) {
-        bool owned = fchown(file, old->st_uid, old->st_gid) == 0;
-        good = fchmod(file, old->st_mode & (owned ? 07777u : 0777u)) == 0;
-    }
-    good = good && kbi_sync(file);
+    bool good = file >= 0 && (!old->st_nlink || fchmod(file, old->st_mode & 0777u) == 0) &&
+                kbi_write_all(file, text->s, text->n) && kbi_sync(file);
     // The lock makes two processes that end together compare and rename one after the other.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
         kbi_readable(-1, 20);
@@ -2161,8 +2043,7 @@ static int kbi_lines_lock(kbi_lines* l) {
     }
 }
 
-// Opens an output; "-" is stdout. append: a regular file is appended to without a lock. False after an error message,
-// with nothing left open.
+// Opens an output; "-" is stdout. append: a regular file is appended to, without a lock. False after a message.
 static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const kbi_signature* mark, bool append) {
     memset(o, 0, sizeof *o);
     o->option = option;
@@ -2263,7 +2144,8 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
         if (file >= 0) close(file);
-        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) && kbi_lines_flush(l, milliseconds);
+        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) &&
+               kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2283,14 +2165,12 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     return errno = why, good && !l->unsafe;
 }
 
-// Writes everything, and verifies that the file still has all lines of this process. False: see errno; 0: a message
-// was printed.
+// Writes everything, and verifies that the file still has all lines. False: see errno; 0: a message was printed.
 static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
+    if (l->file >= 0) return kbi_out_end(l, milliseconds);
     bool good = kbi_lines_flush(l, milliseconds);
-    int file = l->file;
-    if (file >= 0) return l->file = -1, good && (file <= 2 || close(file) == 0);
     if (good && l->written.n && !l->moved) {
-        file = kbi_lines_lock(l);
+        int file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
         if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
@@ -2352,30 +2232,27 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 
 static const struct {
     const char* name;
-    unsigned char bytes; // of an element
-    signed char digits;  // of a float, binary; 0: an integer
-    short least;         // smallest exponent, as frexp has it
+    unsigned char bytes; // per element
+    signed char digits;  // binary digits of a float; 0: an integer
+    short least;         // smallest exponent of a normal float, as frexp returns it
 } kbi_dtypes[] = { { "none", 0, 0, 0 },    { "f32", 4, 24, -125 },  { "f64", 8, 53, -1021 }, { "f16", 2, 11, -13 },
                    { "bf16", 2, 8, -125 }, { "i8", 1, 0, 0 },       { "u8", 1, 0, 0 },       { "i16", 2, 0, 0 },
                    { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
                    { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
 
-static size_t kbi_dtype_size(int dtype) { // 0 for a code that is no dtype
+static size_t kbi_dtype_size(int dtype) { // 0 for an invalid code
     return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
-
-const char* kb_dtype_name(kb_dtype dtype) {
-    return kbi_dtypes[(int)dtype >= 0 && (int)dtype < KBI_COUNT(kbi_dtypes) ? dtype : KB_NODTYPE].name;
-}
-
-kb_dtype kb_dtype_of(const char* name) {
-    for (int i = KB_F32; i < KBI_COUNT(kbi_dtypes); i++)
-        if (kbi_same_name(kbi_dtypes[i].name, name)) return (kb_dtype)i;
-    return KB_NODTYPE;
-}
-
 size_t kb_dtype_size(kb_dtype dtype) { return kbi_dtype_size((int)dtype); }
+const char* kb_dtype_name(kb_dtype dtype) {
+    return kbi_dtypes[kbi_dtype_size((int)dtype) ? dtype : KB_NODTYPE].name;
+}
+kb_dtype kb_dtype_of(const char* name) {
+    int i = KBI_COUNT(kbi_dtypes) - 1;
+    while (i && !kbi_same_name(kbi_dtypes[i].name, name)) i--;
+    return (kb_dtype)i;
+}
 
 static const struct {
     const char *name, *mark, *what, *why, *advice;
@@ -2392,17 +2269,17 @@ KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 b
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
 
-// The advice where there is no GPU: for some flags it is another. The guards of KB_ALLOC lie inside a block of malloc,
-// where neither valgrind nor a compiler's sanitizer looks.
+// Without a GPU some flags have another cause and need another advice. The guards of KB_ALLOC lie within one block of
+// malloc, where valgrind and sanitizers do not detect writes.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
-    if (!gpu && flag == KB_FLAG_OVERRUN)
-        return "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds where";
-    if (!gpu && flag == KB_FLAG_CUDA_ERROR) return "--no-isolate under a debugger shows where";
-    if (!gpu && flag == KB_FLAG_THROTTLED) return "let the processor cool, or fix a clock that it can hold";
-    if (!gpu && flag == KB_FLAG_CLOCK_VARIES) return "fix the processor's clock, or try --thorough";
-    if (!gpu && flag == KB_FLAG_SHARED_GPU) return "end the other processes";
-    if (!gpu && flag == KB_FLAG_NO_WORK) return "kb_keep(result) in the block: what nobody reads is not computed";
-    return kbi_flags[flag].advice;
+    if (gpu) return kbi_flags[flag].advice;
+    return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
+           : flag == KB_FLAG_CUDA_ERROR   ? "run it with --no-isolate under a debugger"
+           : flag == KB_FLAG_THROTTLED    ? "let the processor cool, or fix a clock that it can sustain"
+           : flag == KB_FLAG_CLOCK_VARIES ? "fix the processor's clock, or try --thorough"
+           : flag == KB_FLAG_SHARED_GPU   ? "end the other processes"
+           : flag == KB_FLAG_NO_WORK      ? "call kb_keep(result) in the block: unused results are not computed"
+                                          : kbi_flags[flag].advice;
 }
 const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA); }
 
@@ -2425,25 +2302,26 @@ KBI_SLOW_BEGIN
   >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- which this process may run on ---
+// --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
 
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
-typedef struct kbi_cpus {
-    unsigned long of[KBI_CPUS / KBI_CPUS_IN];
+typedef struct kbi_cpus { // a set, one bit per processor
+    unsigned long words[KBI_CPUS / KBI_CPUS_IN];
 } kbi_cpus;
 
-static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->of[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
+static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->words[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
 
-// glibc's own functions hide without _GNU_SOURCE.
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
-    return syscall(SYS_sched_getaffinity, 0, sizeof c->of, c->of) > 0;
+    return syscall(SYS_sched_getaffinity, 0, sizeof c->words, c->words) > 0;
 }
 
-// Of this thread, and of those that it starts from now on.
-static bool kbi_cpus_pin(const kbi_cpus* c) { return syscall(SYS_sched_setaffinity, 0, sizeof c->of, c->of) == 0; }
+// Pins this thread, and threads that it starts later.
+static bool kbi_cpus_pin(const kbi_cpus* c) {
+    return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
+}
 
-// "2", "0,4-7".
+// Parses "2" or "0,4-7". False if the text is invalid.
 static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     for (;; s++) {
@@ -2455,37 +2333,36 @@ static bool kbi_cpus_parse(const char* s, kbi_cpus* c) {
             to = isdigit((unsigned char)*s) ? strtol(s, &end, 10) : -1;
         }
         if (to < from || to >= KBI_CPUS) return false;
-        for (long i = from; i <= to; i++) c->of[i / KBI_CPUS_IN] |= 1ul << i % KBI_CPUS_IN;
+        for (long i = from; i <= to; i++) c->words[i / KBI_CPUS_IN] |= 1ul << i % KBI_CPUS_IN;
         if (!*end) return true;
         if (*end != ',') return false;
         s = end;
     }
 }
 
-// The same way round; of a list that is too long the beginning.
+// Writes the set as "0,4-7" to out; if size is too small, the beginning and "...".
 static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
-    size_t n = 0;
     *out = 0;
     for (int i = 0, last; i < KBI_CPUS; i = last + 1) {
-        char one[32];
+        size_t n = strlen(out);
         last = i;
         if (!kbi_cpus_has(c, i)) continue;
         while (last + 1 < KBI_CPUS && kbi_cpus_has(c, last + 1)) last++;
+        char one[32];
         snprintf(one, sizeof one, last > i ? "%s%d-%d" : "%s%d", n ? "," : "", i, last);
-        bool over = n + strlen(one) + 5 > size;
-        n += (size_t)snprintf(out + n, size - n, "%s", over ? ",..." : one);
-        if (over) break;
+        bool fits = n + strlen(one) + 5 <= size;
+        snprintf(out + n, size - n, "%s", fits ? one : ",...");
+        if (!fits) break;
     }
     return out;
 }
 
-// The one that this thread runs on now; 0 where the system does not say.
-static int kbi_cpu_now(void) {
+static int kbi_cpu_now(void) { // the processor of this thread; 0 if unknown
     unsigned cpu = 0;
     return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
-// --- their clock, as cpufreq has it below /sys/devices/system/cpu; virtual machines have none ---
+// --- their clock, from cpufreq below root; virtual machines usually have none ---
 
 static const char kbi_cpu_root[] = "/sys/devices/system/cpu";
 
@@ -2495,50 +2372,47 @@ static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, 
     return kbi_first_line(path, out, size) && *out;
 }
 
-static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: not known
+static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
     char line[64];
     double khz = kbi_cpu_says(root, cpu, "scaling_cur_freq", line, (int)sizeof line) ? strtod(line, NULL) : 0;
     return khz > 0 ? khz * 1e-3 : (double)NAN;
 }
 
-// Whether the clock may rise above its nominal rate while there is room for it; -1: not known.
+// Returns 1 if the clock may exceed its nominal rate, 0 if not, -1 if unknown.
 static int kbi_cpu_boost(const char* root) {
     char path[512], line[64];
     snprintf(path, sizeof path, "%.400s/intel_pstate/no_turbo", root);
     if (kbi_first_line(path, line, (int)sizeof line)) return *line == '0';
     snprintf(path, sizeof path, "%.400s/cpufreq/boost", root);
-    if (kbi_first_line(path, line, (int)sizeof line)) return *line == '1';
-    return -1;
+    return kbi_first_line(path, line, (int)sizeof line) ? *line == '1' : -1;
 }
 
-// --- who else had them, as the kernel counts it below /proc ---
+// --- interference from other threads and machines, as the kernel counts it ---
 
-// A thread's own clock, which stands still while another thread or machine has the processor, and how often the thread
-// gave that up by itself.
 typedef struct kbi_turn {
-    int64_t ran, waits;
+    int64_t ran, waits; // ns of processor time of this thread; times that it gave up the processor, -1: unknown
 } kbi_turn;
 
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
-    const int thread = 1; // RUSAGE_THREAD, Linux
+    const int thread = 1; // RUSAGE_THREAD, which needs _GNU_SOURCE
     kbi_turn t = { 0, getrusage(thread, &used) == 0 ? used.ru_nvcsw : -1 };
     t.ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return t;
 }
 
 typedef struct kbi_load {
-    int64_t at, switches; // ns; times that this process had to make room for another one
-    double waited;        // ns that this thread was ready and had no processor; NaN: not known
-    double busy, stolen;  // ticks that all processors were wanted, and of these what a hypervisor gave to others
+    int64_t at, switches; // time in ns; preemptions of this process, KB_NONE: unknown
+    double waited;        // ns that this thread was ready but had no processor; NaN: unknown
+    double busy, stolen;  // ticks that all processors were busy; of these, ticks that the hypervisor took; NaN: unknown
 } kbi_load;
 
-static kbi_load kbi_load_now(const char* root) {
+static kbi_load kbi_load_now(const char* root) { // root: /proc
     char path[512], line[512];
     struct rusage used;
     const int process = 0; // RUSAGE_SELF
     kbi_load l = { kbi_now(), KB_NONE, NAN, NAN, NAN };
-    double x[8] = { 0, 0, 0, 0, 0, 0, 0, 0 }, ran, waited; // user nice system idle iowait irq softirq steal
+    double x[8], ran, waited; // user nice system idle iowait irq softirq steal
     if (getrusage(process, &used) == 0) l.switches = used.ru_nivcsw;
     snprintf(path, sizeof path, "%.400s/thread-self/schedstat", root);
     if (kbi_first_line(path, line, (int)sizeof line) && sscanf(line, "%lf %lf", &ran, &waited) == 2)
@@ -3838,24 +3712,7 @@ typedef enum kbi_kind {
 } kbi_kind;
 // clang-format on
 
-enum { KBI_FACTS = 16 };
-typedef struct kbi_environment { // facts about the system, by name
-    struct kbi_fact {
-        const char* name;
-        char value[72];
-    } of[KBI_FACTS];
-    int n;
-    char cpu[96]; // name of the processor
-} kbi_environment;
-
-typedef struct kbi_session { // equal in all records of a run
-    char host[72], kernel_version[72], date[32], git_commit[72], build[160], run_id[24], binary[24], shard[24];
-    char* command;
-    int64_t seed;
-    kbi_environment facts;
-} kbi_session;
-
-typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE, KBI_OF_RUN } kbi_source;
+typedef enum kbi_source { KBI_OF_CODE, KBI_OF_STATS, KBI_OF_MEASURED, KBI_OF_MACHINE } kbi_source;
 typedef struct kbi_key {
     const char* name;
     kbi_kind kind;
@@ -3872,7 +3729,6 @@ static const kbi_key kbi_keys[] = {
 #define KBI_AT_stats(member) true, KBI_OF_STATS, offsetof(kb_stats, member)
 #define KBI_AT_measured(member) false, KBI_OF_MEASURED, offsetof(kbi_measured, member)
 #define KBI_AT_machine(member) false, KBI_OF_MACHINE, offsetof(kbi_machine, member)
-#define KBI_AT_run(member) false, KBI_OF_RUN, offsetof(kbi_session, member)
 #define KBI_X(kind, key, group, source, meaning) \
     { #key, KBI_KIND_##kind, offsetof(kb_result, key), sizeof(kbi_field_##kind), #group, meaning, KBI_AT_##source },
     KB_RECORD(KBI_X)
@@ -3929,8 +3785,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the members of a source structure that KB_RECORD names. Each has the type of its key; text is a char array,
-// and an empty one becomes null.
+// Copies the keys that KB_RECORD takes from a source. A text is an array there, and NULL in the record if empty.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -4568,8 +4423,8 @@ static bool kbi_take_cpu(const kb_option* option, void* values, const char* valu
     if (!kbi_cpus_parse(value, &list))
         return kbi_refuse_value(option, "numbers of processors, as in 2 or 0,4-7", value);
     kbi_cpus_allowed(&allowed);
-    for (int i = 0; i < KBI_COUNT(list.of); i++)
-        if (list.of[i] & ~allowed.of[i])
+    for (int i = 0; i < KBI_COUNT(list.words); i++)
+        if (list.words[i] & ~allowed.words[i])
             return kbi_error("--cpu %s: this process may run on %s only", value,
                              kbi_cpus_show(&allowed, text, sizeof text)),
                    false;
@@ -5157,7 +5012,7 @@ static bool kbi_selects_size(const kbi_options* o, const char* size) {
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
 }
 
-// --- cases of an entry ---
+// --- cases of an entry; functions that return false have printed an error ---
 
 static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // strings verbatim, for names and keys
     kbi_putf(t, "%c%s=", separator, p->name);
@@ -5201,11 +5056,11 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-// Adds the Cartesian product of the axes to the plan; the first axis varies slowest. false: an error was printed.
+// Adds the Cartesian product of the axes to the plan; the first axis varies slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     double count = 1;
     for (int i = 0; i < n; i++) count *= d[i].n;
-    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES), false;
+    if (count > KBI_CASES - plan->n) return kbi_error("more than %d cases; narrow the axes", (int)KBI_CASES);
     for (int k = 0; k < (int)count; k++) {
         const kb_param* values[KBI_DIMENSIONS];
         for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
@@ -5217,19 +5072,18 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     return true;
 }
 
-static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong, const char* detail) { // false
-    return kbi_error("%s/%s: axis '%s' %s%s", e->operation, e->implementation, axis, wrong, detail), false;
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong) { // false
+    return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects. false: an
-// error was printed.
+// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    if (!*name) return kbi_axis_error(e, name, "is without a name", "");
+    if (!*name) return kbi_axis_error(e, name, "is without a name");
     for (int i = 0; i < index; i++)
-        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice", "");
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice");
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
@@ -5240,22 +5094,20 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
         *axis = kbi_parse_list(&plan->arena, name, axis->type, equals + 1, strlen(equals + 1));
         if (axis->wrong)
             return kbi_error("-a %.100s: %s; as in %s=%s", s, axis->wrong, name,
-                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2"),
-                   false;
+                             axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         for (int v = 0; v < axis->n; v++)
             if (axis->values[v].i < lowest)
                 return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
-                                 e->implementation, name, (int)lowest),
-                       false;
+                                 e->implementation, name, (int)lowest);
     }
-    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values", "");
+    if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values");
     int n = 0;
     for (int i = 0; i < axis->n; i++) {
         kb_param p = axis->values[i];
         kb_dtype type = types && p.type == KB_AXIS_STRINGS ? kb_dtype_of(p.s) : KB_NODTYPE;
         if (types && !type)
-            return kbi_axis_error(e, name, "holds what is no dtype (f32, f64, f16, bf16, tf32, e4m3, e5m2, i8 to u64): ",
-                                  p.type == KB_AXIS_STRINGS ? p.s : "a number");
+            return kbi_error("%s/%s: axis 'dtype' takes f32, f64, f16, bf16, tf32, e4m3, e5m2 and i8 to u64, not %s",
+                             e->operation, e->implementation, p.type == KB_AXIS_STRINGS ? p.s : "numbers");
         if (type) p.s = kb_dtype_name(type);
         if (!types || !o->dtype.n || kbi_any_lists(&o->dtype, p.s)) axis->values[n++] = p;
     }
@@ -5263,7 +5115,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry in one size (NULL: the entry has no sizes). false: an error was printed.
+// Adds the cases of an entry in one size (NULL: the entry has no sizes).
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -5276,7 +5128,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
             wrong = kbi_size_dimensions(&plan->arena, a->s[0], d, &n);
         else if (!wrong)
             d[n++] = kbi_axis_dimension(&plan->arena, a);
-        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong, "");
+        if (wrong) return kbi_axis_error(e, a->name ? a->name : "", wrong);
         for (int i = first; i < n; i++) {
             if (!kbi_plan_axis(plan, o, e, d, i)) return false;
             has_dtype |= kbi_is(d[i].name, "dtype");
@@ -5286,7 +5138,7 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
-// Adds the selected cases of an entry. false: an error was printed.
+// Adds the selected cases of an entry.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5298,17 +5150,16 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
     if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
-        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-                         "names an implementation",
-                         e->operation, e->implementation, e->operation),
-               false;
+        return kbi_error(
+            "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
+            "names an implementation",
+            e->operation, e->implementation, e->operation);
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
 // --- order of the plan ---
 
-// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
-// case, and an error was printed.
+// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map names = KBI_BLANK;
     int n = 0, count = plan->n;
@@ -5356,24 +5207,20 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-static int kbi_order_dealt(const void* a, const void* b) {
-    int64_t x = *(const int64_t*)a, y = *(const int64_t*)b;
-    return (x > y) - (x < y);
-}
-
-// Moves the cases of other shards behind those of this one. Groups are dealt to the shards by size, largest first, in
-// alternating direction, because sizes and types repeat in a plan: otherwise one shard could get all large ones.
+// Moves the cases of other shards behind those of this one. Groups are dealt by size, largest first, in alternating
+// direction. Sizes and types repeat in a plan, so without alternation one shard could get all large ones.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    int64_t* dealt = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)groups); // -(cases) * 2^32 + first case
+    double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
     for (int g = 0, first = 0, end; g < groups; g++, first = end) {
         end = kbi_group_end(plan, first);
-        dealt[g] = (int64_t)(first - end) * ((int64_t)1 << 32) + first;
+        dealt[g] = (first - end) * 4294967296.0 + first;
     }
-    qsort(dealt, (size_t)groups, sizeof *dealt, kbi_order_dealt);
+    kbi_sort(dealt, groups);
     plan->n = plan->groups = 0;
     for (int k = 0; k < groups; k++) {
-        int first = (int)(dealt[k] & 0xffffffff), count = (int)((first - dealt[k]) >> 32), turn = k % shards;
+        int count = (int)ceil(-dealt[k] / 4294967296.0), turn = k % shards;
+        int first = (int)(dealt[k] + count * 4294967296.0);
         bool own = (k / shards % 2 ? shards - 1 - turn : turn) == o->shard - 1;
         plan->groups += own;
         plan->n += own ? count : 0;
@@ -5387,50 +5234,47 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Whether best->wanted is a registered name of this kind. Sets the nearest name.
-static bool kbi_find_name(kbi_arena* arena, const kbi_registered* all, kbi_nearest* best, int kind) {
+// Whether best->wanted, or the whole list if it has commas, is a registered name of this kind. Sets the nearest name.
+static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
+    const bool commas = strchr(list, ',') != NULL;
     bool found = false;
-#define KBI_OFFER(name) kbi_offer(best, name), found |= kbi_same_name(best->wanted, name)
+#define KBI_OFFER(name) \
+    kbi_offer(best, name), found |= kbi_same_name(best->wanted, name) || (commas && kbi_same_name(list, name))
     for (int k = 0; k < all->n && !found; k++) {
         const kb_entry* e = all->of[k];
-        if (kind == KBI_NAME_OP)
-            KBI_OFFER(e->operation),
-                found |= !strchr(best->wanted, ',') && kbi_names_operation(best->wanted, e->operation);
+        if (kind == KBI_NAME_OP) KBI_OFFER(e->operation), found |= kbi_names_operation(best->wanted, e->operation);
         if (kind == KBI_NAME_IMPL) KBI_OFFER(e->implementation);
-        for (const kb_axis* a = e->axes; a && a->type != KB_AXIS_END; a++) {
-            bool sized = a->type == KB_AXIS_SIZE;
+        for (const kb_axis* x = e->axes; x && x->type != KB_AXIS_END; x++) {
+            bool sized = x->type == KB_AXIS_SIZE;
             kbi_dimension d[KBI_DIMENSIONS];
             int n = 0;
-            if (a->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(a->name);
-            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(arena, a->s[0], d, &n);
+            if (x->name && kind == (sized ? KBI_NAME_SIZE : KBI_NAME_AXIS)) KBI_OFFER(x->name);
+            if (kind == KBI_NAME_AXIS && sized) kbi_size_dimensions(a, x->s[0], d, &n);
             for (int i = 0; i < n; i++) KBI_OFFER(d[i].name);
-            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(a->name, "dtype") && a->s[i]; i++) KBI_OFFER(a->s[i]);
+            for (int i = 0; kind == KBI_NAME_DTYPE && kbi_is(x->name, "dtype") && x->s[i]; i++) KBI_OFFER(x->s[i]);
         }
     }
 #undef KBI_OFFER
     return found;
 }
 
-// Whether each word of the lists is a registered name; of NAME=LIST, only NAME. false: an error was printed.
+// Whether each word of the lists is a registered name; of NAME=LIST, only NAME.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
     bool good = true;
-    for (int i = 0; i < lists->n && good; i++) {
-        kbi_nearest best = { lists->of[i], NULL, 64 };
-        if (strchr(lists->of[i], ',') && kbi_find_name(&arena, all, &best, kind)) continue; // a name with a comma
+    for (int i = 0; i < lists->n && good; i++)
         for (const char *p = lists->of[i], *next; *p && good; p = next) {
             size_t n = strcspn(p, "=");
             next = kind == KBI_NAME_AXIS ? p + strlen(p) : kbi_word(p, &n);
-            best.wanted = kbi_arena_text_n(&arena, p, n), best.name = NULL, best.distance = 64;
-            good = kbi_find_name(&arena, all, &best, kind);
+            kbi_nearest best = { kbi_arena_text_n(&arena, p, n), NULL, 64 };
+            good = kbi_find_name(&arena, all, &best, kind == KBI_NAME_AXIS ? "" : lists->of[i], kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
                 kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
                           kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
-    }
     kbi_arena_free(&arena);
     return good;
 }
@@ -5441,7 +5285,7 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// Makes the plan, which kbi_plan_free frees. false: an error was printed, also if no case is selected.
+// Makes the plan, which kbi_plan_free frees. false also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
@@ -5533,7 +5377,7 @@ static bool kbi_recalls(void) { // whether an output can supply records of earli
     return any;
 }
 
-// Sets the records of cases whose whole group has been measured on this machine. false: an error was printed.
+// Sets the records of cases whose whole group has been measured on this machine.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
@@ -5545,7 +5389,7 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
-// Removes recorded cases from a plan that is only listed. false: an error was printed.
+// Removes recorded cases from a plan that is only listed.
 static bool kbi_plan_recall(kbi_plan* plan) {
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
@@ -5569,53 +5413,53 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// The selected operations, one a line: name, directions, dtypes, implementations; -v adds the notes.
+// Lists the selected operations, one a line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
-        kbi_set seen = KBI_BLANK;
+        kbi_set listed = KBI_BLANK;
+        kbi_text text = KBI_BLANK;
         const char* operation = plan->cases[i].entry->operation;
         for (end = i; end < plan->n && kbi_is(plan->cases[end].entry->operation, operation);) end++;
         kbi_clean(t, operation);
-        for (int column = 1; column <= 3; column++) {
-            if (column > 1) kbi_puts(t, " ");
+        for (int column = 0; column < 4; column++) {
+            if (column == 1 || column == 2) kbi_puts(t, " ");
+            if (column == 3) kbi_puts(t, "\n");
             for (const kbi_case* c = plan->cases + i; c < plan->cases + end; c++) {
-                const char* word = column == 1   ? c->direction
-                                   : column == 3 ? c->entry->implementation
+                const char* word = column == 0   ? c->direction
+                                   : column == 2 ? c->entry->implementation
+                                   : column == 3 ? (notes ? c->entry->note : NULL)
                                    : c->dtype    ? kb_dtype_name(c->dtype)
                                                  : NULL;
-                if (word && kbi_set_add(&seen, kbi_hash((uint64_t)column << 60, word)))
-                    kbi_puts(t, " "), kbi_clean(t, word);
+                if (!word) continue;
+                text.n = 0;
+                kbi_putf(&text, column < 3 ? " %s" : "    %-10s %s", column < 3 ? word : c->entry->implementation,
+                         word);
+                if (!kbi_set_add(&listed, kbi_hash((uint64_t)column << 60, text.s))) continue;
+                kbi_clean(t, text.s);
+                if (column == 3) kbi_puts(t, "\n");
             }
         }
-        kbi_puts(t, "\n");
-        for (int j = i; notes && j < end; j++) {
-            const kb_entry* e = plan->cases[j].entry;
-            if (!e->note || !kbi_set_add(&seen, (uint64_t)(uintptr_t)e)) continue;
-            kbi_text line = KBI_BLANK;
-            kbi_putf(&line, "    %-10s %s", e->implementation, e->note);
-            kbi_clean(t, line.s), kbi_puts(t, "\n");
-            kbi_text_free(&line);
-        }
-        kbi_set_free(&seen);
+        kbi_set_free(&listed);
+        kbi_text_free(&text);
     }
 }
 
-// The selected shapes, one a line: operation, category, and every axis that -a can set but what --list-ops shows.
+// Lists the selected shapes, one a line: operation, size, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
-    kbi_set seen = KBI_BLANK;
-    for (int i = 0; i < plan->n; i++) {
-        const kbi_case* c = &plan->cases[i];
-        kbi_text line = KBI_BLANK;
+    kbi_set listed = KBI_BLANK;
+    kbi_text line = KBI_BLANK;
+    for (const kbi_case* c = plan->cases; c < plan->cases + plan->n; c++) {
+        line.n = 0;
         kbi_putf(&line, "%-16s %-8s", c->entry->operation, c->size ? c->size : "-");
-        for (int j = 0; j < c->n_params; j++)
-            if (!kbi_is(c->params[j].name, "dtype")) kbi_put_param(&line, ' ', &c->params[j]);
-        if (kbi_set_add(&seen, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
-        kbi_text_free(&line);
+        for (int i = 0; i < c->n_params; i++)
+            if (!kbi_is(c->params[i].name, "dtype")) kbi_put_param(&line, ' ', &c->params[i]);
+        if (kbi_set_add(&listed, kbi_hash(0, line.s))) kbi_clean(t, line.s), kbi_puts(t, "\n");
     }
-    kbi_set_free(&seen);
+    kbi_text_free(&line);
+    kbi_set_free(&listed);
 }
 
-// What the options ask to see of the plan; false: nothing of this.
+// Writes the lists that the options ask for. false: they ask for none.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
     if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
@@ -5629,220 +5473,206 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin answers how often the block is to run before end; end adds samples with
-// kbi_add_sample, perhaps several at once, and perhaps only at the end of several launches.
+// How a block is timed. begin returns how many times the block runs before end. end adds samples with kbi_add_sample:
+// none, one or several.
 typedef struct kbi_timer {
-    const char* name; // in the record
+    const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // instead of both: a sample of what the audit captured; NULL: the block runs
-    bool host_clock;                     // the host's: a sample is as many calls of the block as the clock needs
-    bool steady;                        // settled from the start
+    void (*replay)(struct kbi_run* run); // takes a sample of the captured graph; NULL: begin and end time the block
+    bool host_clock;                     // a sample has as many runs of the block as the host's clock needs
+    bool steady;                         // needs no warm-up
 } kbi_timer;
 
-// What a device fills in, in five groups. NULL: it has no such thing.
+// Functions of a device, in five groups. NULL: the device has no such function.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit their work to a stream
-    bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // facts; false: machine->why says why not
+    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit work to a stream
+    bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
-        void* (*alloc)(kb_place place, size_t bytes); // NULL: out of memory
+        void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
         void (*release)(kb_place place, void* p);
         void (*set)(void* p, int byte, size_t bytes);
-        void (*copy)(void* to, const void* from, size_t bytes); // any direction, waits
+        void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
-        int64_t (*free_bytes)(void);      // of the device
-        int64_t (*pool_peak)(bool reset); // high-water mark of the stream-ordered pool; reset: what is in use now
+        int64_t (*free_bytes)(void);      // free device memory
+        int64_t (*pool_peak)(bool reset); // peak of the stream-ordered memory pool; reset: to the bytes in use
     } memory;
     struct {
-        const kbi_timer* (*choose)(struct kbi_run* run); // for blocks of device work
+        const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
         kb_stream (*stream)(void);
-        void (*prepare)(struct kbi_run* run);    // before each call of the function
-        const char* (*wait)(void);               // for all work; the text of an error since the last call, or NULL
-        bool (*lost)(void);                      // whether no later work of this process survives that error
-        const char* (*broken)(void);             // what the function did to the context or kb->stream; NULL: nothing
-        void (*abandon)(void);                   // ends what a block that was left early keeps from ending
-        void (*roof)(kbi_machine* m, int which); // measures one of its roofs
+        void (*prepare)(struct kbi_run* run);    // called before each call of the function
+        const char* (*wait)(void);               // synchronises; returns the error since the last call, or NULL
+        bool (*lost)(void);                      // after that error, all later work of this process fails
+        const char* (*broken)(void);             // how the function damaged the context or kb->stream, or NULL
+        void (*abandon)(void);                   // opens the gate of a block that was left early
+        void (*roof)(kbi_machine* m, int which); // measures one peak
     } timing;
-    struct {
-        void (*begin)(struct kbi_run* run); // the audit
+    struct { // the audit; one of end, compare and left follows begin
+        void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
-        void (*compare)(struct kbi_run* run); // instead of end: of a later launch, with what the audit saw
-        void (*left)(struct kbi_run* run);    // instead of end: of a block that was left in its middle
-        void (*forget)(struct kbi_run* run);  // what the audit captured
-        int64_t (*repeats)(struct kbi_run* run,
-                           int replicas); // how often to capture the block in a row; 0: it cannot be
-        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures it so often (0), twice so often (1)
+        void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
+        void (*left)(struct kbi_run* run);    // the block was left in its middle
+        void (*forget)(struct kbi_run* run);  // destroys the captured graph
+        int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
+        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures a graph of 1x (0) or 2x (1) as many
     } capture;
     struct {
-        double (*clock)(void);                         // of the SMs, in MHz; NaN: not known
-        void (*sense)(kbi_measured* m);                // power, temperature, clocks, throttling
-        void (*mark)(struct kbi_run* run, bool begin); // for a profiler: the case's block follows, or is over
-        void (*throttled)(kbi_measured* m);            // that alone, which takes no time worth a word
+        double (*clock)(void);                         // SM clock in MHz; NaN: unknown
+        void (*sense)(kbi_measured* m);                // reads power, temperature, clocks and throttling
+        void (*mark)(struct kbi_run* run, bool begin); // marks begin or end of the case's block for a profiler
+        void (*throttled)(kbi_measured* m);            // reads throttling alone, which is quick
     } sensors;
-    const kb_instrument* (*inspect)(void); // follows the calls of a block of its work
+    const kb_instrument* (*inspect)(void); // instrument that follows the calls of a block
 } kbi_backend;
 
-enum { KBI_READ_WORDS = 16 };
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 
-typedef struct kbi_block { // [guard][bytes, rounded up to 256][guard]
-    char* base;
-    size_t bytes, shift; // shift: of base in what was allocated
+typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
+    char* data;            // NULL: the block is not allocated
+    char* saved;           // copy of the data at the begin of the timed loop; NULL: none
+    size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
     kb_place place;
-    bool shared;  // lies on the stage, and is not given back by itself
-    bool changed; // by the timed block, since it was held
-    int ordinal;  // of the call's blocks
-    char* saved;  // what was in it when the timed loop was entered (a call ended); NULL: not kept
-    struct kbi_block* next;
+    bool shared;  // lies in the shared buffers
+    bool output;  // the checked call read it after its timed loop
+    bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// The buffers that all implementations of a group share, one at a time: where a buffer lies decides 1 to 3 % of a
-// small kernel's time, so all have theirs at the same addresses and pages. What an implementation left there is
-// saved, and restored before it runs again. The copies of its data that --rotate makes lie there, too, at fixed
-// distances. Each holds data of its own (it may point into itself, and each run changes it), so all are saved.
+// Buffers that the implementations of a group use in turn. The address of a buffer changes the time of a small kernel
+// by 1 to 3 %, so all implementations use the same addresses and pages. Contents are saved and restored when another
+// implementation runs. Copies of the data for --rotate lie at a fixed distance, and are saved as well.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
-    size_t size, stride;   // stride: from one copy of the data to the next
-    struct kbi_memory* owner; // whose contents lie there
+    size_t stride;            // bytes from one copy of the data to the next
+    struct kbi_memory* owner; // whose contents are in the buffers
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;
-    kbi_block* kept;          // the call's before, with their contents, in their order: the next ones to be taken
-    kbi_shared_buffers* shared; // NULL: every block is an allocation of its own
-    size_t layout_bytes,
-        layout_peak;             // bytes that the blocks of this call take on a stage; the most that any call took
-    struct kbi_memory* original; // the data that this is a copy of, for --rotate; NULL: of none
-    int copies;               // for which the stage has places, the first included; 0: as 1
-    size_t copy_offset,
-        used_bytes;           // where a copy begins; the first: bytes from the stage's begin that all of them took
-    char* saved;              // what all of them hold, while others run; NULL: no others do
-    uint64_t placement;       // kbi_placement of the recipe
-    bool separate;            // a block did not fit where the first call's had
-    int taken;                // blocks of this call so far
-    bool keep;                // the last call left its blocks to the next one
-    uint64_t read[KBI_READ_WORDS]; // ordinals of the first call's blocks that were read after the loop
-    int64_t output_bytes, saved_bytes; // their size; what was kept of them
-    bool unsaved;                      // what an output held was not kept, for want of room
-    int64_t device, device_peak, host, host_peak;
-    int64_t free_before, free_lowest; // cudaMemGetInfo's, over the case; KB_NONE: there is no such thing
-    int64_t pool_before;              // in use of the pool when the case began
+    kbi_block* blocks;                // by order of allocation; released ones stay until the case's last call has ended
+    int n, n_known;                   // blocks of this call; entries of `blocks`
+    kbi_shared_buffers* shared;       // NULL: each block is its own allocation
+    size_t layout_bytes, layout_peak; // bytes that this call's blocks take in shared buffers; most of any call
+    bool separate;                    // a block did not fit into the layout of the checked call
+    struct kbi_memory* original;      // for a copy of --rotate: the original's memory; else NULL
+    int copies;                       // copies of the data in the shared buffers, with the original; 0: 1
+    size_t copy_offset, used_bytes;   // where this copy begins; of the original: bytes that all copies take
+    char* saved;                      // contents of all copies while other implementations run
+    uint64_t placement;               // kbi_placement of the recipe
+    bool keep;                        // the last call left its blocks to the next one
+    int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
+    bool unsaved;                      // an output was not saved, because there was no room
+    int64_t device, device_peak, host, host_peak; // bytes allocated
+    int64_t free_before, free_lowest; // free device bytes before the call, and their minimum; KB_NONE: unknown
+    int64_t pool_before;              // bytes in use of the pool before the call
 } kbi_memory;
 
 // clang-format off
-typedef enum kbi_unit {
+typedef enum kbi_unit { // what a run of the block is for
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // look inside: in a call of its own, after the audit
+typedef enum kbi_phase { // profiling has a call of its own, after an audit
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // what the conductor of several runs wants of this one
-    KBI_UNMANAGED,         // there is none: the engine says when it is enough
-    KBI_HOLD,              // rest between audit and warm-up
-    KBI_CAPTURE,           // run the block once into a capture that the conductor has begun, and hold again
-    KBI_SLOT,              // take samples up to slot_end, then rest
-    KBI_FINISH             // no more samples
+typedef enum kbi_command { // from the code that interleaves several runs
+    KBI_UNMANAGED,         // none: the engine decides when there are enough samples
+    KBI_HOLD,              // suspend between audit and warm-up
+    KBI_CAPTURE,           // run the block once into the open capture, then hold
+    KBI_SLOT,              // take samples up to slot_end, then suspend
+    KBI_FINISH             // take no more samples
 } kbi_command;
 
-typedef struct kbi_schedule { // among those that are measured in turn
+typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved; // others are measured between its samples
-    kbi_fiber* fiber; // where the function rests; NULL: it rests by returning, and goes on when it is called again
-    bool suspended;   // it returned so
-    int64_t slot_end; // samples to have before another one's turn
-    int discard;      // runs of the block to come that settle it in its slot, and are no samples
-    double* discarded_ns; // where the times of these go; NULL: nowhere
-    bool is_copy;         // a copy for --rotate, or the baseline's control: it has no results of its own
+    bool interleaved,
+        is_copy;          // other cases run between its samples; a copy for --rotate or the control, without results
+    kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
+    bool suspended;       // the function has returned, to be called again
+    int64_t slot_end;     // number of samples at which the slot ends
+    int discard;          // coming runs of the block that are no samples
+    double* discarded_ns; // receives their times; may be NULL
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
-typedef struct kbi_window { // of the warm-up: times and clock over a stretch of it
+typedef struct kbi_window { // a part of the warm-up
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
-    double median, clock; // of the window before
+    double median, clock; // of the previous window: ns, MHz
 } kbi_window;
 
-typedef struct kbi_body_call { // of the benchmark function
-    kbi_phase phase, last;     // the phase to come, and the one after which the call ends
-    kbi_unit unit, next_unit;  // in flight; and the one that KB_SAMPLE announced
-    bool looped, sampled;      // KB_TIME was entered; inside KB_SAMPLE
-    bool ended;                // KB_SAMPLE ended
-    bool loop_entered, restored; // the loop, before the first reset; the last run began where the first one had
-    bool fresh;                // with other inputs in the memory of the call before
-    const char* forbidden_call; // the function of kbench that the timed block called, which no block may; or NULL
-    int profile_runs, marked;   // runs of the block to come, the last one between marks, for a profiler; the case's
-    uint32_t fills, zeros;     // calls of kb_fill; those with KB_ZERO
+typedef struct kbi_body_call { // one call of the benchmark function
+    kbi_phase phase, last;     // current phase; last phase of this call
+    kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
+    bool loop_entered, looped; // the timed loop was entered, before KB_SAMPLE's first reset; the block was reached
+    bool sampled, ended;       // KB_SAMPLE is used; it has ended
+    bool restored;             // the last run of the block began with restored outputs
+    bool fresh;                // inputs have another seed, in the memory of the previous call
+    const char* forbidden_call; // kb_ function that the timed block called; NULL: none
+    int profile_runs, marked;  // coming runs for a profiler, the last between marks; number in the marks
+    uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
-typedef struct kbi_work { // what is known of the timed block
-    bool host;            // it is host work
-    unsigned expect;
-    int64_t nodes, recorded;    // of its capture; those of which CUPTI makes records
-    bool on_device;             // it was captured, and all its copies stay within the device
-    int64_t estimate_ns;        // the least that it was seen to take
-    bool checked;               // in a call of its own
-    int line;                   // of KB_TIME in its file
-    bool by_pointer;            // by pointer, in an entry that returns: no compiler can remove it
-    int empty_kernel;           // which of the empty kernels has about as many bytes of arguments
-    uint64_t shape;             // of what was captured: kernels, their grids and blocks, other nodes; 0: not known
-    void* graph;                // what the audit captured, kept for timers that run it alone; the backend's
-    int busy_checks, busy;      // after which the device was asked whether it is at work; those that found it so
-    bool repeat_audit;          // the audit runs the block once more
-    bool captured;              // the audit's run is being captured
-    const kbi_verdict* verdict; // of the inspection; NULL: there was none
+typedef struct kbi_work { // facts about the timed block
+    bool host, checked;   // it is host work; a checked call has run
+    bool by_pointer;      // it is called by pointer, so the compiler cannot remove it
+    int line;             // of KB_TIME
+    unsigned expect;      // KB_EXPECT_ bits
+    int64_t estimate_ns;  // shortest run so far
+    int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
+    bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
+    int empty_kernel;           // index of the empty kernel with about as many bytes of arguments
+    uint64_t shape;             // hash of the captured kernels, grids and other nodes; 0: unknown
+    void* graph;                // captured graph of the backend, for timers that replay it
+    int busy_checks, busy;      // checks whether the device works after the block; checks that found it busy
+    bool repeat_audit;          // the audit runs again
+    const kbi_verdict* verdict; // result of the inspection, or NULL
 } kbi_work;
 
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t capacity; // of m.samples
-    int64_t next_check;
-    bool open;     // a sample was begun, and not all of its launches are done
-    bool gated;    // launches can wait behind a gate
-    int alarms;    // of the gate's watchdog, in a row
-    int stop_count; // of the process, when the sample was begun
-    int launches;  // whose mean is a sample
-    int64_t batch; // calls of the block that the host's clock times together
-    bool resolved; // they are long enough for the clock
-    kbi_load load; // of the machine, when the first sample began
-    double sum_ns; // of runs between which KB_SAMPLE resets, timed one by one, until they are launches
-    int64_t sum_runs; // runs in it
-    int missed;    // samples of CUPTI's in a row that it did not record in full
-    bool traced;   // the open sample is CUPTI's
-    int64_t n_traced;
-    double traced_ns[KBI_TRACED]; // the latest of those samples
+    int64_t next_check;           // number of samples at which the precision is computed again
+    bool open, gated;             // launches of the sample are still to come; launches can wait behind a gate
+    int alarms, missed;           // consecutive samples: the gate's watchdog fired; CUPTI did not record all launches
+    int stop_count;               // kbi_meter.stops at the begin of the sample
+    int launches;                 // launches that are averaged into a sample
+    int64_t batch;                // runs of the block between two readings of the host's clock
+    bool resolved;                // the batch is long enough for the clock
+    kbi_load load;                // of the machine, when the first sample began
+    double sum_ns;                // time of the runs of the open sample
+    int64_t sum_runs, n_traced;   // number of those runs; samples timed by CUPTI
+    bool traced;                  // the open sample is timed by CUPTI
+    double traced_ns[KBI_TRACED]; // latest samples of CUPTI
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_work_change {   // what tells whether later launches do what the first ones did
-    double early_ns[KBI_EARLY];    // ns of the warm-up's first launches, each alone
-    int n_early;                   // how many
-    double early_mhz;              // MHz when they began; NaN: not known
-    double single_ns[KBI_SINGLES]; // ns of launches in a row behind the samples, each alone
-    int compared;            // launches captured again
-    char finding[160];       // what their times say; "": nothing
+typedef struct kbi_work_change {   // evidence whether later launches do the work of the first ones
+    double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
+    int n_early;
+    double early_mhz;              // SM clock when they began; NaN: unknown
+    double single_ns[KBI_SINGLES]; // consecutive launches after the samples, each timed alone
+    int compared;                  // launches whose capture was compared with the audit
+    char finding[160];             // message about a change; "": none
 } kbi_work_change;
 
-// What happens to cases, in the process that measures them. A worker sends it to the supervisor.
+// Events of the measuring process, in the order of a case. A worker sends them to the supervisor.
 typedef enum kbi_message_type {
-    KBI_HELLO = 1, // kbi_machine: opened, or its peaks were measured meanwhile
-    KBI_ENTER,     // the case goes on
-    KBI_BEAT,      // sent now and then; index 1: from here on the time is the machine's, not the case's
-    KBI_STATUS,    // kbi_measured: the case has its flag, which stands if its function ends the process
-    KBI_RESULT,    // kbi_measured, whose arrays the receiver owns from then on
+    KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
+    KBI_ENTER,     // the case is running
+    KBI_BEAT,      // sign of life; index 1: the time from here on is the machine's, not the case's
+    KBI_STATUS,    // kbi_measured: the case failed or was skipped, which holds even if its function ends the process
+    KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
-    KBI_DONE       // of all that was asked for; index 0: the process can measure no more
+    KBI_DONE       // the job is done; index 0: this process can measure no more
 } kbi_message_type;
 
-typedef struct kbi_sink { // takes them; index: of the case in the plan
+typedef struct kbi_sink { // receiver of events; index: of the case in the plan
     void (*tell)(void* to, kbi_message_type type, int index, void* what);
     void* to;
 } kbi_sink;
@@ -5855,12 +5685,12 @@ typedef struct kbi_run {
     kb_state kb;
     const kbi_recipe* recipe;
     const kbi_backend* backend;
-    kbi_machine* machine; // its roofs are measured when first wanted
+    kbi_machine* machine; // its peaks are measured when first needed
     const kbi_case* bench_case;
-    const kbi_sink* sink; // NULL: nobody listens
-    int index;            // of the case in the plan, -1: it stands in for one
-    int64_t start_ns, beat_ns; // shown: when it was, or would have been
-    uint64_t ranges[2];   // of the case and its phase: kbi_show_range's
+    const kbi_sink* sink;      // NULL: nobody listens
+    int index;                 // of the case in the plan; -1: a copy of a case
+    int64_t start_ns, beat_ns; // begin; last sign of life
+    uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
     kbi_body_call call;
     kbi_work work;
@@ -5870,11 +5700,11 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// An add-on's, or NULL: tells profilers the case and its phase. It ends the range, and begins one of that name.
+// Set by an add-on that names ranges for profilers. Ends the range and, if name is not NULL, begins another one.
 static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
-static bool kbi_lost(const kbi_run* run) { // the device, by an error of this run's
+static bool kbi_lost(const kbi_run* run) { // the case failed with an error after which the device is unusable
     return kbi_failed(run) && run->backend->timing.lost && run->backend->timing.lost();
 }
 static int64_t kbi_free_bytes(const kbi_backend* b) {
@@ -5889,18 +5719,16 @@ static double kbi_clock_mhz(const kbi_run* run) {
 static void kbi_sense(kbi_run* run) {
     if (run->backend->sensors.sense) run->backend->sensors.sense(&run->m);
 }
-
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
+static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes that a function of kbench was called. If that was in the timed block, the case fails when this run of the
-// block ends, but not if break left it. host: only a block of host work may not call it.
+// Notes a call of a kb_ function. If the timed block made the call, the case fails when this run of the block ends.
+// host: the call is forbidden in blocks of host work only.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
     if (timed && !run->call.forbidden_call) run->call.forbidden_call = name;
 }
-
-static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
 static void kbi_set_status(kbi_run* run, kb_status status) {
     bool first = run->m.status == KB_OK;
@@ -5908,6 +5736,7 @@ static void kbi_set_status(kbi_run* run, kb_status status) {
     if (first && run->index >= 0) kbi_tell(run->sink, KBI_STATUS, run->index, &run->m);
 }
 
+// Fails the case: raises the flag and, if this is its first failure, appends the message.
 static void kbi_vstop(kbi_run* run, kb_flag flag, const char* format, va_list list) {
     kbi_raise(run, flag);
     if (!kbi_failed(run)) kbi_vsay(run->m.message, sizeof run->m.message, format, list);
@@ -5924,43 +5753,38 @@ KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* fo
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
-    bool memory = strstr(error, "MemoryAllocation") != NULL;
-    if (memory) kbi_raise(run, KB_FLAG_OOM); // of a call of the function's own: KB_ALLOC has said its own before
+    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // in a CUDA call of the function itself
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-// Whether this launch is timed alone, to be held against others.
+// Whether this launch is timed alone, as evidence of a work change.
 static bool kbi_timed_alone(const kbi_run* run) {
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
 
 static void kbi_add_sample(kbi_run* run, double ns) {
-    if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
-        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
-        run->schedule.discard--;
-        return;
-    }
-    if (run->call.unit == KBI_WARM) { // the first run may have loaded code
-        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns;
+    if (run->call.unit == KBI_WARM) {
+        if (ns < (double)run->work.estimate_ns) run->work.estimate_ns = (int64_t)ns; // the first run may load code
         if (run->work_change.n_early < KBI_EARLY) run->work_change.early_ns[run->work_change.n_early++] = ns;
         run->call.window.ns[run->call.window.n++ % KBI_WINDOW] = ns;
-        return;
+    } else if (run->call.unit == KBI_SAMPLE && run->schedule.discard > 0) {
+        if (run->schedule.discarded_ns) *run->schedule.discarded_ns++ = ns;
+        run->schedule.discard--;
+    } else {
+        if (run->m.n % 256 == 0)
+            run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)(run->m.n + 256));
+        run->m.samples[run->m.n++] = ns;
     }
-    if (run->m.n == run->sampling.capacity) {
-        run->sampling.capacity = KBI_MAX((int64_t)256, 2 * run->sampling.capacity);
-        run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)run->sampling.capacity);
-    }
-    run->m.samples[run->m.n++] = ns;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>meter     measure: all that a measuring process keeps from one case to the next.
+  >>meter     measure: the state that a measuring process keeps from one case to the next.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
 enum { KBI_TOUCHED = 1 << 20, KBI_WAKING = 4, KBI_LAUNCHES = 8, KBI_GATE_NODES = 256 };
-enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2 };
+enum { KBI_GATE_SECONDS = 1, KBI_ALARMS = 2, KBI_MISSES = 2, KBI_EMPTY_KERNELS = 14 };
 // clang-format off
 enum kbi_function {
     KBI_F_NULL, KBI_F_READ, KBI_F_COPY, KBI_F_WRITE, KBI_F_CLOCK, KBI_F_FILL, KBI_F_FMA, KBI_F_SPIN, KBI_F_COUNT
@@ -5969,19 +5793,18 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Empty kernels by the bytes of their arguments: after an eviction these are fetched before a kernel starts, and
-// what its events read grows by up to 0.6 us with them.
+// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which adds
+// up to 0.6 us to the reading of events.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
-enum { KBI_EMPTY_KERNELS = 14 };
 
-typedef struct kbi_shape { // of a launch, as far as it changes what events read of it
-    int blocks, threads;   // in a block
-    int shared, cluster;   // bytes; blocks
-    int which;             // of kbi_empty_bytes
-    int writes;            // whether it can: its arguments point to device memory
+typedef struct kbi_shape { // properties of a launch that change the reading of events
+    int blocks, threads;   // blocks of the grid; threads of a block
+    int shared, cluster;   // bytes of a block; blocks of a cluster
+    int which;             // index in kbi_empty_bytes
+    int writes;            // its arguments point to device memory
 } kbi_shape;
 
-// The driver's functions come from the runtime, so that -lcuda is not needed. Their types are the driver's ABI.
+// Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
 typedef int (*kbi_cu_load)(void** module, const void* image);
 typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -6001,7 +5824,7 @@ typedef int (*kbi_cu_set)(void* function, int attribute, int value);
 typedef int (*kbi_cu_get)(int* value, int attribute, void* function);
 enum { KBI_CU_MAX_SHARED = 8, KBI_CU_CLUSTER_X = 11, KBI_CU_ANY_CLUSTER = 14, KBI_CU_LAUNCH_CLUSTER = 4 };
 enum { KBI_CU_SHARED = 1, KBI_CU_LOCAL = 3, KBI_CU_REGISTERS = 4 };
-typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for what later ones have behind it
+typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for fields of later versions
     void* function;
     unsigned grid[3], block[3], shared;
     void **given, **extra, *more[24];
@@ -6019,32 +5842,30 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty ones last
-    unsigned empties;                                           // launched so far
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels last
+    unsigned empties;                                           // empty kernels launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: there is no gate
-    kbi_cu_number number_of;          // of the stream
-    unsigned long long stream_number; // 0: not known
-    char* clean;                      // what eviction reads; never written after start
-    char* touch;                      // where calibrating kernels write
+    kbi_cu_number number_of;          // number of a stream
+    unsigned long long stream_number; // 0: unknown
+    char *clean, *touch;              // eviction reads clean, never written; calibrating kernels write touch
     size_t clean_bytes;
-    int multiprocessors, max_threads, max_shared; // threads a multiprocessor; bytes a block
-    int all_registers, all_shared, most_blocks,
-        shared_taken; // of a multiprocessor; what each block takes beside its own
-    int at, size;     // launch in its sample
+    int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
+    int all_registers, all_shared, most_blocks;   // of a multiprocessor
+    int shared_taken;                             // bytes of a block beside its own
+    int at, size;                                 // index of the launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
-    bool gated, closed; // the sample's launches; the gate now
-    bool ungated;       // under tools that wait for every launch nothing can be queued behind a gate
-    int alarms;         // in a row, while the empty kernel was timed
+    bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
+    bool ungated;       // a tool waits for every launch, so nothing can be queued behind a gate
     bool persisting;    // the program has set aside a part of L2
+    int alarms;         // consecutive ones while the empty kernel was timed
     char error[256];
-    volatile sig_atomic_t alarmed; // the gate's watchdog went off
+    volatile sig_atomic_t alarmed; // the gate's watchdog fired
 } kbi_gpu;
 
-// Found with dlopen: nvml.h is often not installed, so the few prototypes that are needed stand here.
-typedef struct kbi_nvml {
-    void* device; // NULL: not available
+typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not installed
+    void* device;         // NULL: not available
     int (*clock)(void*, int, unsigned*);
     int (*power)(void*, unsigned*);
     int (*energy)(void*, unsigned long long*);
@@ -6053,7 +5874,7 @@ typedef struct kbi_nvml {
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later ones, which have kept its layout; the cluster is there since version 18 of CUPTI.
+// CUpti_ActivityKernel4 and later versions, which keep its layout. The cluster exists since version 18 of CUPTI.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -6076,7 +5897,7 @@ typedef struct kbi_activity {
     int32_t cluster[3];
 } kbi_activity;
 
-typedef struct kbi_activity_copy { // the head of CUpti_ActivityMemcpy4, ActivityMemset3 and later ones
+typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
     uint8_t which, from, to, flags; // of a memset: its value
     uint64_t bytes, start, end;
@@ -6104,64 +5925,62 @@ typedef struct kbi_cupti {
     int (*subscribe)(void** subscriber, void (*called)(void*, int, uint32_t, const void*), void* user);
     int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
     void* library;
-    bool loaded, open;                        // attached; kernels' durations are kept
-    int error;                                // of the latest time that they were to be; 0: none
-    void (*look)(const kbi_activity* record); // who is given every record, instead; NULL: nobody
-    kbi_span* spans;                          // of kernels that are not the harness's own, as they come
+    bool loaded, open;                        // attached; records of kernels are enabled
+    int error;                                // of the last attempt to enable them; 0: none
+    void (*look)(const kbi_activity* record); // receives every record, which is then not kept; or NULL
+    kbi_span* spans;                          // of kernels that are not the harness's own
     int n;
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
 
-typedef struct kbi_readings { // the latest of the empty kernel's
+typedef struct kbi_readings { // latest readings of an empty kernel
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
 
-typedef struct kbi_empty { // kernels of one shape
+typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // ns, that one takes itself, where nobody measured that; 0: not asked yet
+    double most[KBI_EVENT_MODES];          // bound of its own time in ns, if not measured; 0: not computed yet
 } kbi_empty;
 
 typedef struct kbi_calibration {
-    kbi_empty* empties; // the first is of one warp, with one argument, and writes
+    kbi_empty* empties; // the first has one warp and one argument, and writes
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
-    double row;                              // ns, that the first of them takes in a row of them; NaN: not known
+    double row;                              // ns of the first kernel in a graph of such kernels; NaN: unknown
     kbi_reference truth;
-    bool measured; // the truth, by CUPTI
+    bool measured; // truth was measured by CUPTI
 } kbi_calibration;
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
-typedef struct kbi_insight { // what instruments have found so far
-    const kb_instrument* by; // whose turn it is; NULL: nobody's yet
-    bool open, again, over;  // it is at work; it wants another run; all had their turn
+typedef struct kbi_insight { // profile of a case so far
+    const kb_instrument* by; // current instrument; NULL: none has begun
+    bool open, again, over;  // it is open; it needs another run; all are done
     kbi_text events, gauges, counters, texts;
-    kbi_map names; // where in the texts they are
+    kbi_map names; // offsets in texts
     char message[400];
-    int runs, passes;         // that count: the first one may load code; of counters
-    double energy_mj, idle_w; // 0: not known
+    int runs, passes;         // counted runs, without the first one, which may load code; passes of counters
+    double energy_mj, idle_w; // 0: unknown
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
     kbi_verdict verdict;
 } kbi_insight;
 
 static struct kbi_meter {
-    kbi_roofs roofs, core;          // that another process of this run measured, of this device and of a core
-    bool roofs_known;               // whether roofs and core are set
-    int64_t wall_start, wall_end;   // of the runs that are timed, ns
-    double wall_step, wall_bias;    // the clock's step; ns that two readings of it cost
-    double pass_bias;               // and those around a single run
-    volatile sig_atomic_t stops;    // how often the process was stopped and went on (SIGSTOP, Ctrl-Z)
-    int64_t stopped_ns;             // ns of samples in which that happened
+    kbi_roofs roofs, core; // peaks of the device and of a CPU core, measured by another process of this run
+    bool roofs_known;
+    int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
+    double wall_step, wall_bias;    // the clock's step; time between two readings; ns
+    volatile sig_atomic_t stops;    // number of times that the process was stopped and continued
+    int64_t stopped_ns;             // time of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t undisturbed,
-        disturbed;              // of the latest cases: samples that ran through, or that others had the processor in
-    bool thread_clock_coarse;   // the thread's clock is too coarse to tell
-    char folder[4096];          // in which calls begin; "": not known
-    volatile uintptr_t* escaped; // shared with what functions fork: the case whose function such a process left
-    uintptr_t running_case;      // the case whose function is at work
+    int64_t undisturbed, disturbed; // of the latest cases: samples without, and with, other threads on the processor
+    bool thread_clock_coarse;       // the thread's clock is too coarse to tell
+    char folder[4096];              // in which calls begin; "": unknown
+    volatile uintptr_t* escaped;    // shared memory: the case from whose function a forked process returned
+    uintptr_t running_case;
     kbi_insight insight;
 #if KBI_CUDA
     kbi_gpu gpu;
@@ -6171,27 +5990,37 @@ static struct kbi_meter {
 #endif
 } kbi_meter;
 
-// Of two of one name the first counts.
+// Adds a counter, unless one of this name is there or the value is not finite.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
-    kbi_insight* in = &kbi_meter.insight;
-    const kbi_counter* known = (const kbi_counter*)(const void*)in->counters.s;
+    kbi_text* counters = &kbi_meter.insight.counters;
+    const kbi_counter* known = (const kbi_counter*)(const void*)counters->s;
     kbi_counter c;
-    for (size_t i = 0; i < in->counters.n / sizeof c; i++)
+    for (size_t i = 0; i < counters->n / sizeof c; i++)
         if (kbi_is(known[i].name, name)) return;
     if (!kbi_finite(value)) return;
     memset(&c, 0, sizeof c);
     snprintf(c.name, sizeof c.name, "%.60s", name);
     snprintf(c.unit, sizeof c.unit, "%s", unit);
     c.value = value;
-    kbi_put(&in->counters, (const char*)&c, sizeof c);
+    kbi_put(counters, (const char*)&c, sizeof c);
 }
 
-// Why something that was asked for is not there.
-KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
+// Appends the reason why requested data is missing.
+#define kbi_insight_say(...) kb_not_found(NULL, __VA_ARGS__)
+void kb_not_found(kb_state* kb, const char* format, ...) {
     va_list list;
+    (void)kb;
     va_start(list, format);
     kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
     va_end(list);
+}
+
+void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
+    (void)kb;
+    if (*name && strlen(name) < 60 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+        kbi_insight_count(name, unit ? unit : "", value);
+    else
+        kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6202,83 +6031,65 @@ KBI_PRINTF(1, 2) KBI_INLINE void kbi_insight_say(const char* format, ...) {
 extern char** environ; // strict standards hide it
 #endif
 
-// What a function can change of its process, as numbers.
-static const char* const kbi_leftover_names[] = {
-    "it changed the umask",
-    "it changed the priority of its process",
-    "it blocked signals",
-    "it changed how signals are handled",
-    "it changed the processors of its process",
-    "it changed the locale",
-    "it changed the environment",
-    "it closed or replaced stdin, stdout or stderr",
-    "it changed the limits of its process",
-};
 typedef struct kbi_process_state {
-    uint64_t same[KBI_COUNT(kbi_leftover_names)]; // these have to stay as they were
-    int64_t threads, files, memory; // of these there may be a little more; files: the lowest free number
+    uint64_t settings;              // hash of what has to stay the same
+    int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
 } kbi_process_state;
 
-// The process as it was before the first function ran.
+// The process before the first function ran.
 static struct kbi_process_start {
     bool known;
     fenv_t floats;
     kbi_process_state state;
 } kbi_process_start;
 
-// A number of /proc/self/status, such as "Threads:"; 0: it is not there.
+// A number of /proc/self/status, such as "\nThreads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
-    const char* at = strstr(status, name);
-    return at && at > status && at[-1] == '\n' ? strtoull(at + strlen(name), NULL, base) : 0;
+    const char* line = strstr(status, name);
+    return line ? strtoull(line + strlen(name), NULL, base) : 0;
 }
 
 static kbi_process_state kbi_process_state_now(void) {
-    const uint64_t start = 14695981039346656037u, library = ~((uint64_t)7 << 31); // that the C library's threads take
+    const uint64_t library = ~((uint64_t)7 << 31); // without the signals that the C library's threads use
     const char* locale = setlocale(LC_ALL, NULL);
     const mode_t mode = umask(077);
+    uint64_t settings[4 + 6 + 2 * 16], *next = settings;
     kbi_process_state now;
-    uint64_t* same = now.same;
     kbi_cpus cpus;
     char status[4096];
     memset(&now, 0, sizeof now);
+    memset(settings, 0, sizeof settings);
     umask(mode);
     int file = kbi_open_file("/proc/self/status", O_RDONLY);
     ssize_t n = file < 0 ? -1 : kbi_read_some(file, status, sizeof status - 1);
     if (file >= 0) close(file);
     status[KBI_MAX(n, (ssize_t)0)] = 0;
     now.files = file < 0 ? INT32_MAX : file;
-    now.threads = (int64_t)kbi_status_number(status, "Threads:", 10);
-    now.memory = (int64_t)kbi_status_number(status, "VmRSS:", 10) * 1024;
-    *same++ = mode;
-    *same++ = (uint64_t)getpriority(PRIO_PROCESS, 0);
-    *same++ = kbi_status_number(status, "SigBlk:", 16);
-    *same++ = (kbi_status_number(status, "SigIgn:", 16) & library) * 3 +
-              (kbi_status_number(status, "SigCgt:", 16) & library);
-    kbi_cpus_allowed(&cpus);
-    *same++ = kbi_hash_bytes(start, (const char*)&cpus, sizeof cpus);
-    *same = kbi_hash(start, locale ? locale : "");
-#ifdef LC_GLOBAL_LOCALE
-    *same ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
-#endif
-    same++;
-    for (char** v = environ; v && *v; v++) *same = kbi_hash_bytes(*same, *v, strlen(*v) + 1);
-    same++;
-    for (int i = 0; i < 3; i++) {
+    now.threads = (int64_t)kbi_status_number(status, "\nThreads:", 10);
+    now.memory = (int64_t)kbi_status_number(status, "\nVmRSS:", 10) * 1024;
+    *next++ = mode | (uint64_t)(unsigned)getpriority(PRIO_PROCESS, 0) << 32;
+    *next++ = kbi_status_number(status, "\nSigBlk:", 16);
+    *next++ = kbi_status_number(status, "\nSigIgn:", 16) & library;
+    *next++ = kbi_status_number(status, "\nSigCgt:", 16) & library;
+    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
         struct stat about;
         bool open = fstat(i, &about) == 0;
-        int64_t which[] = { open ? (int64_t)about.st_dev : -1, open ? (int64_t)about.st_ino : -1 };
-        *same = kbi_hash_bytes(*same, (const char*)which, sizeof which);
+        *next++ = open ? (uint64_t)about.st_dev : UINT64_MAX;
+        *next++ = open ? (uint64_t)about.st_ino : UINT64_MAX;
     }
-    same++;
-    for (int i = 0; i < 16; i++) { // RLIM_NLIMITS
-        uint64_t limit[2] = { 0, 0 };
-        syscall(SYS_prlimit64, 0, i, NULL, limit);
-        *same = kbi_hash_bytes(*same, (const char*)limit, sizeof limit);
-    }
+    for (int i = 0; i < 16; i++, next += 2) syscall(SYS_prlimit64, 0, i, NULL, next); // RLIM_NLIMITS
+    kbi_cpus_allowed(&cpus);
+    now.settings = kbi_hash_bytes(14695981039346656037u, (const char*)settings, sizeof settings);
+    now.settings = kbi_hash_bytes(now.settings, (const char*)&cpus, sizeof cpus);
+    now.settings = kbi_hash(now.settings, locale ? locale : "");
+    for (char** v = environ; v && *v; v++) now.settings = kbi_hash_bytes(now.settings, *v, strlen(*v) + 1);
+#ifdef LC_GLOBAL_LOCALE
+    now.settings ^= (uint64_t)(uintptr_t)uselocale((locale_t)0);
+#endif
     return now;
 }
 
-// Puts back what would change the times or the end of other cases in this process: timers and rounding.
+// Restores what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_process_restore(void) {
     struct itimerval none;
     memset(&none, 0, sizeof none);
@@ -6288,23 +6099,23 @@ static void kbi_process_restore(void) {
     if (kbi_process_start.known) fesetenv(&kbi_process_start.floats);
 }
 
+static double kbi_physical_bytes(void) { return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE); }
 static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// NULL: this process is as good as a fresh one for the next case; else why it is not.
+// How functions changed this process, so that the next case needs a fresh one; NULL: they did not.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
-    const kbi_process_state *was = &kbi_process_start.state, left = kbi_process_state_now();
-    int64_t physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < KBI_COUNT(left.same); i++)
-        if (left.same[i] != was->same[i]) return kbi_leftover_names[i];
-    if (left.files > was->files + 64) return "it left files open";
-    if (left.memory > was->memory + physical / 16) return "it left memory allocated";
-    if (left.threads <= was->threads) return NULL;
+    const kbi_process_state *start = &kbi_process_start.state, now = kbi_process_state_now();
+    if (now.settings != start->settings)
+        return "it changed the environment, locale, signals, processors, limits, umask, priority or standard files";
+    if (now.files > start->files + 64) return "it left files open";
+    if ((double)(now.memory - start->memory) > kbi_physical_bytes() / 16) return "it left memory allocated";
+    if (now.threads <= start->threads) return NULL;
     int64_t ran = kbi_other_threads_ns();
-    if (gpu) kbi_readable(-1, 5); // CUDA starts threads, which wait
+    if (gpu) kbi_readable(-1, 5); // waits 5 ms: threads of CUDA sleep meanwhile
     return gpu && kbi_other_threads_ns() - ran < 2500000 ? NULL : "it left threads running";
 }
 
@@ -6314,8 +6125,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// The step of a clock, from differences of readings that lie ever so little further apart: they crowd at multiples
-// of it, and jitter about these by a nanosecond or two. 1: they lie everywhere; 0: all are equal. It sorts them.
+// Step of a clock in ns, from n time differences of slightly different length, which it sorts. They form clusters at
+// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6323,7 +6134,7 @@ static double kbi_clock_lattice(double* ns, int n) {
     for (int i = 0, begin = 0; i < n; i++) {
         if (i < n - 1 && ns[i + 1] - ns[i] <= 2.5) continue;
         const double middle = ns[begin + (i - begin) / 2];
-        if (i - begin + 1 >= n / 50) { // fewer are chance
+        if (i - begin + 1 >= n / 50) { // smaller clusters are chance
             if (!kbi_nan(last)) step = KBI_MIN(step, middle - last);
             last = middle;
         }
@@ -6336,18 +6147,18 @@ static double kbi_clock_step(void) {
     double ns[1000];
     volatile int spent = 0;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        int64_t began = kbi_now();
+        int64_t begin = kbi_now();
         for (int k = 0; k < i % 41; k++) spent = spent + 1;
-        ns[i] = (double)(kbi_now() - began);
+        ns[i] = (double)(kbi_now() - begin);
     }
-    double step = kbi_clock_lattice(ns, KBI_COUNT(ns)); // sorts them
+    double step = kbi_clock_lattice(ns, KBI_COUNT(ns));
     if (ns[KBI_COUNT(ns) / 2] > 0) return step > 0 ? step : 1e9;
-    for (int i = 0; i < KBI_COUNT(ns); i++) // most readings do not differ from the one before: a coarse clock
+    for (int i = 0; i < KBI_COUNT(ns); i++) // a coarse clock: most differences are 0
         if (ns[i] > 0) return ns[i];
     return 1e9;
 }
 
-// Work behind this begins when that before it has ended.
+// Later instructions begin after earlier ones have completed.
 static void kbi_serialise(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("lfence" : : : "memory");
@@ -6356,28 +6167,27 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// What two readings of the clock cost with nothing in between: the median of the means of some stretches, since a mean
-// is known more finely than the clock's step. single: around a single run in KB_SAMPLE, where the system is asked for
-// the thread's time before and after (kbi_wall_lost).
-static double kbi_measure_wall_bias(bool single) {
-    enum { KBI_STRETCHES = 20, KBI_PASSES = 50 };
-    double mean[KBI_STRETCHES], scratch[KBI_STRETCHES];
-    for (int i = 0; i < KBI_STRETCHES; i++) {
+// Time in ns between two readings of the clock with no work in between. The thread's time is read before and after, as
+// around a block. The result is the median of the means of 20 batches: a mean resolves times below the clock's step.
+static double kbi_measure_wall_bias(void) {
+    enum { KBI_BATCHES = 20, KBI_READS = 50 };
+    double mean[KBI_BATCHES], scratch[KBI_BATCHES];
+    for (int i = 0; i < KBI_BATCHES; i++) {
         int64_t sum = 0;
-        for (int k = 0; k < KBI_PASSES; k++) {
-            if (single) kbi_meter.turn = kbi_turn_now();
-            int64_t began = kbi_now();
+        for (int k = 0; k < KBI_READS; k++) {
+            kbi_meter.turn = kbi_turn_now();
+            int64_t begin = kbi_now();
             kbi_serialise();
-            sum += kbi_now() - began;
-            if (single) kbi_meter.turn = kbi_turn_now();
+            sum += kbi_now() - begin;
+            kbi_meter.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / (double)KBI_PASSES;
+        mean[i] = (double)sum / (double)KBI_READS;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_STRETCHES, scratch), 1e-3); // above 0: it is known
+    return KBI_MAX(kbi_median_of(mean, KBI_BATCHES, scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Whether kb_keep stands nowhere between a line with KB_TIME and the next benchmark, or keeps constants alone that
-// the compiler knew: then the compiler may have removed the block, or done its work in advance.
+// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, only constants that the
+// compiler knows, or values. In the first two cases the compiler may remove the block or precompute its result.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6390,100 +6200,94 @@ static int32_t kbi_kept_values(const kb_build* build, int line) {
     return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
-// What was measured while the process stood still is measured again: its time is that of somebody's Ctrl-Z.
+// Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample during which it stood still is taken again.
 static void kbi_count_stop(int number) {
     signal(number, kbi_count_stop);
     kbi_meter.stops = kbi_meter.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
 
-// Runs of the block between two readings of the clock.
+static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
+
+// Number of runs of the block between two readings of the clock.
 static int64_t kbi_wall_runs(const kbi_run* run) {
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
 
 static int64_t kbi_wall_begin(kbi_run* run) {
-    if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias(false);
+    if (!(kbi_meter.wall_bias > 0)) kbi_meter.wall_bias = kbi_measure_wall_bias();
     if (!(kbi_meter.wall_step > 0)) kbi_meter.wall_step = kbi_clock_step();
     if (kbi_meter.wall_step > 20000)
         kbi_stop(run, KB_FLAG_BAD_CASE,
                  "the resolution of the host's clock exceeds 20 us, which is too coarse to time the block");
-    if (run->call.sampled && !(kbi_meter.pass_bias > 0)) kbi_meter.pass_bias = kbi_measure_wall_bias(true);
-    if (run->backend->gpu && !run->work.host) kbi_stop_on_error(run, "before the timed block");
+    if (kbi_waits_for_device(run)) kbi_stop_on_error(run, "before the timed block");
     run->sampling.stop_count = kbi_meter.stops;
-    if (run->work.host || !run->backend->gpu || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
+    if (!kbi_waits_for_device(run) || kbi_timed_alone(run)) kbi_meter.turn = kbi_turn_now();
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether somebody else had the processor in a sample of host work that took so many ns: the thread's own clock
-// stood still, and the thread did not wait by itself. Such a sample is as much the other's time as one with a
-// Ctrl-Z in it. From 10 ms on a share of others is in every sample; and where they are in more than a third of the
-// shorter ones, the machine or the block's own threads are like that: then all samples count. All cases of a
-// comparison together decide that.
+// Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
+// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
+// samples of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
-    if (run->call.unit != KBI_SAMPLE || kbi_meter.thread_clock_coarse || (run->backend->gpu && !run->work.host))
-        return false;
+    struct kbi_meter* const meter = &kbi_meter;
+    if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
     const kbi_turn now = kbi_turn_now();
-    const double ran = (double)(now.ran - kbi_meter.turn.ran);
-    kbi_meter.thread_clock_coarse = ran <= 0;
-    const bool stood = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == kbi_meter.turn.waits;
-    if (kbi_meter.thread_clock_coarse || ran >= 1e7 || now.waits < 0) return false;
-    if (!stood) return kbi_meter.undisturbed++, false;
-    return 2 * ++kbi_meter.disturbed <= kbi_meter.undisturbed + 8;
+    const double ran = (double)(now.ran - meter->turn.ran);
+    const bool disturbed = ns - ran > KBI_MAX(0.01 * ns, 1000) && now.waits == meter->turn.waits;
+    meter->thread_clock_coarse = ran <= 0;
+    if (ran <= 0 || ran >= 1e7 || now.waits < 0) return false;
+    if (!disturbed) return meter->undisturbed++, false;
+    return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
 enum { KBI_BATCH_MAX = 1 << 30 };
 
-// During the warm-up the batch grows until a sample is 20 us long, and a thousand steps of the clock.
+// During the warm-up, the batch grows until a sample takes 20 us and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
+    kbi_sampling* s = &run->sampling;
     int64_t now = kbi_meter.wall_end;
-    if (run->backend->gpu && !run->work.host) {
+    if (kbi_waits_for_device(run)) {
         kbi_stop_on_error(run, "in the timed loop");
         now = kbi_now();
     }
     double ns = (double)(now - kbi_meter.wall_start), target = KBI_MAX(20000, 1000 * kbi_meter.wall_step);
     int64_t runs = kbi_wall_runs(run), launches = run->recipe->launches ? run->recipe->launches : runs;
-    if (run->sampling.stop_count != kbi_meter.stops) {
+    bool warm = run->call.unit == KBI_WARM, stopped = s->stop_count != kbi_meter.stops;
+    if (stopped) { // the time of the stop is not part of the phase
         kbi_meter.stopped_ns += now - kbi_meter.wall_start;
-        run->call.phase_start_ns += now - kbi_meter.wall_start; // nor does the stop use up the time for samples
-        run->m.retaken++;
-        return;
-    }
-    if (kbi_timed_alone(run)) {
-        // time in which the thread was not busy is somebody else's
-        double ran = (double)(kbi_turn_now().ran - kbi_meter.turn.ran), busy = KBI_MIN(ns, ran);
-        bool warm = run->call.unit == KBI_WARM;
+        run->call.phase_start_ns += now - kbi_meter.wall_start;
+    } else if (kbi_timed_alone(run)) { // as evidence of a work change only the thread's own time counts
+        double busy = KBI_MIN(ns, (double)(kbi_turn_now().ran - kbi_meter.turn.ran));
         kbi_add_sample(run, warm ? ns : busy);
         if (warm) run->work_change.early_ns[run->work_change.n_early - 1] = busy;
         return;
     }
-    if (kbi_wall_lost(run, ns)) {
+    if (stopped || kbi_wall_lost(run, ns)) {
         run->m.retaken++;
         return;
     }
-    run->sampling.sum_ns += ns;
-    run->sampling.sum_runs += runs;
-    run->sampling.open = run->sampling.sum_runs < launches;
-    if (run->sampling.open) return;
-    kbi_add_sample(run, run->sampling.sum_ns / (double)launches);
-    run->sampling.sum_ns = 0, run->sampling.sum_runs = 0;
-    bool grows = !run->call.sampled && !run->recipe->launches && ns < target && run->sampling.batch < KBI_BATCH_MAX;
-    if (run->call.unit == KBI_WARM && grows) {
+    s->sum_ns += ns;
+    s->sum_runs += runs;
+    s->open = s->sum_runs < launches;
+    if (s->open) return;
+    kbi_add_sample(run, s->sum_ns / (double)launches);
+    s->sum_ns = 0, s->sum_runs = 0;
+    if (warm && !run->call.sampled && !run->recipe->launches && ns < target && s->batch < KBI_BATCH_MAX) {
         double factor = ns > 0 ? target / ns : 10;
-        run->sampling.batch = (int64_t)((double)run->sampling.batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
-        run->call.window.n = 0; // times of another batch size are no measure for this one
+        s->batch = (int64_t)((double)s->batch * KBI_MIN(KBI_MAX(factor * 1.1, 2), 1000));
+        run->call.window.n = 0; // times of another batch size are not comparable
     } else {
-        run->sampling.resolved = true;
+        s->resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
-    // A single run: its reading lies on the clock's steps, the median within half of one. The bias of an empty run
-    // need not be that of this run: the processor may begin the block while it still reads the clock, and does not
-    // know its branches as well as in a row. Half of the bias is allowed for.
+    // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
+    // bias of an empty run may differ: the processor may start the block before it reads the clock, and mispredicts
+    // branches. Half of the bias is the 95 % bound of that difference.
     if (run->call.sampled) {
-        run->m.bias_ns = run->m.floor_ns = kbi_meter.pass_bias;
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
-        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.pass_bias) / 2 / 1.96;
+        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.wall_bias) / 2 / 1.96;
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
@@ -6496,25 +6300,13 @@ static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, 
 
 // --- the cpu backend ---
 
-// Blocks are aligned to 256 bytes, as cudaMalloc's are; the pointer to release stands before them.
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
-    int64_t memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    if ((uint64_t)bytes > (uint64_t)memory) return NULL; // malloc would promise it, and the process be killed
-    char* base = (char*)KBENCH_MALLOC(bytes + 256 + sizeof(void*));
-    if (!base) return NULL;
-    char* p = (char*)(((uintptr_t)base + sizeof(void*) + 255) & ~(uintptr_t)255);
-    memcpy(p - sizeof(void*), &base, sizeof(void*));
-    return p;
+    if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
+    return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
 }
 
-static void kbi_cpu_release(kb_place place, void* p) {
-    (void)place;
-    void* base;
-    memcpy(&base, (char*)p - sizeof(void*), sizeof(void*));
-    KBENCH_FREE(base);
-}
-
+static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
 static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
 static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor) {
@@ -6522,7 +6314,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-// Whether the host's code runs on a simulated processor.
+// Whether host code runs on the simulated processor of valgrind.
 static bool kbi_valgrind(void) {
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
@@ -6531,34 +6323,31 @@ static bool kbi_valgrind(void) {
 static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     memset(m, 0, sizeof *m);
     snprintf(m->backend, sizeof m->backend, "%s", backend);
-    m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = -1;
+    m->device = m->ecc = m->mig = m->clocks_locked = m->multiprocessors = m->boost = -1;
     kbi_roofs_clear(&m->roofs);
     kbi_roofs_clear(&m->core);
     if (kbi_meter.roofs_known) m->roofs = kbi_meter.roofs, m->core = kbi_meter.core;
-    for (int i = 0; i < 3; i++) m->floor[i] = NAN;
-    for (int i = 0; i < 2; i++) m->bias[i] = NAN;
+    m->floor[0] = m->floor[1] = m->floor[2] = m->bias[0] = m->bias[1] = NAN;
     m->quantum = m->empty_pair = m->cold = m->counted_cold = NAN;
-    m->boost = -1;
     m->simulated = kbi_valgrind();
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
-// What is known of the processors, whatever the device.
+// Reads facts about the processors from the folder `root`.
 static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     kbi_cpus allowed;
     m->boost = kbi_cpu_boost(root);
-    if (!kbi_cpu_says(root, kbi_cpu_now(), "scaling_governor", m->governor, (int)sizeof m->governor))
-        *m->governor = 0;
+    if (!kbi_cpu_says(root, kbi_cpu_now(), "scaling_governor", m->governor, (int)sizeof m->governor)) *m->governor = 0;
     if (kbi_cpus_allowed(&allowed)) kbi_cpus_show(&allowed, m->cpus, sizeof m->cpus);
 }
 
-// What others did to this process since then, and the clock that it ends with.
-static void kbi_note_load(kbi_measured* m, const kbi_load* then, const char* proc, const char* root) {
+// Records how other processes disturbed this one since `start`, and the clock at the end.
+static void kbi_note_load(kbi_measured* m, const kbi_load* start, const char* proc, const char* root) {
     kbi_load now = kbi_load_now(proc);
-    double ns = (double)(now.at - then->at), busy = now.busy - then->busy;
-    if (now.switches != KB_NONE && then->switches != KB_NONE) m->preemptions = now.switches - then->switches;
-    if (ns > 0) m->cpu_waited = 100 * (now.waited - then->waited) / ns;
-    if (busy >= 0) m->cpu_stolen = busy > 0 ? 100 * (now.stolen - then->stolen) / busy : 0;
+    double ns = (double)(now.at - start->at), busy = now.busy - start->busy;
+    if (now.switches != KB_NONE && start->switches != KB_NONE) m->preemptions = now.switches - start->switches;
+    if (ns > 0) m->cpu_waited = 100 * (now.waited - start->waited) / ns;
+    if (busy >= 0) m->cpu_stolen = busy > 0 ? 100 * (now.stolen - start->stolen) / busy : 0;
     m->cpu_clock = kbi_cpu_mhz(root, kbi_cpu_now());
 }
 
@@ -6569,10 +6358,9 @@ static bool kbi_cpu_open(kbi_machine* m, const kbi_recipe* recipe) {
 }
 
 // clang-format off
-#define KBI_HOST_MEMORY { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL }
 static const kbi_backend kbi_cpu = {
     "cpu", false, kbi_cpu_open,
-    KBI_HOST_MEMORY,
+    { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL },
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
     { NULL, NULL, NULL, NULL },
@@ -6586,17 +6374,16 @@ static const kbi_backend kbi_cpu = {
 
 enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 
-
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
-// Plain host memory needs no GPU.
+// Backend that allocates and copies blocks of this place. Plain host memory needs no GPU.
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
     return place == KB_HOST ? &kbi_cpu : b;
 }
 
-// --- placement: an address changes a small kernel's time by 1 to 3 %, so processes whose times are pooled differ in it
+// --- placement: processes whose times are pooled use other addresses, which change a small kernel's time by 1 to 3 %
 
-// Random bits, the same for a number and a seed; 0 for number 0, where nothing is moved.
+// Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6604,259 +6391,236 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// By how many bytes memory is moved. On a GPU shared buffers move by a multiple of 512 within a page of 2 MiB;
-// other blocks are on other pages in any case (kbi_gpu_take_pages), and would count as larger than they are. On the
-// host within 16 pages of 4 KiB, so that offset and colour change, by a multiple of 256, as kb_alloc promises.
-static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool stage) {
-    if (b->gpu) return stage ? placement % (KBI_PAGE / 512) * 512 : 0;
+// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2 MiB;
+// other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256 within 16
+// pages of 4 KiB, which changes offset and cache colour.
+static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
+    if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
 }
 
-// --- outputs: restored for the last run, so that only that run can have written them
+// --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-// Whether a block equals its saved copy, as far as 16 looks can tell.
+// Whether a block equals its saved copy in 16 samples of 64 bytes.
 static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
-    enum { KBI_LOOKS = 16 };
-    char now[64], then[64];
+    char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
-    for (size_t i = 0; i < KBI_LOOKS; i++) {
-        size_t at = rest * i / (KBI_LOOKS - 1); // the last look ends with the block
-        b->memory.copy(now, block->base + KBI_GUARD + at, n);
-        b->memory.copy(then, block->saved + at, n);
-        if (memcmp(now, then, n) != 0) return false;
+    for (size_t i = 0; i < 16; i++) {
+        size_t offset = rest * i / 15; // the last sample ends with the block
+        b->memory.copy(now, block->data + offset, n);
+        b->memory.copy(saved, block->saved + offset, n);
+        if (memcmp(now, saved, n) != 0) return false;
     }
     return true;
-}
-
-static bool kbi_read_later(const kbi_memory* m, const kbi_block* block) {
-    int i = block->ordinal;
-    return i < 64 * KBI_READ_WORDS && (m->read[i / 64] >> i % 64 & 1) != 0;
 }
 
 static void kbi_save_block(kbi_run* run, kbi_block* block) {
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     if (!block->saved) {
         block->saved = (char*)b->memory.alloc(block->place, block->bytes);
-        if (!block->saved) {
-            run->memory.unsaved = true;
-            return;
-        }
-        if (block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
+        if (block->saved && block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    b->memory.copy(block->saved, block->base + KBI_GUARD, block->bytes);
+    if (block->saved)
+        b->memory.copy(block->saved, block->data, block->bytes);
+    else
+        run->memory.unsaved = true;
 }
 
-// Saves the outputs. The first call tells which blocks are read after the loop; kb_open has no such call, and saves
-// all blocks if they are small. A block that is still as the call before left it is an output.
+// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call, so
+// all blocks are saved if they are small. A block that still has its saved contents is not an input that was set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
     int64_t room = kbi_free_bytes(run->backend), all = m->device + m->host;
-    if (embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2))) {
-        m->unsaved = true;
-        return;
-    }
-    for (kbi_block* block = m->blocks; block; block = block->next) {
-        if (!block->bytes || (!embedded && !kbi_read_later(m, block))) continue;
+    m->unsaved |= embedded && (all > (int64_t)1 << 30 || (room != KB_NONE && all > room / 2));
+    for (int i = 0; i < m->n && !(embedded && m->unsaved); i++) {
+        kbi_block* block = &m->blocks[i];
+        if (!block->bytes || (!embedded && !block->output)) continue;
         block->changed = block->saved && kbi_block_unchanged(run, block);
         if (!block->changed) kbi_save_block(run, block);
     }
 }
 
-// Restores the outputs; false: none was saved.
+// Restores the saved outputs. false: none was saved.
 static bool kbi_restore_outputs(kbi_run* run) {
     bool any = false;
-    for (kbi_block* block = run->memory.blocks; block; block = block->next) {
+    for (int i = 0; i < run->memory.n; i++) {
+        kbi_block* block = &run->memory.blocks[i];
         if (!block->saved) continue;
         any = true;
         block->changed = !kbi_block_unchanged(run, block);
-        kbi_block_backend(run->backend, block->place)
-            ->memory.copy(block->base + KBI_GUARD, block->saved, block->bytes);
+        kbi_block_backend(run->backend, block->place)->memory.copy(block->data, block->saved, block->bytes);
     }
     return any;
 }
 
-// Whether the last run was seen to write an output; stale: whether it left one alone that earlier runs wrote.
+// After a run from restored outputs: whether the run changed one of them; with `stale`, whether the run left one
+// unchanged that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
-    const kbi_block* block = run->call.restored ? run->memory.blocks : NULL;
-    for (; block; block = block->next)
+    for (int i = 0; run->call.restored && i < run->memory.n; i++) {
+        const kbi_block* block = &run->memory.blocks[i];
         if (block->saved && (!stale || block->changed) && kbi_block_unchanged(run, block) == stale) return true;
+    }
     return false;
 }
 
-// --- the stage: shared buffers, the same for all implementations of a group
+// --- shared buffers
 
-// Where the next block goes: on boundaries as cudaMalloc's own.
-static size_t kbi_shared_align(size_t laid, size_t total) {
+// First offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
+static size_t kbi_shared_align(size_t offset, size_t total) {
     size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
-    return (laid + boundary - 1) & ~(boundary - 1);
+    return (offset + boundary - 1) & ~(boundary - 1);
 }
 
-// What an implementation takes of a stage, with the copies of its data so far from each other.
+// Bytes that the copies of an implementation's data take, at this distance from each other.
 static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
-// NULL: it has to be an allocation of its own.
+// Address of the next block in the shared buffers. NULL: the block needs an allocation of its own.
 static char* kbi_shared_place(const kbi_backend* b, kbi_memory* m, kb_place place, size_t total) {
     if (place != KB_DEVICE && (b->gpu || place != KB_HOST)) return NULL;
-    size_t at = kbi_shared_align(m->layout_bytes, total);
-    kbi_memory* first = m->original ? m->original : m;
-    if (m->shared && at + total > m->layout_peak) m->separate = first->separate = true;
+    size_t begin = kbi_shared_align(m->layout_bytes, total);
+    kbi_memory* original = m->original ? m->original : m;
+    if (m->shared && begin + total > m->layout_peak) m->separate = original->separate = true;
     if (m->shared && m->separate) return NULL;
-    m->layout_bytes = at + total;
+    m->layout_bytes = begin + total;
     m->layout_peak = KBI_MAX(m->layout_peak, m->layout_bytes);
-    if (m->shared) first->used_bytes = KBI_MAX(first->used_bytes, m->copy_offset + m->layout_bytes);
-    return m->shared ? m->shared->base + m->copy_offset + at : NULL;
+    if (!m->shared) return NULL;
+    original->used_bytes = KBI_MAX(original->used_bytes, m->copy_offset + m->layout_bytes);
+    return m->shared->base + m->copy_offset + begin;
 }
 
 static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n) {
-    for (int i = 0; i < n; i++) {
-        if (memories[i]->saved) s->backend->memory.release(KB_DEVICE, memories[i]->saved);
-        memories[i]->saved = NULL;
-        memories[i]->shared = NULL;
-    }
-    if (s->allocated) s->backend->memory.release(KB_DEVICE, s->allocated);
+    for (int i = 0; i < n; i++) memories[i]->saved = NULL, memories[i]->shared = NULL;
+    s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// A stage for the largest of them, with room to save each when there are several. false: no room, and none was made.
+// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false: out
+// of memory; nothing was allocated.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
-    size_t largest = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
+    size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
     s->backend = b;
     for (int i = 0; i < n; i++) largest = KBI_MAX(largest, memories[i]->layout_peak);
     s->stride = kbi_shared_align(largest, largest);
-    for (int i = 0; i < n; i++) s->size = KBI_MAX(s->size, kbi_shared_span(memories[i], s->stride));
-    if (!s->size) return false;
-    s->allocated = (char*)b->memory.alloc(KB_DEVICE, s->size + KBI_PAGE + shift);
+    for (int i = 0; i < n; i++) size = KBI_MAX(size, kbi_shared_span(memories[i], s->stride));
+    if (n > 1) size = kbi_shared_align(size, size);
+    if (size) s->allocated = (char*)b->memory.alloc(KB_DEVICE, (n > 1 ? (size_t)n + 1 : 1) * size + KBI_PAGE + shift);
+    if (!s->allocated) return false;
     s->base = (char*)((((uintptr_t)s->allocated + KBI_PAGE - 1) & ~(uintptr_t)(KBI_PAGE - 1)) + shift);
-    bool good = s->allocated != NULL;
-    for (int i = 0; i < n && good; i++) {
-        kbi_memory* m = memories[i];
-        m->shared = s;
-        if (n < 2 || !m->layout_peak) continue;
-        m->saved = (char*)b->memory.alloc(KB_DEVICE, kbi_shared_span(m, s->stride));
-        good = m->saved != NULL;
+    for (int i = 0; i < n; i++) {
+        memories[i]->shared = s;
+        if (n > 1 && memories[i]->layout_peak) memories[i]->saved = s->base + (size_t)(i + 1) * size;
     }
-    if (!good) kbi_shared_close(s, memories, n);
-    return good;
+    return true;
 }
 
-// Untimed, before the gate: what the last one left is saved, and what this one left is restored.
+// Saves the contents of the last owner and restores those of m. Runs before the gate, outside the timed region.
 static void kbi_shared_enter(kbi_memory* m) {
     kbi_shared_buffers* s = m->shared;
     if (m->original) m = m->original;
     if (!s || s->owner == m) return;
-    if (s->owner && s->owner->saved && s->owner->used_bytes)
-        s->backend->memory.copy(s->owner->saved, s->base, s->owner->used_bytes);
+    const kbi_memory* old = s->owner;
+    if (old && old->saved && old->used_bytes) s->backend->memory.copy(old->saved, s->base, old->used_bytes);
     if (m->saved && m->used_bytes) s->backend->memory.copy(s->base, m->saved, m->used_bytes);
     s->owner = m;
 }
 
 // --- blocks
 
-// lost: the device no longer answers, so only the list is freed.
-static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, kbi_block** list, bool lost) {
-    while (*list) {
-        kbi_block* block = *list;
-        *list = block->next;
-        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
+// Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
+// lost: the device no longer answers, so its memory is not released.
+static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
+    for (int i = m->n_known - 1; i >= first; i--) {
+        kbi_block* block = &m->blocks[i];
         const kbi_backend* home = kbi_block_backend(b, block->place);
+        if (!block->data) continue;
+        *(block->place == KB_DEVICE ? &m->device : &m->host) -= (int64_t)block->bytes;
         if (!lost || home == &kbi_cpu) {
             if (block->saved) home->memory.release(block->place, block->saved);
-            if (!block->shared) home->memory.release(block->place, block->base - block->shift);
+            if (!block->shared) home->memory.release(block->place, block->data - KBI_GUARD - block->shift);
         }
-        KBENCH_FREE(block);
+        block->data = block->saved = NULL;
     }
 }
 
-// Gives everything back.
-static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost) {
-    kbi_blocks_free(b, m, &m->blocks, lost);
-    kbi_blocks_free(b, m, &m->kept, lost);
+// Releases all blocks. last: no further call of this case needs the table of blocks.
+static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool last) {
+    kbi_blocks_free(b, m, 0, lost);
     m->layout_bytes = 0;
-    m->taken = 0;
-    m->saved_bytes = 0;
-    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the first
+    m->saved_bytes = m->n = 0;
+    if (m->copies <= 1) m->used_bytes = 0; // the copies end after the original
+    if (!last) return;
+    KBENCH_FREE(m->blocks);
+    m->blocks = NULL;
+    m->n_known = 0;
 }
 
-// Leaves everything as it is for the next call of the function.
+// Keeps all blocks, with their contents, for the next call of the function.
 static void kbi_memory_reuse(kbi_run* run) {
     kbi_memory* m = &run->memory;
-    while (m->blocks) { // the last one first
-        kbi_block* block = m->blocks;
-        m->blocks = block->next;
-        if (block->bytes && kbi_read_later(m, block)) kbi_save_block(run, block);
-        block->next = m->kept;
-        m->kept = block;
-    }
+    for (int i = 0; i < m->n; i++)
+        if (m->blocks[i].bytes && m->blocks[i].output) kbi_save_block(run, &m->blocks[i]);
     m->layout_bytes = 0;
-    m->taken = 0;
+    m->n = 0;
 }
 
+// Allocates a block, or takes the one that the call before kept at this index. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
-    char* staged = kbi_shared_place(b, m, place, total);
-    kbi_block* block = m->kept; // as the call before left it, unless this one wants another
-    if (block && (block->place != place || block->bytes != bytes || (block->shared ? block->base : NULL) != staged)) {
-        kbi_blocks_free(b, m, &m->kept, false);
-        block = NULL;
+    char* shared = kbi_shared_place(b, m, place, total);
+    if (m->n == m->n_known) {
+        if ((m->n & (m->n - 1)) == 0) // the capacity doubles
+            m->blocks = (kbi_block*)kbi_grow(m->blocks, sizeof(kbi_block) * (size_t)KBI_MAX(4, 2 * m->n));
+        memset(&m->blocks[m->n_known++], 0, sizeof(kbi_block));
     }
-    if (block) {
-        m->kept = block->next;
-    } else {
-        size_t shift = staged ? 0 : kbi_placement_shift(home, m->placement, false);
-        char* base = staged ? staged : (char*)home->memory.alloc(place, total + shift);
+    kbi_block* block = &m->blocks[m->n];
+    bool same = block->place == place && block->bytes == bytes && block->shared == (shared != NULL);
+    if (!same || (shared && block->data != shared + KBI_GUARD)) kbi_blocks_free(b, m, m->n, false);
+    if (!block->data) {
+        size_t shift = shared ? 0 : kbi_placement_shift(home, m->placement, false);
+        char* base = shared ? shared : (char*)home->memory.alloc(place, total + shift);
         if (!base) return NULL;
-        block = (kbi_block*)kbi_grow(NULL, sizeof *block);
-        memset(block, 0, sizeof *block);
-        block->base = base + shift;
+        block->data = base + shift + KBI_GUARD;
         block->bytes = bytes, block->shift = shift;
         block->place = place;
-        block->shared = staged != NULL;
-        home->memory.set(block->base, KBI_GUARD_BYTE, total);
-        home->memory.set(block->base + KBI_GUARD, KBI_POISON, bytes);
+        block->shared = shared != NULL;
+        block->changed = false;
+        home->memory.set(base + shift, KBI_GUARD_BYTE, total);
+        home->memory.set(block->data, KBI_POISON, bytes);
         *(place == KB_DEVICE ? &m->device : &m->host) += (int64_t)bytes;
         m->device_peak = KBI_MAX(m->device_peak, m->device);
         m->host_peak = KBI_MAX(m->host_peak, m->host);
         int64_t room = kbi_free_bytes(b);
         if (room != KB_NONE) m->free_lowest = KBI_MIN(m->free_lowest, room);
     }
-    block->ordinal = m->taken++;
-    block->next = m->blocks;
-    m->blocks = block;
-    return block->base + KBI_GUARD;
+    m->n++;
+    return block->data;
 }
 
-// The first overwritten byte beside a block, as an offset from its begin; KB_NONE when both guards stand. What
-// rounding to 256 bytes adds behind the block is guard, too.
-static int64_t kbi_guard_broken(const kbi_backend* b, const kbi_block* block) {
-    static unsigned char bytes[KBI_GUARD + 256];
-    const kbi_backend* home = kbi_block_backend(b, block->place);
-    size_t behind = kbi_block_total(block->bytes) - KBI_GUARD - block->bytes;
-    home->memory.copy(bytes, block->base, KBI_GUARD);
-    for (int i = KBI_GUARD - 1; i >= 0; i--)
-        if (bytes[i] != KBI_GUARD_BYTE) return i - KBI_GUARD;
-    home->memory.copy(bytes, block->base + KBI_GUARD + block->bytes, behind);
-    for (size_t i = 0; i < behind; i++)
-        if (bytes[i] != KBI_GUARD_BYTE) return (int64_t)(block->bytes + i);
-    return KB_NONE;
-}
-
+// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its size.
 static void kbi_check_guards(kbi_run* run) {
-    for (kbi_block* b = run->memory.blocks; b; b = b->next) {
-        int64_t at = kbi_guard_broken(run->backend, b);
-        if (at == KB_NONE) continue;
-        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %lld %s a block of %zu bytes was overwritten",
-                 (long long)(at < 0 ? -at : at - (int64_t)b->bytes + 1), at < 0 ? "before" : "behind the end of",
-                 b->bytes);
+    static unsigned char guard[2 * KBI_GUARD + 256];
+    for (int i = 0; i < run->memory.n; i++) {
+        const kbi_block* block = &run->memory.blocks[i];
+        const kbi_backend* home = kbi_block_backend(run->backend, block->place);
+        int before = 0, behind = 0, size = (int)(kbi_block_total(block->bytes) - KBI_GUARD - block->bytes);
+        home->memory.copy(guard, block->data - KBI_GUARD, KBI_GUARD);
+        home->memory.copy(guard + KBI_GUARD, block->data + block->bytes, (size_t)size);
+        while (before < KBI_GUARD && guard[KBI_GUARD - 1 - before] == KBI_GUARD_BYTE) before++;
+        while (behind < size && guard[KBI_GUARD + behind] == KBI_GUARD_BYTE) behind++;
+        if (before == KBI_GUARD && behind == size) continue;
+        bool front = before < KBI_GUARD;
+        kbi_stop(run, KB_FLAG_OVERRUN, "a byte %d %s a block of %zu bytes was overwritten",
+                 (front ? before : behind) + 1, front ? "before" : "behind the end of", block->bytes);
         return;
     }
 }
 
-// --- what a function does with memory
+// --- functions that a benchmark calls
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
@@ -6879,56 +6643,52 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// The tracked block that p lies in, or NULL.
-static const kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
-    const kbi_block* block = run->memory.blocks;
-    for (; block; block = block->next) {
-        const char* begin = block->base + KBI_GUARD; // which an empty block has, too
-        if ((const char*)p == begin || ((const char*)p > begin && (const char*)p < begin + block->bytes)) break;
+// The tracked block that contains p, or an empty block at p. NULL: there is none.
+static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    for (int i = 0; i < run->memory.n; i++) {
+        kbi_block* block = &run->memory.blocks[i];
+        if ((const char*)p >= block->data && (const char*)p < block->data + KBI_MAX(block->bytes, (size_t)1))
+            return block;
     }
-    return block;
+    return NULL;
 }
 
-// What is read after the loop of the first call is an output.
+// Marks a block as output if the checked call reads it after its timed loop.
 static void kbi_mark_output(kbi_run* run, const void* p) {
-    kbi_memory* m = &run->memory;
-    const kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
-    if (!block || kbi_read_later(m, block)) return;
-    int i = block->ordinal;
-    m->unsaved |= i >= 64 * KBI_READ_WORDS;
-    if (i >= 64 * KBI_READ_WORDS) return;
-    m->read[i / 64] |= (uint64_t)1 << i % 64;
-    m->output_bytes += (int64_t)block->bytes;
+    kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
+    if (!block || block->output) return;
+    block->output = true;
+    run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether a function may do that with n things of this size there; the case is wrong where not. What kb_alloc did
-// not give has the size that the function says.
-static bool kbi_range_valid(kbi_run* run, const char* what, const void* p, int64_t n, size_t size, const char* unit) {
+// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that kb_alloc
+// did not allocate is unknown, so the call is trusted.
+static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", what, (long long)n, unit);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", call, (long long)n, unit);
     else if (!p && n)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", what);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", call);
     else if (!size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", what, unit);
-    else if (block && (size_t)n > (size_t)(block->base + KBI_GUARD + block->bytes - (const char*)p) / size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", what, (long long)n, unit,
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", call, unit);
+    else if (block && (size_t)n > (size_t)(block->data + block->bytes - (const char*)p) / size)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", call, (long long)n, unit,
                  block->bytes);
     return run->m.status == KB_OK;
 }
 
-static bool kbi_copy_valid(kb_state* kb, const char* what, const void* memory, const void* host, size_t bytes) {
+static bool kbi_copy_valid(kb_state* kb, const char* call, const void* memory, const void* host, size_t bytes) {
     int64_t n = (int64_t)bytes;
-    kbi_note_call(kb, what, false);
-    return kbi_range_valid(kb->run, what, memory, n, 1, "bytes") &&
-           kbi_range_valid(kb->run, what, host, n, 1, "bytes");
+    kbi_note_call(kb, call, false);
+    return kbi_range_valid(kb->run, call, memory, n, 1, "bytes") &&
+           kbi_range_valid(kb->run, call, host, n, 1, "bytes") && n;
 }
 
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes) {
     if (!kbi_copy_valid(kb, "kb_to_host", from, host, bytes)) return;
     kbi_mark_output(kb->run, from);
-    if (bytes) kb->run->backend->memory.copy(host, from, bytes);
+    kb->run->backend->memory.copy(host, from, bytes);
 }
 
 void* kb_host_copy(kb_state* kb, const void* p) {
@@ -6941,14 +6701,14 @@ void* kb_host_copy(kb_state* kb, const void* p) {
                  p ? "not" : "NULL");
         return NULL;
     }
-    int64_t bytes = block->base + KBI_GUARD + block->bytes - (const char*)p;
+    int64_t bytes = block->data + block->bytes - (const char*)p;
     void* copy = kb_alloc(kb, KB_HOST, 1, bytes);
     if (copy) kb_to_host(kb, copy, p, (size_t)bytes);
     return copy;
 }
 
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes) {
-    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes) && bytes) kb->run->backend->memory.copy(to, host, bytes);
+    if (kbi_copy_valid(kb, "kb_from_host", to, host, bytes)) kb->run->backend->memory.copy(to, host, bytes);
 }
 
 void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
@@ -6957,13 +6717,14 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind) {
     kbi_note_call(kb, "kb_fill", false);
     run->call.zeros += kind == KB_ZERO;
     if (!kbi_range_valid(run, "kb_fill", p, n, kb_dtype_size(dtype), "elements")) return;
-    if (kind < KB_ZERO || kind > KB_IOTA) {
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
-        return;
-    }
     const kbi_block* block = kbi_block_of(run, p);
     const kbi_backend* b = block && block->place != KB_DEVICE ? &kbi_cpu : run->backend;
-    if (n) b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
+    if (kind < KB_ZERO || kind > KB_IOTA)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA");
+    else if (b->gpu && (uintptr_t)p % kb_dtype_size(dtype))
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_fill takes a pointer that is aligned to its elements");
+    else if (n)
+        b->memory.fill(p, dtype, n, kind, kb->seed, tensor);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7061,8 +6822,8 @@ static bool kbi_load_functions(char why[200]) {
 }
 
 static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, void** arguments) {
-    return kbi_meter.gpu.launch(kbi_meter.gpu.functions[f], blocks, 1, 1, threads, 1, 1, 0, kbi_meter.gpu.stream,
-                                arguments, NULL);
+    const kbi_gpu* g = &kbi_meter.gpu;
+    return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
 // False: this GPU cannot launch an empty kernel of this shape.
@@ -7092,7 +6853,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
 }
 
 // Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
-static void kbi_look_persisting(void) {
+static void kbi_check_persisting(void) {
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -7219,8 +6980,9 @@ static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
     kbi_launch(KBI_F_CLOCK, 1, 1, arguments);
-    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !kbi_meter.gpu.clock[0]) return NAN;
-    return 1000.0 * (double)kbi_meter.gpu.clock[1] / (double)kbi_meter.gpu.clock[0];
+    const uint64_t* clock = kbi_meter.gpu.clock; // ns, cycles
+    if (cudaStreamSynchronize(kbi_meter.gpu.stream) != cudaSuccess || !clock[0]) return NAN;
+    return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
 // Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
@@ -7235,7 +6997,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
 
 // Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
 // captured calls and of the capture's end.
-static bool kbi_capture_dropped(cudaError_t* inside, cudaError_t* end) {
+static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
     if (cudaStreamIsCapturing(kbi_meter.gpu.stream, &status) != cudaSuccess || status == cudaStreamCaptureStatusNone)
@@ -7251,7 +7013,7 @@ static void kbi_gpu_abandon(void) {
     cudaError_t inside, end;
     kbi_gate_open();
     kbi_meter.gpu.at = 0;
-    kbi_capture_dropped(&inside, &end);
+    kbi_capture_abort(&inside, &end);
     cudaGetLastError();
     cudaStreamSynchronize(kbi_meter.gpu.stream);
 }
@@ -7333,7 +7095,7 @@ static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
 }
 
 // Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
-static void kbi_cupti_keep(const kbi_activity* r) {
+static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
     bool kernel = r->kind == KBI_ACTIVITY_KERNEL, copy = r->kind == KBI_ACTIVITY_COPY || r->kind == KBI_ACTIVITY_SET;
@@ -7343,20 +7105,20 @@ static void kbi_cupti_keep(const kbi_activity* r) {
         kbi_meter.cupti.spans[kbi_meter.cupti.n++] = span;
 }
 
-static void kbi_cupti_done(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
+static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid) {
     kbi_activity* r = NULL;
     (void)context, (void)stream, (void)size;
     while (valid && kbi_meter.cupti.next(buffer, valid, &r) == 0) {
         if (kbi_meter.cupti.look)
             kbi_meter.cupti.look(r);
         else if (kbi_meter.cupti.open)
-            kbi_cupti_keep(r);
+            kbi_cupti_add_span(r);
     }
     KBENCH_FREE(buffer);
 }
 
 // What an error of CUPTI means, and what to do.
-static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
+static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
     if (error == 26) advice = "; another profiler has the GPU's counters, or DCGM (dcgmi profile --pause frees them)";
@@ -7369,12 +7131,9 @@ static const char* kbi_cupti_why(const char* call, int error, char out[400]) {
 }
 
 static bool kbi_cupti_load(void) {
-    static const char* const paths[] = { "libcupti.so",
-                                         "libcupti.so.13",
-                                         "libcupti.so.12",
+    static const char* const paths[] = { "libcupti.so", "libcupti.so.13", "libcupti.so.12",
                                          "/usr/local/cuda/lib64/libcupti.so",
-                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
-                                         "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so" };
+                                         "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so" };
     kbi_cupti* c = &kbi_meter.cupti;
     for (int i = 0; i < KBI_COUNT(paths) && !c->library; i++) c->library = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
     if (c->loaded || !c->library) return c->loaded;
@@ -7385,7 +7144,7 @@ static bool kbi_cupti_load(void) {
                  "cuptiSubscribe cuptiEnableDomain",
                  &c->callbacks);
     bool found = c->callbacks && c->enable && c->flush && c->next && c->disable;
-    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_done) == 0;
+    return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
 // CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
@@ -7418,8 +7177,8 @@ static bool kbi_cupti_open(void) {
 }
 
 // Why CUPTI could not be opened.
-static const char* kbi_cupti_shut(char out[400]) {
-    if (kbi_meter.cupti.error) return kbi_cupti_why("cuptiActivityEnable", kbi_meter.cupti.error, out);
+static const char* kbi_cupti_unavailable(char out[400]) {
+    if (kbi_meter.cupti.error) return kbi_cupti_error_text("cuptiActivityEnable", kbi_meter.cupti.error, out);
     if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
     return "libcupti.so is not found; LD_LIBRARY_PATH can name its folder";
 }
@@ -7440,20 +7199,21 @@ static int kbi_order_spans(const void* a, const void* b) {
 // Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its first
 // start to its last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
+    kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
-    kbi_meter.cupti.flush(1);
-    qsort(kbi_meter.cupti.spans, (size_t)kbi_meter.cupti.n, sizeof(kbi_span), kbi_order_spans);
-    for (int i = 0; i + kernels <= kbi_meter.cupti.n && n < most; i += kernels) {
+    c->flush(1);
+    qsort(c->spans, (size_t)c->n, sizeof(kbi_span), kbi_order_spans);
+    for (int i = 0; i + kernels <= c->n && n < most; i += kernels) {
         uint64_t end = 0;
-        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, kbi_meter.cupti.spans[k].end);
-        ns[n++] = (double)(end - kbi_meter.cupti.spans[i].start);
+        for (int k = i; k < i + kernels; k++) end = KBI_MAX(end, c->spans[k].end);
+        ns[n++] = (double)(end - c->spans[i].start);
     }
-    kbi_meter.cupti.n = 0;
+    c->n = 0;
     return n;
 }
 
 // Drops the records of all work so far, after this work has ended.
-static void kbi_cupti_forget(void) {
+static void kbi_cupti_discard(void) {
     cudaDeviceSynchronize();
     kbi_cupti_read(1, NULL, 0);
 }
@@ -7469,10 +7229,11 @@ static void kbi_cupti_forget(void) {
 // launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
 // arguments (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
-    kbi_meter.gpu.at = 0;
-    kbi_meter.gpu.size = size;
-    kbi_meter.gpu.gated = gated && !kbi_meter.gpu.ungated;
-    kbi_meter.gpu.alarmed = 0;
+    kbi_gpu* g = &kbi_meter.gpu;
+    g->alarmed = 0;
+    g->at = 0;
+    g->size = size;
+    g->gated = gated && !g->ungated;
 }
 
 static void kbi_launch_begin(bool cold) {
@@ -7487,13 +7248,14 @@ static void kbi_launch_begin(bool cold) {
 
 // True: this was the last launch of the sample.
 static bool kbi_launch_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
-    cudaEventRecord(kbi_meter.gpu.stop, kbi_meter.gpu.stream);
+    cudaEventRecord(g->stop, g->stream);
     kbi_gate_open();
-    cudaStreamSynchronize(kbi_meter.gpu.stream);
-    cudaEventElapsedTime(&ms, kbi_meter.gpu.start, kbi_meter.gpu.stop);
-    kbi_meter.gpu.ns[kbi_meter.gpu.at++] = (double)ms * 1e6;
-    return kbi_meter.gpu.at >= kbi_meter.gpu.size;
+    cudaStreamSynchronize(g->stream);
+    cudaEventElapsedTime(&ms, g->start, g->stop);
+    g->ns[g->at++] = (double)ms * 1e6;
+    return g->at >= g->size;
 }
 
 // Begins and ends a single launch of kbench's own; the end returns its time in ns.
@@ -7503,13 +7265,14 @@ static void kbi_single_begin(bool gated, bool cold) {
 }
 
 static double kbi_single_end(void) {
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
-    kbi_meter.gpu.at = 0;
+    g->at = 0;
     // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the watchdog.
     // A single alarm may come from a machine that was suspended.
-    kbi_meter.gpu.alarms = kbi_meter.gpu.alarmed ? kbi_meter.gpu.alarms + 1 : 0;
-    if (kbi_meter.gpu.alarms > 1) kbi_meter.gpu.ungated = true;
-    return kbi_meter.gpu.ns[0];
+    g->alarms = g->alarmed ? g->alarms + 1 : 0;
+    if (g->alarms > 1) g->ungated = true;
+    return g->ns[0];
 }
 
 typedef struct kbi_graph {   // the block, captured
@@ -7533,9 +7296,9 @@ static int64_t kbi_events_begin(kbi_run* run) {
             s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
             if (s->traced && !kbi_cupti_open())
-                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_shut(why));
+                kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_forget(); // records of the benchmark's set-up
+        if (kbi_meter.cupti.open) kbi_cupti_discard(); // records of the benchmark's set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7548,7 +7311,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
 }
 
 // Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog ended it.
-static bool kbi_sample_counts(kbi_run* run) {
+static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
     bool disturbed = kbi_meter.gpu.alarmed || run->sampling.stop_count != kbi_meter.stops;
@@ -7564,14 +7327,15 @@ static bool kbi_sample_counts(kbi_run* run) {
 // --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
 // The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
-static int kbi_empty_of(const kbi_shape* shape) {
+static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
-    for (int i = 0; i < c->n_empties; i++)
+    const int n = c->n_empties;
+    for (int i = 0; i < n; i++)
         if (memcmp(&c->empties[i].shape, shape, sizeof *shape) == 0) return i;
-    if (c->n_empties && !kbi_launch_empty(shape)) return 0;
-    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(c->n_empties + 1));
-    memset(&c->empties[c->n_empties], 0, sizeof(kbi_empty));
-    c->empties[c->n_empties].shape = *shape;
+    if (n && !kbi_launch_empty(shape)) return 0;
+    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(n + 1));
+    memset(&c->empties[n], 0, sizeof(kbi_empty));
+    c->empties[n].shape = *shape;
     return c->n_empties++;
 }
 
@@ -7595,7 +7359,7 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
 
 // ns of an empty kernel, interpolated between the shapes that CUPTI measured.
-static double kbi_reference_of(kbi_mode mode, const kbi_shape* shape) {
+static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
     double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
     int k = shape->threads > 256;
@@ -7614,7 +7378,7 @@ static const double kbi_bias_error_ns = 60;
 
 // The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
 // row, which includes the gaps, plus what events read more around this shape. The time that events read bounds it.
-static double kbi_most_of_empty(kbi_mode mode, int which) {
+static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
         plain = kbi_time_empty(KBI_HOT, true, 0), reads = kbi_time_empty(mode, true, which);
@@ -7623,15 +7387,15 @@ static double kbi_most_of_empty(kbi_mode mode, int which) {
 
 // ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
 // bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
-static double kbi_own_of(kbi_mode mode, int which, double* error, double* apart) {
+static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
-    double row = kbi_meter.calibration.row;
+    double row = kbi_meter.calibration.row, *most = &empty->most[mode];
     *error = *apart = kbi_bias_error_ns;
-    if (kbi_meter.calibration.measured) return kbi_reference_of(mode, &empty->shape);
-    if (!(empty->most[mode] > 0)) empty->most[mode] = kbi_most_of_empty(mode, which);
-    *error = hypot(*error, empty->most[mode] / sqrt(12));
-    *apart = hypot(*apart, KBI_MAX(empty->most[mode] - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
-    return empty->most[mode] / 2;
+    if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
+    if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
+    *error = hypot(*error, *most / sqrt(12));
+    *apart = hypot(*apart, KBI_MAX(*most - (kbi_finite(row) ? row : 0), 0) / sqrt(12));
+    return *most / 2;
 }
 
 static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
@@ -7640,7 +7404,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     for (int i = 0; i < (first ? KBI_RECENT / 4 : KBI_EMPTIES); i++)
         run->m.floor_ns = kbi_time_empty(mode, gated, run->work.empty_kernel);
     run->m.bias_ns =
-        run->m.floor_ns - kbi_own_of(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
+        run->m.floor_ns - kbi_empty_time(mode, run->work.empty_kernel, &run->m.bias_error_ns, &run->m.bias_apart_ns);
     run->m.bias_fitted = !kbi_meter.calibration.measured;
     run->m.empty = run->work.empty_kernel;
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
@@ -7668,7 +7432,6 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
     g->launches = (n + copies - 1) / copies * copies;
-    if (kbi_meter.cupti.open) return g->launches; // each launch is a sample
     run->m.launches = (int32_t)g->launches;
     // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
@@ -7709,24 +7472,13 @@ static double kbi_graph_slope(const kbi_graph* g) {
 
 static void kbi_graph_alone(kbi_run* run) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
-    run->m.bias_ns = run->m.floor_ns = 0; // a launch in a row includes the gap to the next launch
-    if (kbi_meter.cupti.open) {
-        double ns[4096];
-        kbi_cupti_forget();
-        cudaGraphLaunch(g->many[0], kbi_meter.gpu.stream);
-        kbi_stop_on_error(run, "in the timed loop");
-        int n = kbi_cupti_read((int)KBI_MAX(run->work.recorded, (int64_t)1), ns, 4096);
-        if (n != (int)KBI_MIN(g->launches, (int64_t)4096))
-            kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI recorded %d of %d launches in a graph", n, (int)g->launches);
-        for (int i = 0; i < n && !kbi_failed(run); i++) kbi_add_sample(run, ns[i]);
-        return;
-    }
     run->sampling.stop_count = kbi_meter.stops;
     g->ungated = !run->sampling.gated;
     double ns = kbi_graph_slope(g);
     bool gated = kbi_meter.gpu.gated;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     run->m.ungated = !gated;
+    run->m.bias_ns = 0; // a launch in a row includes the gap to the next launch
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7745,7 +7497,7 @@ static void kbi_graph_forget(kbi_run* run) {
 
 // The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
 // capture gives the number of records of a launch. Without it the first sample that divides evenly does.
-static double kbi_cupti_group(kbi_run* run, int size) {
+static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
     if (!run->work.recorded) {
@@ -7768,9 +7520,9 @@ static void kbi_launches_end(kbi_run* run) {
     if (!kbi_launch_end()) return;
     s->open = false;
     kbi_meter.gpu.at = 0;
-    if (!kbi_sample_counts(run)) return;
+    if (!kbi_sample_valid(run)) return;
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
-    double ns = s->traced ? kbi_cupti_group(run, size) : sum / size;
+    double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
     if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
@@ -7790,13 +7542,11 @@ static void kbi_launches_end(kbi_run* run) {
     kbi_add_sample(run, ns);
 }
 
-static const kbi_timer kbi_gpu_timers[2][2] = {
-    // [by CUPTI][graphs of the block]
-    { { "events", kbi_events_begin, kbi_launches_end, NULL, false, false },
-      { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
-    { { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false },
-      { "cupti", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false } },
+static const kbi_timer kbi_event_timer = { "events", kbi_events_begin, kbi_launches_end, NULL, false, false };
+static const kbi_timer kbi_graph_timer = {
+    "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false
 };
+static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const kbi_recipe* recipe = run->recipe;
@@ -7804,7 +7554,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     const bool graph = recipe->mode >= KBI_ROTATE && g && g->many[1], both = recipe->timing == KBI_BY_BOTH;
     bool open = false;
     char why[400];
-    kbi_look_persisting();
+    kbi_check_persisting();
     if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
     if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
@@ -7812,26 +7562,26 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     if (both || recipe->timing == KBI_BY_CUPTI) {
         open = kbi_cupti_open(); // before the samples, because opening takes time
         if (both) kbi_cupti_close();
-        if (!open) kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_shut(why));
+        if (!open)
+            kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
     }
-    if (open && both) return &kbi_gpu_timers[0][0];
+    if (open && both) return &kbi_event_timer;
     if (!graph && recipe->mode == KBI_GRAPH)
         kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a block that stream capture accepts; it rejects this one");
     if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
+    if (open && graph) kbi_stop(run, KB_FLAG_BAD_CASE, "CUPTI does not time graphs: use --timer events");
     run->sampling.traced = open;
-    return &kbi_gpu_timers[open][graph];
+    return open ? &kbi_cupti_timer : graph ? &kbi_graph_timer : &kbi_event_timer;
 }
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calibrate measure: what events read too much, against what an empty kernel takes.
+  >>calibrate measure: the bias of events: their reading of an empty kernel minus its own time.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// --- calibration ---
-
-// The least difference between any two, above noise.
+// Smallest difference above 0.5 ns between any two of n times, which it sorts.
 static double kbi_least_gap(double* ns, int n) {
     double step = INFINITY;
     kbi_sort(ns, n);
@@ -7840,7 +7590,7 @@ static double kbi_least_gap(double* ns, int n) {
     return step;
 }
 
-// The smallest step between event times, from empty pairs, whose times differ by few steps.
+// Measures the step of event times, from pairs of events with nothing or an empty kernel in between.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
     kbi_sample_open(true, 1);
@@ -7856,7 +7606,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
 }
 
-// The time of an empty kernel in a row of them: of the harness's own, or of one of a shape.
+// Time in ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7881,18 +7631,18 @@ static void kbi_calibrate(kbi_machine* m) {
     static const kbi_shape plainest = { 1, 32, 0, 1, 0, 1 };
     kbi_calibration* c = &kbi_meter.calibration;
     double error, apart;
-    for (int i = 0; i < 200; i++) kbi_evict(); // out of the idle clock
-    kbi_empty_of(&plainest);
+    for (int i = 0; i < 200; i++) kbi_evict(); // raises the clock of an idle GPU
+    kbi_empty_index(&plainest);
     kbi_calibrate_quantum();
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++)
         for (int i = 0; i < KBI_RECENT; i++) kbi_time_empty((kbi_mode)mode, true, 0);
     c->graph_floor = kbi_calibrate_graph(NULL);
     c->row = c->measured ? (double)NAN : kbi_calibrate_graph(&plainest);
     for (int mode = 0; mode < KBI_EVENT_MODES; mode++) {
-        double own = kbi_own_of((kbi_mode)mode, 0, &error, &apart);
+        double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // the hot one's, which --env shows
+        m->own_error = c->measured ? 0 : own; // of the last mode, hot, which --env shows
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
@@ -7901,19 +7651,19 @@ static void kbi_calibrate(kbi_machine* m) {
              c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
 }
 
-// Measures empty kernels by CUPTI. For a process of its own, since CUPTI stays in it.
+// Measures empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
 static bool kbi_measure_truth(kbi_reference* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
     if (!kbi_cupti_open()) return false;
     for (int i = 0; i < 200; i++) kbi_evict();
-    for (int which = 0; which < 12 * KBI_EVENT_MODES; which++) {
-        int mode = which / 12, writes = which / 6 % 2, wide = which / 3 % 2, deep = which % 3;
+    for (int i = 0; i < 12 * KBI_EVENT_MODES; i++) {
+        int mode = i / 12, writes = i / 6 % 2, wide = i / 3 % 2, deep = i % 3;
         kbi_shape shape = { wide ? kbi_meter.gpu.multiprocessors : 1, kbi_reference_threads[deep], 0, 1, 0, writes };
-        int empty = kbi_empty_of(&shape);
+        int empty = kbi_empty_index(&shape);
         cudaStreamSynchronize(kbi_meter.gpu.stream);
         kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
-        for (int i = 0; i < KBI_TRUTH_LAUNCHES; i++) kbi_time_empty((kbi_mode)mode, true, empty);
+        for (int k = 0; k < KBI_TRUTH_LAUNCHES; k++) kbi_time_empty((kbi_mode)mode, true, empty);
         int n = kbi_cupti_read(1, ns, KBI_TRUTH_LAUNCHES);
         if (n < KBI_TRUTH_LAUNCHES * 3 / 4) return false;
         truth->ns[mode][writes][wide][deep] = kbi_trimmed(ns, n, n / 4);
@@ -7922,8 +7672,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-// Another process measured this.
-static void kbi_reference_set(const kbi_reference* truth) {
+static void kbi_reference_set(const kbi_reference* truth) { // measured by another process
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
     kbi_meter.calibration.measured = true;
@@ -7940,16 +7689,16 @@ static void kbi_reference_set(const kbi_reference* truth) {
 typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
     cudaGraphNode_t node;                                            // of the first kernel
-    kbi_cu_kernel first;                                             // function: NULL if the driver does not tell
+    kbi_cu_kernel first;
 } kbi_captured;
 
 // Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
-// runtime; false: unknown.
-static bool kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
+// runtime. function: NULL if the driver does not know it.
+static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
     memset(kernel, 0, sizeof *kernel);
-    return get && get(node, kernel) == 0;
+    if (get && get(node, kernel) != 0) kernel->function = NULL;
 }
 
 static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
@@ -7960,8 +7709,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     switch (type) {
     case cudaGraphNodeTypeKernel:
         if (work->kernels++) break;
-        work->node = node;
-        if (!kbi_kernel_node(node, &work->first)) work->first.function = NULL;
+        kbi_kernel_node(work->node = node, &work->first);
         break;
     case cudaGraphNodeTypeMemcpy:
         work->copies++;
@@ -7992,7 +7740,7 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
 }
 
 // Notes name, launch shape, registers and occupancy of a kernel.
-static void kbi_kernel_facts(kbi_measured* m, const kbi_cu_kernel* k) {
+static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
     kbi_cu_fits fits;
@@ -8028,7 +7776,7 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
 
 // The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments, threads,
 // shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time of their own.
-static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
+static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     kbi_cu_arguments argument;
@@ -8045,18 +7793,16 @@ static int kbi_empty_like(const kbi_captured* work, const kbi_measured* m, const
     while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
     for (int i = 0, extent; get && i < 3; i++) // the cluster of the kernel's compilation
         if (get(&extent, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(extent, 1);
-#if CUDART_VERSION >= 11080
     cudaKernelNodeAttrValue launch; // the cluster of this launch
     memset(&launch, 0, sizeof launch);
     if (cudaGraphKernelNodeGetAttribute(work->node, cudaLaunchAttributeClusterDimension, &launch) == cudaSuccess)
         shape.cluster =
             KBI_MAX(shape.cluster, (int)(launch.clusterDim.x * launch.clusterDim.y * launch.clusterDim.z));
-#endif
     double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2];
     shape.blocks = (int)KBI_MIN(blocks, (double)machine->multiprocessors);
     shape.blocks = KBI_MAX(shape.blocks / shape.cluster, 1) * shape.cluster;
     shape.shared = (int)KBI_MAX(m->shared_bytes, (int64_t)0); // KB_NONE: unknown
-    return kbi_empty_of(&shape);
+    return kbi_empty_index(&shape);
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
@@ -8069,7 +7815,7 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
 // busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone is no
 // proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the block; four
 // busy checks give SIDE_STREAM.
-static void kbi_look_beside(kbi_run* run, int64_t stream_ns) {
+static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
@@ -8086,8 +7832,8 @@ static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
     run->work.recorded = (int64_t)(work->kernels + work->copies + work->sets);
     run->work.nodes = run->work.recorded + (int64_t)(work->others + work->allocations);
     run->work.on_device = work->within == work->copies;
-    if (work->first.function) kbi_kernel_facts(&run->m, &work->first);
-    run->work.empty_kernel = kbi_empty_like(work, &run->m, run->machine);
+    if (work->first.function) kbi_kernel_properties(&run->m, &work->first);
+    run->work.empty_kernel = kbi_empty_match(work, &run->m, run->machine);
     if (work->copies && !(run->work.expect & KB_EXPECT_TRANSFER))
         kbi_stop(run, KB_FLAG_TRANSFER, "%zu cop%s in the timed block", work->copies,
                  work->copies == 1 ? "y" : "ies");
@@ -8118,7 +7864,7 @@ static kbi_capture kbi_capture_end(kbi_run* run) {
 
 // A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
 // grid, block and shared memory, with which the driver's structure begins.
-static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
+static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
     for (size_t i = 0; i < n; i++) {
@@ -8126,7 +7872,7 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
         enum cudaGraphNodeType type;
         memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
-        if (type == cudaGraphNodeTypeKernel && !kbi_kernel_node(nodes[i], &kernel)) kernel.function = NULL;
+        if (type == cudaGraphNodeTypeKernel) kbi_kernel_node(nodes[i], &kernel);
         uint64_t h = 14695981039346656037u + (uint64_t)type;
         for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
         sum += h;
@@ -8136,7 +7882,7 @@ static uint64_t kbi_shape_of(const cudaGraphNode_t* nodes, size_t n) {
 
 // Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
 // capture's end.
-static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end) {
+static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
     if (inside == cudaErrorStreamCaptureImplicit)
@@ -8146,9 +7892,9 @@ static void kbi_audit_refused(kbi_run* run, cudaError_t inside, cudaError_t end)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     else if (error == cudaErrorStreamCaptureUnsupported || error == cudaErrorStreamCaptureInvalidated)
         kbi_stop(run, KB_FLAG_SYNC_INSIDE,
-                 "stream capture refused a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
-                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. If the call does not wait: "
-                 "kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
+                 "stream capture rejected a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
+                 "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. "
+                 "If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
                  v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
@@ -8161,25 +7907,25 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     if (!w->captured) {
         int64_t begin = kbi_now();
         cudaStreamSynchronize(run->kb.stream);
-        if (!run->schedule.is_copy) kbi_look_beside(run, kbi_now() - begin);
+        if (!run->schedule.is_copy) kbi_check_other_streams(run, kbi_now() - begin);
         return;
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
     // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
     // are not checked: the host may be preempted during one check of many.
-    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_look_beside(run, 0);
+    if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
-        kb_note(&run->kb, "not audited: stream capture refused the block (%s), whose calls were inspected",
+        kb_note(&run->kb, "not audited: stream capture rejected the block (%s), whose calls were inspected",
                 cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
     } else if (!c.nodes) {
-        kbi_audit_refused(run, c.inside, c.end);
+        kbi_audit_rejected(run, c.inside, c.end);
     } else if (judged && !w->repeat_audit) {
         kbi_captured work;
         memset(&work, 0, sizeof work);
         for (size_t i = 0; i < c.n; i++) kbi_count_node(&work, c.nodes[i]);
-        if (!run->machine->tool[0]) w->shape = kbi_shape_of(c.nodes, c.n);
+        if (!run->machine->tool[0]) w->shape = kbi_work_hash(c.nodes, c.n);
         kbi_judge_captured(run, &work);
     }
     KBENCH_FREE(c.nodes);
@@ -8197,16 +7943,16 @@ static void kbi_gpu_audit_end(kbi_run* run) {
 // An exception left the block. A library may have thrown it because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
-    if (kbi_capture_dropped(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
-        kbi_audit_refused(run, inside, end);
+    if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
+        kbi_audit_rejected(run, inside, end);
 }
 
 // A launch after the samples, captured as the first one was, must do the same work.
 static void kbi_gpu_compare(kbi_run* run) {
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
-        kbi_audit_refused(run, c.inside, c.end);
-    else if (kbi_shape_of(c.nodes, c.n) != run->work.shape)
+        kbi_audit_rejected(run, c.inside, c.end);
+    else if (kbi_work_hash(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
                  "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
     KBENCH_FREE(c.nodes);
@@ -8226,17 +7972,16 @@ enum {
     KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,         // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,    // object: the event or address for which the stream waits
-    KBI_HOST_STREAM = 1 << 6,     // the host waits for a stream, or queries it
-    KBI_HOST_EVENT = 1 << 7,      // the host waits for object, or queries it
-    KBI_HOST_ALL = 1 << 8,        // the host waits for all streams
-    KBI_HOST_WAITS = 7 << 6,      // one of these three
-    KBI_CREATES = 1 << 9,         // a stream
-    KBI_BEGINS_CAPTURE = 1 << 10, // of a stream
-    KBI_ENDS_CAPTURE = 1 << 11,
-    KBI_HOST_FUNCTION = 1 << 12, // runs in a stream
-    KBI_UNCAPTURED = 1 << 13,    // stream capture rejects the call, or changes what it does
+    KBI_RECORDS = 1 << 4,        // object: an event, or the address that a stream writes
+    KBI_STREAM_WAITS = 1 << 5,   // object: the event or address for which the stream waits
+    KBI_HOST_STREAM = 1 << 6,    // the host waits for a stream, or queries it
+    KBI_HOST_EVENT = 1 << 7,     // the host waits for object, or queries it
+    KBI_HOST_ALL = 1 << 8,       // the host waits for all streams
+    KBI_HOST_WAITS = 7 << 6,     // one of these three
+    KBI_CREATES = 1 << 9,        // a stream
+    KBI_CAPTURES = 1 << 10,      // work of a stream into a graph: this work does not run
+    KBI_HOST_FUNCTION = 1 << 11, // runs in a stream
+    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call, or changes what it does
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
@@ -8244,130 +7989,103 @@ enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
-    int32_t blocking;          // whether the stream that it creates waits for the legacy default stream
     uint64_t stream, object;
     const char* name;
-    char kernel[80];              // "": it launches none
-    bool runs, follows, precedes; // its work runs; after the begin of the timed span; before its end
+    char kernel[80];        // "": it launches none
+    bool follows, precedes; // its work runs after the begin of the timed span, and before its end
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
 
 // The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
-// A handle that is used again makes another node, so the latest one counts.
+// A handle that is used again is another node, and the latest one counts. The legacy default stream is kb->stream's
+// node, because each of the two waits for the other.
 typedef struct kbi_order_node {
     uint64_t handle;
-    bool stream, reached, captured;
-    bool blocking; // a stream that waits for the legacy default stream, and for which that stream waits
+    bool stream, reached;
 } kbi_order_node;
 
-// The order of operations, in the order of the calls. What `second` does after the edge waits for what `first` did
-// before it. second < 0: the work of call -1 - second on the stream `first`.
+// What `second` does after an edge waits for what `first` did before it. second < 0: the work of call -1 - second on
+// the stream `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
 
-static struct kbi_ordering {
+static struct kbi_order_graph {
     kbi_order_node* nodes; // 0: the host; 1: kb->stream
-    kbi_order_edge* edges;
-    int n, n_edges;
-    bool legacy; // the block uses the legacy default stream
-} kbi_ordering;
+    int n;
+    kbi_text edges; // kbi_order_edge, in the order of the calls
+} kbi_order_graph;
 
-static int kbi_order_add(uint64_t handle, bool stream, bool blocking) {
-    const kbi_order_node node = { handle, stream, false, false, blocking };
-    kbi_ordering.nodes = (kbi_order_node*)kbi_grow(kbi_ordering.nodes, sizeof node * (size_t)(kbi_ordering.n + 1));
-    kbi_ordering.nodes[kbi_ordering.n] = node;
-    return kbi_ordering.n++;
+static int kbi_order_add(uint64_t handle, bool stream) {
+    struct kbi_order_graph* g = &kbi_order_graph;
+    const kbi_order_node node = { handle, stream, false };
+    g->nodes = (kbi_order_node*)kbi_grow(g->nodes, sizeof node * (size_t)(g->n + 1));
+    g->nodes[g->n] = node;
+    return g->n++;
 }
 
-// The latest node of a handle. The first use of a stream that is older than the block adds a node.
 static int kbi_order_find(uint64_t handle, bool stream) {
-    unsigned flags = cudaStreamNonBlocking;
-    for (int i = kbi_ordering.n - 1; i > 0; i--)
-        if (kbi_ordering.nodes[i].handle == handle && kbi_ordering.nodes[i].stream == stream) return i;
-    if (kbi_ordering.legacy && stream && handle != KBI_STREAM_LEGACY)
-        cudaStreamGetFlags((kb_stream)(uintptr_t)handle, &flags);
-    cudaGetLastError();
-    return kbi_order_add(handle, stream, !(flags & cudaStreamNonBlocking));
+    if (stream && handle == KBI_STREAM_LEGACY) return 1;
+    for (int i = kbi_order_graph.n - 1; i > 0; i--)
+        if (kbi_order_graph.nodes[i].handle == handle && kbi_order_graph.nodes[i].stream == stream) return i;
+    return kbi_order_add(handle, stream);
 }
 
-static void kbi_order_put(int first, int second) {
-    struct kbi_ordering* o = &kbi_ordering;
+static void kbi_order_edge_add(int first, int second) {
     const kbi_order_edge edge = { first, second };
-    if (!(o->n_edges & (o->n_edges - 1))) // the array is full at each power of two
-        o->edges = (kbi_order_edge*)kbi_grow(o->edges, sizeof edge * (size_t)KBI_MAX(2 * o->n_edges, 1));
-    o->edges[o->n_edges++] = edge;
+    kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// An operation of a stream waits for all that the host has waited for. The legacy default stream and blocking streams
-// wait for each other.
-static void kbi_order_operation(int stream) {
-    const kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream];
-    kbi_order_put(0, stream);
-    for (int i = 1; i < kbi_ordering.n && kbi_ordering.legacy; i++)
-        if (nodes[i].stream && (s->handle == KBI_STREAM_LEGACY ? nodes[i].blocking
-                                                               : s->blocking && nodes[i].handle == KBI_STREAM_LEGACY))
-            kbi_order_put(i, stream);
-}
-
-static void kbi_order_call(kbi_cuda_call* c, int index) {
-    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM | KBI_BEGINS_CAPTURE;
+// Adds the edges of a call. An operation of a stream waits for all that the host has waited for.
+static void kbi_order_call(const kbi_cuda_call* c, int index) {
+    const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
     int stream = 0, event = 0;
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true, c->blocking != 0);
-    if (c->kind & (on_stream | KBI_ENDS_CAPTURE)) stream = kbi_order_find(c->stream, true);
+    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true);
+    if (c->kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
     if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
-    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false, false);
-    kbi_order_node *nodes = kbi_ordering.nodes, *s = &nodes[stream], *e = &nodes[event];
-    // work that the block captures into a graph does not run; one capture at a time
-    s->captured |= c->kind & KBI_BEGINS_CAPTURE || (c->kind & KBI_STREAM_WAITS && e->captured);
-    const bool captured = s->captured;
-    if (c->kind & KBI_RECORDS) e->captured = captured;
-    for (int i = 0; i < kbi_ordering.n && c->kind & KBI_ENDS_CAPTURE; i++) nodes[i].captured = false;
-    if (captured) return;
-    if (stream) kbi_order_operation(stream);
-    c->runs = c->kind & KBI_SUBMITS;
-    if (c->runs) kbi_order_put(stream, -1 - index);
-    if (c->kind & KBI_RECORDS) kbi_order_put(stream, event);
-    if (c->kind & KBI_STREAM_WAITS) kbi_order_put(event, stream);
-    if (c->kind & KBI_HOST_STREAM) kbi_order_put(stream, 0);
-    if (c->kind & KBI_HOST_EVENT) kbi_order_put(event, 0);
-    for (int i = 1; i < kbi_ordering.n && c->kind & KBI_HOST_ALL; i++)
-        if (nodes[i].stream) kbi_order_put(i, 0);
+    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
+    if (c->kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - index);
+    if (c->kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
+    if (c->kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
+    if (c->kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
+    if (c->kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
+    for (int i = 1; i < kbi_order_graph.n && c->kind & KBI_HOST_ALL; i++)
+        if (kbi_order_graph.nodes[i].stream) kbi_order_edge_add(i, 0);
 }
 
-// Sets runs, follows and precedes of all calls: what the begin of kb->stream reaches, what reaches its end.
+// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end.
 static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
-    struct kbi_ordering* o = &kbi_ordering;
-    memset(o, 0, sizeof *o);
-    for (int i = 0; i < n; i++) o->legacy |= calls[i].stream == KBI_STREAM_LEGACY;
-    kbi_order_add(0, false, false);
-    kbi_order_add(stream, true, true);
+    struct kbi_order_graph* g = &kbi_order_graph;
+    memset(g, 0, sizeof *g);
+    kbi_order_add(0, false);
+    kbi_order_add(stream, true);
     for (int i = 0; i < n; i++)
         if (!calls[i].error) kbi_order_call(&calls[i], i);
-    kbi_order_operation(1);
+    kbi_order_edge_add(0, 1);
+    const kbi_order_edge* edges = (const kbi_order_edge*)(const void*)g->edges.s;
+    const size_t n_edges = g->edges.n / sizeof *edges;
     for (int backward = 0; backward < 2; backward++) {
-        for (int i = 0; i < o->n; i++) o->nodes[i].reached = i == 1;
-        for (int i = 0; i < o->n_edges; i++) {
-            const kbi_order_edge* e = &o->edges[backward ? o->n_edges - 1 - i : i];
-            if (e->second < 0)
-                *(backward ? &calls[-1 - e->second].precedes : &calls[-1 - e->second].follows) =
-                    o->nodes[e->first].reached;
-            else if (backward)
-                o->nodes[e->first].reached |= o->nodes[e->second].reached;
+        for (int i = 0; i < g->n; i++) g->nodes[i].reached = i == 1;
+        for (size_t i = 0; i < n_edges; i++) {
+            const kbi_order_edge* e = &edges[backward ? n_edges - 1 - i : i];
+            kbi_cuda_call* work = e->second < 0 ? &calls[-1 - e->second] : NULL;
+            if (work)
+                *(backward ? &work->precedes : &work->follows) = g->nodes[e->first].reached;
             else
-                o->nodes[e->second].reached |= o->nodes[e->first].reached;
+                g->nodes[backward ? e->first : e->second].reached |=
+                    g->nodes[backward ? e->second : e->first].reached;
         }
     }
-    KBENCH_FREE(o->nodes);
-    KBENCH_FREE(o->edges);
+    KBENCH_FREE(g->nodes);
+    kbi_text_free(&g->edges);
 }
 
 // --- what the calls mean for the time of the block ---
 
 // Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
-static bool kbi_verdict_give(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
+static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
     snprintf(v->message, sizeof v->message, "%.60s%s%s, call %d of the block", c->name, *c->kernel ? " of " : "",
              c->kernel, c->number);
@@ -8384,9 +8102,9 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
         bool allocates = c->kind & KBI_ALLOCATES && !(expect & KB_EXPECT_ALLOC);
         if (!c->error || c->kind == 0 || query) continue;
-        return kbi_verdict_give(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
-                                cudaGetErrorName((cudaError_t)c->error),
-                                allocates ? "and allocation is timed" : "so its work is missing from the time");
+        return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
+                               cudaGetErrorName((cudaError_t)c->error),
+                               allocates ? "and allocation is timed" : "so its work is missing from the time");
     }
     return false;
 }
@@ -8395,12 +8113,12 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
 static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (!c->runs) continue;
+        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
         if (strict && c->stream == KBI_STREAM_LEGACY)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
         if (!c->precedes || !c->follows)
-            return kbi_verdict_give(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
+            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                   c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
     return false;
 }
@@ -8421,11 +8139,15 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     memset(v, 0, sizeof *v);
     v->known = v->captures = 1;
     v->flag = -1;
+    bool wrong = kbi_judge_errors(v, calls, n, expect);
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         v->work += !c->error && c->kind & (KBI_SUBMITS | KBI_COPIES);
         if (c->kind & KBI_UNCAPTURED) v->captures = 0;
+        if (!(c->kind & KBI_CAPTURES) || wrong || by_host) continue;
+        v->known = 0;
+        snprintf(v->note, sizeof v->note, "the block captures work into a graph of its own (%.60s)", c->name);
+        return;
     }
-    bool wrong = kbi_judge_errors(v, calls, n, expect);
     if (!wrong && !by_host) {
         kbi_order_calls(calls, n, stream);
         wrong = kbi_judge_order(v, calls, n, strict);
@@ -8433,25 +8155,19 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
     // A block without a call that submits work is left to the capture: libraries may submit by other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
-            if (c->kind & bad[i].kinds) wrong = kbi_verdict_give(v, bad[i].flag, c, "%s", bad[i].why);
-    // The record names up to four calls that capture would reject or change.
-    for (int i = 0, named = 0; i < n && named < 4 && strict && !wrong; i++) {
-        const size_t length = strlen(v->note);
-        if (!(calls[i].kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) || strstr(v->note, calls[i].name)) continue;
-        kbi_fit(v->note, length, sizeof v->note, "%s%.60s", length ? ", " : "", calls[i].name);
-        named++;
-    }
-    if (*v->note)
-        kbi_fit(v->note, strlen(v->note), sizeof v->note, " in the block%s",
-                v->captures ? "" : ": its calls were inspected, and it was not captured");
+            if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
+    for (const kbi_cuda_call* c = calls; c < calls + n && strict && !wrong && !*v->note; c++)
+        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the record names the first of these calls
+            snprintf(v->note, sizeof v->note, "%.60s in the block%s", c->name,
+                     v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
 // --- the calls, from CUPTI's callbacks ---
 
 // The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
 // where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
-// bytes; KBI_NOWHERE: the function has none.
-enum { KBI_NOWHERE = -1, KBI_IN_CONFIG = -2 };
+// bytes; -1: the function has none.
+enum { KBI_IN_CONFIG = -2 };
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
@@ -8459,45 +8175,43 @@ typedef struct kbi_driver_call {
 } kbi_driver_call;
 // clang-format off
 static const kbi_driver_call kbi_driver_calls[] = {
-    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, KBI_NOWHERE },
-    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, KBI_NOWHERE },
-    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, KBI_NOWHERE },
-    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, KBI_NOWHERE },
-    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, KBI_NOWHERE },
-    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, KBI_NOWHERE },
+    { "cuLaunchKernel cuLaunchCooperativeKernel", KBI_SUBMITS | KBI_KERNEL, 40, -1 },
+    { "cuLaunchKernelEx", KBI_SUBMITS | KBI_KERNEL, KBI_IN_CONFIG, -1 },
+    { "cuLaunchGridAsync", KBI_SUBMITS | KBI_KERNEL, 16, -1 },
+    { "cuGraphLaunch", KBI_SUBMITS | KBI_UNCAPTURED, 8, -1 },
+    { "cuLaunchHostFunc cuStreamAddCallback", KBI_SUBMITS | KBI_HOST_FUNCTION, 0, -1 },
+    { "cuStreamAttachMemAsync", KBI_SUBMITS | KBI_UNCAPTURED, 0, -1 },
+    { "cuMemPrefetchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 24, -1 },
     { "cuMemPrefetchAsync_v2 cuMemDiscardBatchAsync cuMemBatchDecompressAsync",
-      KBI_SUBMITS | KBI_UNCAPTURED, 32, KBI_NOWHERE },
-    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, KBI_NOWHERE },
-    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, KBI_NOWHERE },
+      KBI_SUBMITS | KBI_UNCAPTURED, 32, -1 },
+    { "cuMemPrefetchBatchAsync cuMemDiscardAndPrefetchBatchAsync", KBI_SUBMITS | KBI_UNCAPTURED, 56, -1 },
+    { "cuMemcpy2DAsync cuMemcpy3DAsync cuMemcpy3DPeerAsync", KBI_SUBMITS | KBI_COPIES, 8, -1 },
     { "cuMemcpyAsync cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpyDtoDAsync cuMemcpy3DBatchAsync_v2",
-      KBI_SUBMITS | KBI_COPIES, 24, KBI_NOWHERE },
-    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, KBI_NOWHERE },
-    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, KBI_NOWHERE },
-    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, KBI_NOWHERE },
+      KBI_SUBMITS | KBI_COPIES, 24, -1 },
+    { "cuMemcpyHtoAAsync cuMemcpyAtoHAsync cuMemcpy3DBatchAsync", KBI_SUBMITS | KBI_COPIES, 32, -1 },
+    { "cuMemcpyPeerAsync", KBI_SUBMITS | KBI_COPIES, 40, -1 },
+    { "cuMemcpyBatchAsync_v2", KBI_SUBMITS | KBI_COPIES, 56, -1 },
+    { "cuMemcpyBatchAsync", KBI_SUBMITS | KBI_COPIES, 64, -1 },
     { "cuMemcpy cuMemcpyHtoD cuMemcpyDtoH cuMemcpyDtoD cuMemcpyDtoA cuMemcpyAtoD cuMemcpyHtoA cuMemcpyAtoH "
       "cuMemcpyAtoA cuMemcpy2D cuMemcpy2DUnaligned cuMemcpy3D cuMemcpy3DPeer cuMemcpyPeer",
-      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, KBI_NOWHERE },
-    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, KBI_NOWHERE },
-    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32",
-      KBI_SUBMITS, KBI_NOWHERE, KBI_NOWHERE },
+      KBI_COPIES | KBI_HOST_STREAM | KBI_UNCAPTURED, -1, -1 },
+    { "cuMemsetD8Async cuMemsetD16Async cuMemsetD32Async", KBI_SUBMITS, 24, -1 },
+    { "cuMemsetD2D8Async cuMemsetD2D16Async cuMemsetD2D32Async", KBI_SUBMITS, 40, -1 },
+    { "cuMemsetD8 cuMemsetD16 cuMemsetD32 cuMemsetD2D8 cuMemsetD2D16 cuMemsetD2D32", KBI_SUBMITS, -1, -1 },
     { "cuEventRecord cuEventRecordWithFlags", KBI_RECORDS, 8, 0 },
     { "cuStreamWriteValue32 cuStreamWriteValue64", KBI_RECORDS, 0, 8 },
     { "cuStreamWaitEvent cuStreamWaitValue32 cuStreamWaitValue64", KBI_STREAM_WAITS, 0, 8 },
-    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, KBI_NOWHERE, 0 },
-    { "cuMemFreeAsync", KBI_ALLOCATES, 8, KBI_NOWHERE },
-    { "cuMemAllocAsync", KBI_ALLOCATES, 16, KBI_NOWHERE },
-    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, KBI_NOWHERE },
+    { "cuCtxSynchronize", KBI_HOST_ALL | KBI_UNCAPTURED, -1, -1 },
+    { "cuStreamSynchronize cuStreamQuery", KBI_HOST_STREAM | KBI_UNCAPTURED, 0, -1 },
+    { "cuEventSynchronize cuEventQuery", KBI_HOST_EVENT | KBI_UNCAPTURED, -1, 0 },
+    { "cuMemFreeAsync", KBI_ALLOCATES, 8, -1 },
+    { "cuMemAllocAsync", KBI_ALLOCATES, 16, -1 },
+    { "cuMemAllocFromPoolAsync", KBI_ALLOCATES, 24, -1 },
     { "cuMemAlloc cuMemAllocPitch cuMemAllocManaged cuMemAllocHost cuMemFree cuMemFreeHost cuMemHostAlloc "
       "cuMemHostRegister cuMemHostUnregister cuMemCreate cuMemRelease cuMemMap cuMemUnmap cuArrayCreate "
-      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, KBI_NOWHERE, KBI_NOWHERE },
-    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, KBI_NOWHERE, 0 },
-    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_BEGINS_CAPTURE | KBI_UNCAPTURED, 0, KBI_NOWHERE },
-    { "cuStreamEndCapture", KBI_ENDS_CAPTURE, 0, KBI_NOWHERE },
+      "cuArray3DCreate cuArrayDestroy", KBI_ALLOCATES | KBI_UNCAPTURED, -1, -1 },
+    { "cuStreamCreate cuStreamCreateWithPriority", KBI_CREATES, -1, 0 },
+    { "cuStreamBeginCapture cuStreamBeginCaptureToGraph", KBI_CAPTURES | KBI_UNCAPTURED, 0, -1 },
 };
 // clang-format on
 
@@ -8517,21 +8231,20 @@ typedef struct kbi_api_call { // CUpti_CallbackData
 
 static struct kbi_calls { // of the block that is inspected
     kbi_cuda_call* list;
-    int n, capacity;
-    int number;    // of the calls so far
+    int n, number; // in the list; of the calls so far
     bool on, lost; // lost: there were too many
     volatile char busy;
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
 // The runtime's function that this thread is in.
-static __thread struct kbi_outer {
+static __thread struct kbi_runtime_call {
     const char* name;  // NULL: none
     int number, first; // of the call; index of its first driver call
-} kbi_outer;
+} kbi_runtime_call;
 
 // Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
-static bool kbi_names_hold(const char* list, const char* name, size_t n, bool prefix) {
+static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
         if ((length == n || (prefix && length < n)) && strncmp(list, name, length) == 0) return true;
@@ -8541,13 +8254,13 @@ static bool kbi_names_hold(const char* list, const char* name, size_t n, bool pr
 }
 
 // The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
-static const kbi_driver_call* kbi_driver_call_of(const char* name, bool* per_thread) {
+static const kbi_driver_call* kbi_driver_call_find(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
     *per_thread = end != NULL;
     for (int cut = 0; cut < 2; cut++) {
         const size_t n = end ? (size_t)(end - name) : strlen(name);
         for (int i = 0; i < KBI_COUNT(kbi_driver_calls); i++)
-            if (kbi_names_hold(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
+            if (kbi_names_contain(kbi_driver_calls[i].names, name, n, false)) return &kbi_driver_calls[i];
         if (strstr(name, "_v")) end = strstr(name, "_v");
     }
     return NULL;
@@ -8559,25 +8272,21 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-// Offset of the stream in a launch's configuration (CUlaunchConfig); offset of a new stream's flags.
-enum { KBI_CONFIG_STREAM = 32, KBI_CREATE_FLAGS = 8, KBI_CREATE_NON_BLOCKING = 1 };
+enum { KBI_CONFIG_STREAM = 32 }; // offset of the stream in a launch's configuration (CUlaunchConfig)
 
 // Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
     static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
+    if (!all->list) all->list = (kbi_cuda_call*)kbi_grow(NULL, sizeof(kbi_cuda_call) * KBI_CALLS_LIMIT);
     all->lost |= all->n >= KBI_CALLS_LIMIT;
-    if (all->n == all->capacity && !all->lost) {
-        all->capacity = KBI_MAX(256, 2 * all->capacity);
-        all->list = (kbi_cuda_call*)kbi_grow(all->list, sizeof(kbi_cuda_call) * (size_t)all->capacity);
-    }
     kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
     memset(c, 0, sizeof *c);
     c->kind = kind;
     c->error = api->result ? *api->result : 0;
-    c->name = kbi_outer.name ? kbi_outer.name : api->name;
-    c->number = kbi_outer.name ? kbi_outer.number : ++all->number;
+    c->name = kbi_runtime_call.name ? kbi_runtime_call.name : api->name;
+    c->number = kbi_runtime_call.name ? kbi_runtime_call.number : ++all->number;
     if (symbol && *symbol) {
         kbi_kernel_name(plain, sizeof plain, symbol);
         const char* name = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain; // of a template
@@ -8588,35 +8297,31 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
 
 static void kbi_driver_returned(const kbi_api_call* api) {
     bool per_thread = false;
-    const kbi_driver_call* row = kbi_driver_call_of(api->name, &per_thread);
+    const kbi_driver_call* row = kbi_driver_call_find(api->name, &per_thread);
     if (!row) return;
     kbi_cuda_call* c = kbi_call_add(api, row->kind, row->kind & KBI_KERNEL ? api->symbol : NULL);
     c->object = kbi_word_at(api->parameters, row->object);
     c->stream = kbi_word_at(api->parameters, row->stream);
     if (row->stream == KBI_IN_CONFIG)
         c->stream = kbi_word_at((const void*)(uintptr_t)kbi_word_at(api->parameters, 0), KBI_CONFIG_STREAM);
-    if (c->kind == KBI_CREATES && !c->error) {
-        c->blocking = !(kbi_word_at(api->parameters, KBI_CREATE_FLAGS) & KBI_CREATE_NON_BLOCKING);
-        c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
-    } else if (!c->stream) {
-        c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
-    }
+    if (c->kind == KBI_CREATES && !c->error) c->stream = kbi_word_at((const void*)(uintptr_t)c->object, 0);
+    if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
 // An error of the driver counts only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
-    for (int i = kbi_outer.first; i < kbi_calls.n; i++) {
+    for (int i = kbi_runtime_call.first; i < kbi_calls.n; i++) {
         kbi_cuda_call* driver = &kbi_calls.list[i];
-        if (driver->number != kbi_outer.number || !driver->error) continue;
+        if (driver->number != kbi_runtime_call.number || !driver->error) continue;
         known = true;
         if (error)
             driver->error = error;
         else
             driver->kind = 0;
     }
-    if (error && !known && kbi_names_hold(kbi_runtime_calls, api->name, strlen(api->name), true))
+    if (error && !known && kbi_names_contain(kbi_runtime_calls, api->name, strlen(api->name), true))
         kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
@@ -8629,12 +8334,12 @@ static void kbi_api_called(void* user, int domain, uint32_t id, const void* data
     if (domain == 1) {
         if (api->exits) kbi_driver_returned(api);
     } else if (!api->exits) {
-        kbi_outer.name = api->name;
-        kbi_outer.number = ++kbi_calls.number;
-        kbi_outer.first = kbi_calls.n;
-    } else if (kbi_outer.name) {
+        kbi_runtime_call.name = api->name;
+        kbi_runtime_call.number = ++kbi_calls.number;
+        kbi_runtime_call.first = kbi_calls.n;
+    } else if (kbi_runtime_call.name) {
         kbi_runtime_returned(api);
-        kbi_outer.name = NULL;
+        kbi_runtime_call.name = NULL;
     }
     __atomic_clear(&kbi_calls.busy, __ATOMIC_RELEASE);
 }
@@ -8649,31 +8354,24 @@ static bool kbi_inspect_open(kb_state* kb) {
     if (found && !error) return true;
     kbi_calls.subscriber = NULL;
     snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
-             found ? kbi_cupti_why("cuptiSubscribe", error, why) : kbi_cupti_shut(why));
+             found ? kbi_cupti_error_text("cuptiSubscribe", error, why) : kbi_cupti_unavailable(why));
     return false;
-}
-
-// Switches the callbacks of driver (domain 1) and runtime (domain 2).
-static void kbi_inspect_switch(bool on) {
-    kbi_calls.on = false;
-    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(on, kbi_calls.subscriber, domain);
-    kbi_calls.on = on;
 }
 
 static int64_t kbi_inspect_begin(kb_state* kb) {
     (void)kb;
     cudaDeviceSynchronize();
-    kbi_calls.n = 0;
-    kbi_calls.number = 0;
-    kbi_calls.lost = false;
-    memset(&kbi_outer, 0, sizeof kbi_outer);
-    kbi_inspect_switch(true);
+    kbi_calls.n = kbi_calls.number = kbi_calls.lost = 0;
+    memset(&kbi_runtime_call, 0, sizeof kbi_runtime_call);
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(1, kbi_calls.subscriber, domain);
+    kbi_calls.on = true;
     return 1;
 }
 
 static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
-    kbi_inspect_switch(false);
+    kbi_calls.on = false;
+    for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(0, kbi_calls.subscriber, domain);
     cudaGetLastError(); // the list has the errors of the calls
     return false;
 }
@@ -8704,17 +8402,16 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
-// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32. If a launch is faster than that peak,
-// the next type that its elements allow is used: tf32, f16, bf16 and, if no type is declared, fp8 and int8. The peak
-// of which a launch reaches the larger share counts.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
+// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
 // ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
-// if the cache is cold and they exceed 4 times the L2 cache. One L2 capacity of them is not counted, because data
-// written last may still be in L2 when the launch ends. Operations are always checked, against products of zeros:
-// random numbers need more power, which lowers the clock.
-// A peak is measured when it is first needed, and passed to later processes of the run. f32 is measured by chains of
-// FMA, all other types by matrix products of cuBLASLt. Without cuBLASLt those peaks are unknown, and ABOVE_ROOF is
-// not checked. On the CPU a peak is what one core reaches, beyond its caches, with the vectors of this build; types
-// smaller than f32 count as f32. Several threads may exceed 100 %, so ABOVE_ROOF does not exist there.
+// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do
+// not count. Operations are compared with products of zeros, because random numbers need power and so lower the
+// clock.
+// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other
+// types by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one
+// core reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is
+// checked there.
 
 // --- one core of the host ---
 
@@ -8727,37 +8424,35 @@ enum { KBI_VECTOR = 32 };
 enum { KBI_VECTOR = 16 }; // SSE2, NEON
 #endif
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
-typedef double kbi_doubles __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
 
 // 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
 // compiler can neither know the input nor drop the output.
+KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
 #define KBI_CHAIN_STEP(i) v##i = v##i * a + b;
 #define KBI_CHAIN_END(i) x[i] = v##i;
-#define KBI_CORE_CHAINS(name, scalar, vector)                                       \
-    KBI_OPTIMISE static void name(int64_t steps, volatile scalar* seed) {           \
-        scalar start[14 * KBI_VECTOR / sizeof(scalar)];                             \
-        vector x[14];                                                               \
-        for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed; \
-        memcpy(x, start, sizeof x);                                                 \
-        vector a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);                    \
-        for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }                   \
-        KBI_TWELVE(KBI_CHAIN_END) __asm__ __volatile__("" : : "r"(x) : "memory");   \
-    }
-KBI_CORE_CHAINS(kbi_core_f32, float, kbi_floats)
-KBI_CORE_CHAINS(kbi_core_f64, double, kbi_doubles)
-#undef KBI_CORE_CHAINS
+    float start[14 * KBI_VECTOR / sizeof(float)];
+    kbi_floats x[14];
+    for (size_t i = 0; i < sizeof start / sizeof *start; i++) start[i] = *seed;
+    memcpy(x, start, sizeof x);
+    kbi_floats a = x[12], b = x[13] KBI_TWELVE(KBI_CHAIN_BEGIN);
+    for (; steps > 0; steps--) { KBI_TWELVE(KBI_CHAIN_STEP) }
+    KBI_TWELVE(KBI_CHAIN_END)
+    __asm__ __volatile__("" : : "r"(x) : "memory");
+}
 
 KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
-    kbi_words sum[4], word[4];
+    kbi_words sum[2], word[4];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
         // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
         for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
-        memcpy(word, from + i, sizeof word);
-        sum[0] ^= word[0], sum[1] ^= word[1], sum[2] ^= word[2], sum[3] ^= word[3];
+        memcpy(&word[0], from + i, KBI_VECTOR), memcpy(&word[1], from + i + KBI_VECTOR, KBI_VECTOR);
+        memcpy(&word[2], from + i + 2 * KBI_VECTOR, KBI_VECTOR),
+            memcpy(&word[3], from + i + 3 * KBI_VECTOR, KBI_VECTOR);
+        sum[0] ^= word[0] ^ word[1], sum[1] ^= word[2] ^ word[3];
     }
     __asm__ __volatile__("" : : "r"(sum) : "memory");
 }
@@ -8777,10 +8472,9 @@ static int64_t kbi_core_cache(void) {
 
 // Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
 // would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of the
-// scheduler, so the thread's own clock is used: time that other processes had does not count.
+// scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
-    volatile float one32 = 1;
-    volatile double one64 = 1;
+    volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
     // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
@@ -8801,16 +8495,13 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         memset(a, 1, size); // allocates the pages
     }
     const int64_t measured = kbi_now();
-    for (int i = 0; i == 0 || kbi_now() - began + last < 250000000; i++) {
-        if (i >= 3 && kbi_now() - measured >= 50000000) break;
+    for (int i = 0; i < 3 || kbi_now() - measured < 50000000; i++) {
+        if (i && kbi_now() - began + last >= 250000000) break;
         int64_t start = kbi_now(), ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        switch (which) {
-        case KBI_ROOF_COPY: memcpy(a + size / 2, a, size / 2); break;
-        case KBI_ROOF_READ: kbi_core_read(a, size); break;
-        case KBI_ROOF_WRITE: memset(a, i & 255, size); break;
-        case KBI_ROOF_F32: kbi_core_f32(steps, &one32); break;
-        default: kbi_core_f64(steps, &one64); break;
-        }
+        if (which == KBI_ROOF_COPY) memcpy(a + size / 2, a, size / 2);
+        if (which == KBI_ROOF_READ) kbi_core_read(a, size);
+        if (which == KBI_ROOF_WRITE) memset(a, i & 255, size);
+        if (!memory) kbi_core_fma(steps, &one);
         __asm__ __volatile__("" : : "r"(a) : "memory");
         last = kbi_now() - start, ran = kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
         best_ns = KBI_MIN(best_ns, (double)(memory && ran > last / 100 ? KBI_MIN(last, ran) : last));
@@ -8850,41 +8541,32 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates two buffers and fills the first with random words; false: out of memory. The caller frees both by
-// kbi_free_buffers in either case.
-static bool kbi_two_buffers(char* two[2], size_t size) {
-    two[0] = two[1] = NULL;
-    bool good = cudaMalloc((void**)&two[0], size) == cudaSuccess && cudaMalloc((void**)&two[1], size) == cudaSuccess;
-    if (good) kbi_gpu_fill(two[0], KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
-    return good;
-}
-
-static void kbi_free_buffers(char* two[2]) {
-    for (int i = 0; i < 2; i++) cudaFree(two[i]);
-    cudaGetLastError();
+// Allocates twice so many bytes, the first half random words, for the caller to free; NULL: out of memory.
+static char* kbi_buffer_pair(size_t size) {
+    char* two = NULL;
+    if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
+    kbi_gpu_fill(two, KB_U32, (int64_t)(size / 4), KB_UNIFORM, 42, 0);
+    return two;
 }
 
 // Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
 // L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
 // peak is used.
-static void kbi_want_reached(kbi_run* run, int which) {
+static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
         double bytes, rate;
     } last; // implementations of a comparison are compared with one rate
     double bytes = run->m.bytes, bias = run->m.bias_ns;
     size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
-    char* two[2];
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
     if (!cold || bytes < 1 << 20 || !(bytes < 64.0 * (double)run->machine->l2) || !kbi_finite(bias)) return;
     if (last.which != which || last.bytes < bytes || last.bytes > bytes) {
-        last.which = which, last.bytes = bytes, last.rate = NAN;
         kbi_beat(run, true);
-        if ((double)kbi_gpu_free_bytes() > 2.5 * (double)size) {
-            if (kbi_two_buffers(two, size))
-                last.rate = bytes / (kbi_time_memory(which, true, two[0], two[1], size) - bias) * 1e9;
-            kbi_free_buffers(two);
-        }
+        char* two = (double)kbi_gpu_free_bytes() > 2.5 * (double)size ? kbi_buffer_pair(size) : NULL;
+        last.which = which, last.bytes = bytes;
+        last.rate = two ? bytes / (kbi_time_memory(which, true, two, two + size, size) - bias) * 1e9 : (double)NAN;
+        cudaFree(two);
         kbi_beat(run, false);
     }
     run->m.reached = last.rate;
@@ -8933,17 +8615,17 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
-    char* two[2];
-    bool good = kbi_two_buffers(two, size);
-    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && good; which++) {
+    char* two = kbi_buffer_pair(size);
+    for (int which = KBI_ROOF_COPY; which <= KBI_ROOF_WRITE && two; which++) {
         if (!kbi_nan(m->roofs.of[which])) continue;
         int64_t began = kbi_now();
-        double ns = kbi_time_memory(which, false, two[0], two[1], size), rate = KBI_UNTOLD;
+        double ns = kbi_time_memory(which, false, two, two + size, size), rate = KBI_UNTOLD;
         if (!m->tool[0] && ns > 0) rate = (which == KBI_ROOF_COPY ? 2 : 1) * (double)size / ns * 1e9;
         kbi_roof_put(&m->roofs, which, rate, rate, kbi_seconds_since(began));
     }
-    if (good && !m->tool[0]) m->cold = kbi_measure_cold(m, two[1], two[0], size);
-    kbi_free_buffers(two);
+    if (two && !m->tool[0]) m->cold = kbi_measure_cold(m, two + size, two, size);
+    cudaFree(two);
+    cudaGetLastError();
 }
 
 // --- a GPU's arithmetic ---
@@ -9101,7 +8783,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 
 // --- when peaks are measured ---
 
-static void kbi_want_roof(kbi_run* run, int which) {
+static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
     kbi_beat(run, true); // may take longer than the case's --timeout
@@ -9113,7 +8795,7 @@ static void kbi_want_roof(kbi_run* run, int which) {
 }
 
 // Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
-static void kbi_want_roofs(kbi_run* run) {
+static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
@@ -9124,12 +8806,12 @@ static void kbi_want_roofs(kbi_run* run) {
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
     const bool bytes = kbi_finite(m->bytes) && m->bytes > 0 && !cached, flops = kbi_finite(m->flops) && m->flops > 0;
     if (m->status == KB_OK && m->n > 0 && !run->machine->tool[0]) {
-        if (bytes) kbi_want_roof(run, kbi_traffic_roof(m->traffic));
+        if (bytes) kbi_require_roof(run, kbi_traffic_roof(m->traffic));
 #if KBI_CUDA
-        if (bytes && !m->core) kbi_want_reached(run, kbi_traffic_roof(m->traffic));
+        if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_want_roof(run, i); // undeclared traffic is compared with the highest of the three
+            kbi_require_roof(run, i); // undeclared traffic is compared with the highest of the three
         double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -9138,7 +8820,7 @@ static void kbi_want_roofs(kbi_run* run) {
         for (int which = 0, last = -1; flops; last = which) {
             which = kbi_roof_over(roofs, kbi_arithmetic_of(m), rate);
             if (which < 0 || which == last || !kbi_nan(roofs->of[which])) break;
-            kbi_want_roof(run, which);
+            kbi_require_roof(run, which);
         }
     }
     m->roofs = *roofs;
@@ -9146,7 +8828,7 @@ static void kbi_want_roofs(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cuda      measure: the cuda backend put together and opened; which backend a recipe asks for.
+  >>cuda      measure: the cuda backend, and the backend that a recipe asks for.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9193,17 +8875,19 @@ static void kbi_gpu_facts(kbi_machine* m) {
     g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
+// Opens a GPU. false: machine->why has the reason.
 static bool kbi_gpu_open(kbi_machine* m, int device) {
-    // Tools that instrument, serialise or replay kernels are known by the library they put into the process.
+    // tools that instrument, serialise or replay kernels load a library into the process
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
+    kbi_gpu* g = &kbi_meter.gpu;
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
     if (e != cudaSuccess || !m->devices)
-        return snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e)),
-               false;
-    if (device >= m->devices)
-        return snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices), false;
+        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
+    else if (device >= m->devices)
+        snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
+    if (m->why[0]) return false;
     m->device = device;
     e = cudaSetDevice(device);
     if (e == cudaSuccess) e = cudaFree(0);
@@ -9215,8 +8899,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
         if (library) snprintf(m->tool, sizeof m->tool, "%s", tools[i][1]);
         if (library) dlclose(library);
     }
-    kbi_meter.gpu.clean_bytes = m->tool[0] ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
-    kbi_meter.gpu.ungated = m->tool[0] != 0;
+    g->ungated = m->tool[0] != 0;
+    g->clean_bytes = g->ungated ? kbi_tool_bytes : (size_t)KBI_MAX(4 * m->l2, (int64_t)64 << 20);
     if (!kbi_load_functions(m->why) || !kbi_gpu_resources(m->why)) return false;
     signal(SIGALRM, kbi_gate_alarm);
     kbi_nvml_open(m);
@@ -9224,14 +8908,14 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Allocated first, and kept, so that all later buffers are on other pages than in other processes. An error here
-// happens again, and is reported, when the GPU is opened.
+// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other processes.
+// The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
-    void* kept;
+    void* page;
     if (!placement) return;
     cudaError_t e = cudaSetDevice(recipe->device);
-    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&kept, KBI_PAGE);
+    for (uint64_t n = 1 + (placement >> 32) % 64; n > 0 && e == cudaSuccess; n--) e = cudaMalloc(&page, KBI_PAGE);
     cudaGetLastError();
 }
 
@@ -9241,11 +8925,11 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     if (!kbi_gpu_open(m, recipe->device)) return false;
     if (recipe->looked || recipe->inside) return true;
     kbi_measure_memory(m);
-    c->n_empties = 0; // perhaps another GPU's
+    c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI is opened before any block makes a graph: some versions do not record older nodes. If it does not open,
-    // each case says so. Events may read other times with it, so those of before are dropped.
+    // CUPTI is opened before a block makes a graph, because some versions do not record older nodes. If it does not
+    // open, each case says so. Events may read other times under CUPTI, so earlier readings are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -9266,41 +8950,24 @@ static const kbi_backend kbi_cuda = {
 // clang-format on
 #endif
 
-void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
-    (void)kb;
-    if (*name && strlen(name) < 60 && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-        kbi_insight_count(name, unit ? unit : "", value);
-    else
-        kbi_insight_say("kb_found: a name has letters a-z, digits and _, not '%.40s'", name);
-}
-
-void kb_not_found(kb_state* kb, const char* format, ...) {
-    va_list list;
-    (void)kb;
-    va_start(list, format);
-    kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
-    va_end(list);
-}
-
-// Without a GPU, host work still runs, on the cpu backend.
+// Opens the backend that the recipe asks for. Without a GPU that is the cpu backend, so that host work still runs.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
     if (recipe->target == KBI_ON_GPU) b = &kbi_cuda;
 #endif
     if (!b->open(machine, recipe)) {
-        kbi_machine found = *machine;
+        kbi_machine failed = *machine;
         b = &kbi_cpu;
         b->open(machine, recipe);
-        memcpy(machine->why, found.why, sizeof machine->why);
-        machine->devices = found.devices;
+        memcpy(machine->why, failed.why, sizeof machine->why);
+        machine->devices = failed.devices;
     }
     kbi_machine_cpus(machine, kbi_cpu_root);
     return b;
 }
 
-// For --env.
-static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
+static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -9313,20 +8980,20 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) {
   >>work_change measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What warm-up, clock and caches do not explain. From the second to the fourth launch of a warm-up an honest block
-// is past its page faults and misses; what is left on a GPU is the clock, which is known, and on a CPU what it has
-// learnt of branches and of addresses: a loop over one variable was seen to become 7 times as fast at once.
-static const double kbi_shrunk_gpu = 2, kbi_shrunk_host = 20, kbi_shrunk_samples = 1.5, kbi_shrunk_least_ns = 1000;
-static const double kbi_turn_gpu = 1.5, kbi_turn_host = 4;
+// Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page
+// faults or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction also
+// learn: a loop over one variable was seen to become 7 times as fast.
+static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
+static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
 
-// Looks at ten blocks of samples, each below the one before, and at the second to fourth launch of the warm-up, as
-// long as it would be at the clock of the samples. What it finds is said when the function has returned: its
-// outputs may show for certain what times only suggest.
+// Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the second
+// to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when the function
+// has returned, because a check of its outputs may tell more.
 static void kbi_find_speedup_over_time(kbi_run* run) {
-    const kbi_work_change* a = &run->work_change;
+    kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
     double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
-    char was[40], is[40];
+    char text[2][40];
     if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
     double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
@@ -9338,42 +9005,40 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
     for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
     if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
         early *= a->early_mhz / run->m.sm_clock;
-    bool warm = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
-    double much = run->sampling.timer->host_clock ? kbi_shrunk_host : kbi_shrunk_gpu;
-    if (first > kbi_shrunk_samples * last)
-        snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                 "a launch took %s in the first samples, ever less in others, and %s in the last ones",
-                 kbi_show_time(first * 1e-6, was), kbi_show_time(last * 1e-6, is));
-    else if (warm && early > much * last + kbi_shrunk_least_ns)
-        snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                 "the first launches of the warm-up took %s, later ones %s", kbi_show_time(early * 1e-6, was),
-                 kbi_show_time(last * 1e-6, is));
+    double ratio = run->sampling.timer->host_clock ? kbi_early_ratio_host : kbi_early_ratio_gpu;
+    bool warmed = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
+    bool samples = first > kbi_sample_ratio * last;
+    if (!samples && !(warmed && early > ratio * last + kbi_early_ns)) return;
+    snprintf(a->finding, sizeof a->finding, "the first %s took %s, later ones %s",
+             samples ? "samples" : "launches of the warm-up",
+             kbi_show_time((samples ? first : early) * 1e-6, text[0]), kbi_show_time(last * 1e-6, text[1]));
 }
 
-// Launches in a row, of which every second, third or fourth takes so much longer than the others, or they than it.
+// Sets work_change.finding if every second, third or fourth of consecutive launches takes much longer, or much less
+// time, than all others.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
     bool host = run->sampling.timer->host_clock;
-    double bias = host ? (run->call.sampled ? kbi_meter.pass_bias : kbi_meter.wall_bias) : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: steps of the clock, what pairs of events differ by
-    double much = host ? kbi_turn_host : kbi_turn_gpu;
+    double bias = host ? kbi_meter.wall_bias : run->m.bias_ns;
+    double least = host ? 200 : 500; // ns: more than the clock's step, or the scatter of events
+    double ratio = host ? kbi_single_ratio_host : kbi_single_ratio_gpu;
     if (!kbi_finite(bias)) bias = 0;
-    for (int p = 2; p <= 4 && !run->work_change.finding[0]; p++)
-        for (int which = 0; which < p; which++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // of the others, and of this one
+    for (int period = 2; period <= 4; period++)
+        for (int phase = 0; phase < period && !run->work_change.finding[0]; phase++) {
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: the launches of this phase
             for (int i = 0; i < KBI_SINGLES; i++) {
-                int in = i % p == which;
+                int in = i % period == phase;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
                 high[in] = KBI_MAX(high[in], ns[i] - bias);
             }
             for (int in = 0; in < 2; in++)
-                if (low[in] > much * high[!in] && low[in] - high[!in] > least)
+                if (low[in] > ratio * high[!in] && low[in] - high[!in] > least)
                     snprintf(run->work_change.finding, sizeof run->work_change.finding,
-                             "one launch in %d takes a different time from the others", p);
+                             "one launch in %d takes a different time from the others", period);
         }
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>profiling measure: runs of the block for instruments, apart from those that are timed.
+  >>profiling measure: untimed runs of the block for instruments.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_insight_clear(void) {
@@ -9387,7 +9052,7 @@ static void kbi_insight_clear(void) {
     in->verdict.flag = -1;
 }
 
-// Whether an instrument wants a run of the block; opens those that are asked for, in turn.
+// Whether an instrument needs a run of the block. Opens the selected instruments one after another.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -9415,10 +9080,10 @@ static int64_t kbi_inside_begin(kbi_run* run) {
 static void kbi_inside_end(kbi_run* run) {
     const kb_instrument* i = kbi_meter.insight.by;
     kbi_meter.insight.again = i->end && i->end(&run->kb);
-    kbi_stop_on_error(run, "while it was looked into");
+    kbi_stop_on_error(run, "while it was profiled");
 }
 
-// An inspection follows the first run, too: if that ends in an error, the call is known that made it.
+// Inspects the first run, too: if it ends in an error, the inspection names the call.
 static void kbi_inspect_first(kbi_run* run, bool begins) {
     kbi_insight* in = &kbi_meter.insight;
     if (run->recipe->inside != KBI_WISH_STREAMS || kbi_failed(run)) return;
@@ -9428,9 +9093,11 @@ static void kbi_inspect_first(kbi_run* run, bool begins) {
         in->by->end(&run->kb), in->again = true;
 }
 
-// What was found, to be freed; what is left open is closed.
+// Closes the instruments, and returns what they found, which the caller frees.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
+    const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
+    kbi_text all = KBI_BLANK;
     kbi_inside head;
     if (in->open && in->by->close) in->by->close(&run->kb);
     if (kbi_failed(run)) kbi_insight_say("%.300s", run->m.message);
@@ -9445,8 +9112,6 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.energy_mj = in->energy_mj, head.idle_w = in->idle_w;
     memcpy(head.message, in->message, sizeof head.message);
     head.verdict = in->verdict;
-    kbi_text all = KBI_BLANK;
-    const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
     kbi_put(&all, (const char*)&head, sizeof head);
     for (int i = 0; i < KBI_COUNT(parts); i++)
         if (parts[i]->n) kbi_put(&all, parts[i]->s, parts[i]->n);
@@ -9455,10 +9120,10 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>engine    measure: the state machine that hands out checked, audited, warm-up and sample units.
+  >>engine    measure: the state machine that chooses the next unit: check, audit, warm-up, sample, ...
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- samples, and when there are enough ---
+// --- samples: when there are enough ---
 
 static void kbi_note_clock(kbi_run* run, double mhz) {
     kbi_measured* m = &run->m;
@@ -9468,13 +9133,13 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
     m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
 }
 
-// Closes a window of the warm-up: settled when its median time and its clock are those of the window before.
+// Closes a window of the warm-up. true: its median time and its clock agree with those of the window before.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->call.window;
     double clock = kbi_clock_mhz(run);
     int n = KBI_MIN(w->n, (int)KBI_WINDOW);
     double median = kbi_trimmed(w->ns, n, n / 10);
-    double step = run->backend->gpu ? 100 : 0; // three steps of the event timer
+    double step = run->backend->gpu ? 100 : 0; // ns: three steps of the event timer
     bool same_time = w->median > 0 && fabs(median - w->median) <= KBI_MAX(tolerance * w->median, step);
     bool same_clock = !isfinite(clock) || (w->clock > 0 && fabs(clock - w->clock) <= 0.01 * w->clock);
     w->median = median;
@@ -9484,8 +9149,8 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Under compute-sanitizer or a profiler every kernel is to run, under valgrind host work as well, and none of the
-// times will be told.
+// Whether the block runs for its checks only, because its time under a tool is meaningless: under valgrind, and for GPU
+// work under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -9493,57 +9158,51 @@ static bool kbi_only_checked(const kbi_run* run) {
 static bool kbi_warm_enough(kbi_run* run) {
     const kbi_recipe* r = run->recipe;
     const kbi_body_call* call = &run->call;
+    const int64_t ns = run->work.estimate_ns;
     double time = kbi_seconds_since(call->phase_start_ns), scale = KBI_MIN(r->max_time, 2.0);
     if (run->sampling.timer->steady) return true;
-    // whatever --warmup says; what takes a millisecond needs no batch
-    bool unresolved = run->sampling.timer->host_clock && !call->sampled && run->work.estimate_ns < 1000000 &&
-                      !run->sampling.resolved;
-    if (unresolved && !kbi_only_checked(run)) return false;
+    // host work below 1 ms needs the batch size that the warm-up finds, whatever --warmup demands
+    bool resolved = !run->sampling.timer->host_clock || call->sampled || ns >= 1000000 || run->sampling.resolved;
+    if (!resolved && !kbi_only_checked(run)) return false;
     if (r->warmup_samples >= 0) return call->warm_units >= r->warmup_samples;
     if (kbi_only_checked(run)) return call->warm_units > 0;
     if (r->warmup_time >= 0) return call->warm_units > 0 && time >= r->warmup_time;
-    bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale &&
-                call->window.n >= (run->work.estimate_ns > 500000 ? 2 : 4);
-    if (call->window.n && full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
+    bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale && call->window.n >= (ns > 500000 ? 2 : 4);
+    if (full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
-    if (out_of_time && time < 10 * scale)
-        run->m.settled = run->work.estimate_ns > 100000000; // long runs have no windows
+    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // long runs have no windows
     return out_of_time;
 }
 
-// Whether a case measured for so many seconds is known well enough, by itself.
+// Whether a case has enough samples by itself. time: seconds of sampling.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
     if (r->samples) return n >= r->samples;
     if (kbi_only_checked(run)) return n > 0;
-    if (time >= r->max_time && n >= 7) return true;
-    if (time >= 4 * r->max_time && n >= 3) return true;
+    if ((time >= r->max_time && n >= 7) || (time >= 4 * r->max_time && n >= 3)) return true;
     if (n < r->min_samples || time < r->min_time) return false;
     if (n >= r->max_samples) return true;
     if (n < run->sampling.next_check) return false;
-    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // looking costs a sort
-    // of the time that will be told: what was read, less the bias
+    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // the precision costs a sort
     double sum = 0, bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0;
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
-    double left = sum / (double)n - bias;
-    return left > 0 && kbi_precision_of(run->m.samples, n) * (left + bias) / left <= r->precision;
+    double mean = sum / (double)n - bias; // precision of the time without the bias
+    return mean > 0 && kbi_precision_of(run->m.samples, n) * (mean + bias) / mean <= r->precision;
 }
 
 // --- phases ---
 
-// For profilers: the case, and the phase that it enters. Copies of a case are not shown.
-static void kbi_phase_show(kbi_run* run) {
+static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "prove", "look inside", NULL };
-    if (run->schedule.is_copy || !kbi_show_range) return;
-    if (!run->ranges[0]) kbi_show_range(&run->ranges[0], run->bench_case->name, run->bench_case->entry->operation);
-    kbi_show_range(&run->ranges[1], names[run->call.phase], "phase");
-}
-
-static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
+    if (phase == KBI_PHASE_WARM && run->call.last == KBI_PHASE_PROFILE) phase = KBI_PHASE_PROFILE;
     run->call.phase = phase;
-    kbi_phase_show(run);
+    if (kbi_show_range && !run->schedule.is_copy) { // profilers see the case and its phase
+        const kbi_case* c = run->bench_case;
+        if (!run->ranges[0]) kbi_show_range(&run->ranges[0], c->name, c->entry->operation);
+        kbi_show_range(&run->ranges[1], names[phase], "phase");
+    }
     run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
     if (phase == KBI_PHASE_WARM) run->sampling.timer = NULL;
     if (phase != KBI_PHASE_SAMPLE) return;
@@ -9551,35 +9210,35 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Whether the block is captured once.
+// Whether the block is run once under stream capture.
 static bool kbi_wants_audit(const kbi_run* run) {
-    bool unseen = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE)) != 0;
-    return run->backend->capture.begin && !run->work.host && !unseen && run->recipe->audit;
+    bool captures = !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE));
+    return run->backend->capture.begin && !run->work.host && captures && run->recipe->audit;
 }
 
-// What the inspection of this block's calls found; NULL: there was none.
-static const kbi_verdict* kbi_findings(const kbi_run* run) {
+// Returns the result of the inspection of this block's CUDA calls; NULL: there is none.
+static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block is run for the audit; one that capture refuses is not captured. One that is neither captured nor
-// inspected runs once more to show whether the device goes on behind it.
+// Whether the block runs for the audit: under capture, or, if it is neither captured nor inspected, to show whether
+// the device is still at work when the block has ended.
 static bool kbi_audit_begins(kbi_run* run) {
-    const kbi_verdict* v = kbi_findings(run);
+    const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
     if (v && run->recipe->audit && v->note[0] && !run->schedule.is_copy) kb_note(&run->kb, "%s", v->note);
-    if (v && !v->captures && kbi_wants_audit(run)) {
+    if (kbi_wants_audit(run)) {
+        if (!v || v->captures) return true;
         run->work.expect |= KB_EXPECT_NO_CAPTURE;
         run->work.nodes = v->work;
         return false;
     }
-    bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0;
-    bool looks = run->backend->capture.begin && !run->work.host && !waits && !v && !run->schedule.is_copy;
-    return kbi_wants_audit(run) || looks;
+    return run->backend->capture.begin && !run->work.host && !v && !run->schedule.is_copy &&
+           !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// The loop is about to be entered, and KB_SAMPLE's first reset has not run.
+// Saves the outputs before the timed block runs for the first time in this call. KB_SAMPLE: before its first reset.
 static void kbi_enter_loop(kbi_run* run) {
     if (run->call.loop_entered) return;
     run->call.loop_entered = true;
@@ -9588,8 +9247,8 @@ static void kbi_enter_loop(kbi_run* run) {
     run->call.restored = run->call.fresh;
 }
 
-// Between units, some times a second: a clock that fell and rose again shows neither at the begin nor at the end.
-static void kbi_look_around(kbi_run* run, kbi_unit unit) {
+// Reports progress and reads the clock, which can fall and rise again, ten times a second.
+static void kbi_observe(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->beat_ns <= 100000000) return;
     run->beat_ns = now;
@@ -9599,145 +9258,127 @@ static void kbi_look_around(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// --- which unit comes next; KBI_NO_UNIT: look again ---
+// --- the next unit; KBI_NO_UNIT: the phase is over, or the function rests ---
 
-// Runs a unit of a timer that needs no block, or says which unit the block runs for.
-static kbi_unit kbi_timed_unit(kbi_run* run, kbi_unit unit) {
-    if (!run->sampling.timer->replay) return unit;
-    run->call.unit = unit;
-    run->call.warm_units += unit == KBI_WARM;
-    run->sampling.timer->replay(run);
-    run->call.unit = KBI_NO_UNIT;
-    kbi_look_around(run, unit);
-    return KBI_NO_UNIT;
-}
-
-// Rests until the conductor lets it go on. false: the function has to return, and to be called again.
+// Rests until kbi_member_resume resumes the case. false: the function has to return, and to be called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
     return !run->schedule.suspended;
 }
 
-// Warm-up, but first what the conductor wants.
 static kbi_unit kbi_choose_warm(kbi_run* run) {
-    if (run->schedule.command == KBI_HOLD && !kbi_rest(run)) return KBI_NO_UNIT;
+    while (run->schedule.command == KBI_HOLD)
+        if (!kbi_rest(run)) return KBI_NO_UNIT;
     if (run->schedule.command == KBI_CAPTURE) return run->schedule.command = KBI_HOLD, KBI_CAPTURED;
-    if (run->schedule.command == KBI_HOLD) return KBI_NO_UNIT;
-    if (!run->sampling.timer) { // chosen now, when what it might launch has been recorded
+    if (!run->sampling.timer) { // chosen after the audit, and after the captures for --rotate
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
-        const kbi_timer* timer = run->work.host ? &kbi_wall_timer : run->backend->timing.choose(run);
-        bool wall = timer == &kbi_wall_timer, told = run->work.verdict && run->work.verdict->known;
+        const kbi_verdict* v = kbi_inspection(run);
+        const bool host = run->work.host;
+        const kbi_timer* timer = host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        const bool wall = timer == &kbi_wall_timer; // does not evict
         run->sampling.timer = timer;
         snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
-        if (!run->work.host && (!wall || run->kb.gpu)) // the host's clock evicts nothing
+        if (!host && (!wall || run->kb.gpu))
             snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
-        run->work_change.early_mhz = run->work.host ? (double)NAN : kbi_clock_mhz(run);
+        run->work_change.early_mhz = host ? (double)NAN : kbi_clock_mhz(run);
         run->call.phase_start_ns = run->call.window.start_ns = kbi_now();
-        if (!run->work.host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(told && run->work.verdict->note[0]))
+        if (!host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(v && v->note[0]))
             kb_note(&run->kb, "not audited: cannot be captured");
     }
     if (run->schedule.command == KBI_FINISH)
         kbi_phase_enter(run, KBI_PHASE_DONE);
-    else if (!run->sampling.open && kbi_warm_enough(run))
-        kbi_phase_enter(run, KBI_PHASE_SAMPLE);
-    else
-        return kbi_timed_unit(run, KBI_WARM);
+    else if (run->sampling.open || !kbi_warm_enough(run))
+        return KBI_WARM;
     return KBI_NO_UNIT;
 }
 
-// At the end of its slot a run rests until it is given another, or told that it is enough.
 static kbi_unit kbi_choose_sample(kbi_run* run) {
     const kbi_schedule* place = &run->schedule;
-    const bool alone = place->command == KBI_UNMANAGED, between = !run->sampling.open;
-    bool full = place->command == KBI_SLOT && !place->discard && run->m.n >= place->slot_end;
-    if (full && between && !kbi_rest(run)) return KBI_NO_UNIT;
-    if (!between || !(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns))
-                            : place->command == KBI_FINISH))
-        return kbi_timed_unit(run, KBI_SAMPLE);
-    if (alone) { // now: the clock falls, and throttling ends, when the device idles
+    const bool alone = place->command == KBI_UNMANAGED;
+    if (run->sampling.open) return KBI_SAMPLE;
+    if (place->command == KBI_SLOT && !place->discard && run->m.n >= place->slot_end && !kbi_rest(run))
+        return KBI_NO_UNIT;
+    bool enough =
+        alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : place->command == KBI_FINISH;
+    if (!enough) return KBI_SAMPLE;
+    if (alone) { // before the device idles: its clock falls then, and throttling ends
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
     kbi_find_speedup_over_time(run);
-    kbi_phase_enter(run, KBI_PHASE_SINGLES);
     return KBI_NO_UNIT;
 }
 
-// Launches in a row, each timed alone. On a GPU the samples of a long case are such, if no other case ran in
-// between; on a CPU they are not, since other processes run there, too.
+// Times launches in a row, each alone. Single-launch samples on a GPU are such launches, if no other case ran between
+// them. On a CPU, other processes do.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
-    bool begins = !run->schedule.discarded_ns, possible = !timer->steady && !timer->replay && !kbi_only_checked(run);
-    bool samples = run->m.launches == 1 && run->schedule.command == KBI_UNMANAGED && run->m.n >= KBI_SINGLES;
+    bool possible = !timer->steady && !timer->replay && !kbi_only_checked(run);
+    bool from_samples = !timer->host_clock && run->m.launches == 1 && run->schedule.command == KBI_UNMANAGED &&
+                        run->m.n >= KBI_SINGLES;
     bool quick = (double)(KBI_SINGLES * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
-    samples = samples && !timer->host_clock;
-    if (begins && possible && !run->schedule.is_copy && !samples && quick) {
+    if (!run->schedule.discarded_ns && possible && !run->schedule.is_copy && !from_samples && quick) {
         run->schedule.discard = KBI_SINGLES;
         run->schedule.discarded_ns = run->work_change.single_ns;
     }
     if (run->schedule.discard > 0 || run->sampling.open) return KBI_SAMPLE;
     if (run->schedule.discarded_ns)
         kbi_find_alternation(run, run->work_change.single_ns);
-    else if (possible && samples)
+    else if (possible && from_samples)
         kbi_find_alternation(run, run->m.samples + run->m.n - KBI_SINGLES);
     run->schedule.discarded_ns = NULL;
-    kbi_phase_enter(run, KBI_PHASE_COMPARE);
     return KBI_NO_UNIT;
 }
 
-static kbi_phase kbi_after_audit(const kbi_run* run) {
-    return run->call.last == KBI_PHASE_PROFILE ? KBI_PHASE_PROFILE : KBI_PHASE_WARM;
-}
-
-// The next unit of this call of the function, KBI_NO_UNIT when it is at its end.
+// Returns the next unit of this call of the function, KBI_NO_UNIT: the loop ends.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
-    bool compares = run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy;
-    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->schedule.suspended && run->call.phase <= run->call.last)
-        switch (run->call.phase) {
+    kbi_body_call* call = &run->call;
+    while (unit == KBI_NO_UNIT && !kbi_failed(run) && !run->schedule.suspended && call->phase <= call->last) {
+        const kbi_phase phase = call->phase;
+        switch (phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
         case KBI_PHASE_AUDIT:
-            if (run->work.repeat_audit || kbi_audit_begins(run))
-                unit = KBI_AUDITED;
-            else
-                kbi_phase_enter(run, kbi_after_audit(run));
+            if (run->work.repeat_audit || kbi_audit_begins(run)) unit = KBI_AUDITED;
             break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // several launches in a row with the audit, so that none hides that works at times
-            if (compares && run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
+        case KBI_PHASE_COMPARE: // several launches in a row, so that a launch that works at times is among them
+            if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
+                run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
-            else
-                kbi_phase_enter(run, KBI_PHASE_FINAL);
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // a function that gives back new memory at each call gave some when nothing was run to fill it
+            // kb_run's function allocates new outputs at each call, so COMPARED, which runs nothing, left one unwritten
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE:
-            if (kbi_inside_wants(run))
-                unit = KBI_PROFILED;
-            else
-                kbi_phase_enter(run, KBI_PHASE_DONE);
+            if (kbi_inside_wants(run)) unit = KBI_PROFILED;
             break;
         default: return KBI_NO_UNIT;
         }
+        if (unit == KBI_NO_UNIT && call->phase == phase && !run->schedule.suspended)
+            kbi_phase_enter(run, (kbi_phase)(phase + 1));
+        if ((unit == KBI_WARM || unit == KBI_SAMPLE) && run->sampling.timer->replay) { // without the block
+            call->unit = unit;
+            call->warm_units += unit == KBI_WARM;
+            run->sampling.timer->replay(run);
+            call->unit = KBI_NO_UNIT;
+            kbi_observe(run, unit);
+            unit = KBI_NO_UNIT;
+        }
+    }
     return unit;
 }
 
-// --- a unit begins, and ends ---
-
-static void kbi_mark(kbi_run* run, bool begin) {
-    if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, begin);
-    if (run->call.profile_runs && !begin) run->call.profile_runs--;
-}
+// --- start and end of a unit ---
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
-    const kbi_verdict* v = kbi_findings(run);
+    const kbi_verdict* v = kbi_inspection(run);
     run->call.unit = unit;
     run->call.forbidden_call = NULL;
     switch (unit) {
@@ -9745,15 +9386,14 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
         kbi_stop_on_error(run, "before the timed block");
         if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
         kbi_inspect_first(run, true);
-        kbi_mark(run, true);
+        if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, true);
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
     case KBI_AUDITED: run->backend->capture.begin(run); return 1;
     case KBI_CAPTURED: return 1;
     case KBI_FINAL: run->call.restored = true; return 1;
     case KBI_PROFILED: return kbi_inside_begin(run);
-    case KBI_WARM: run->call.warm_units++; return run->sampling.timer->begin(run);
-    default: return run->sampling.timer->begin(run);
+    default: run->call.warm_units += unit == KBI_WARM; return run->sampling.timer->begin(run);
     }
 }
 
@@ -9766,7 +9406,8 @@ static void kbi_unit_end(kbi_run* run) {
                  called);
     switch (unit) {
     case KBI_CHECKED:
-        kbi_mark(run, false);
+        if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, false);
+        if (run->call.profile_runs) run->call.profile_runs--;
         kbi_inspect_first(run, false);
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_meter.wall_start;
@@ -9774,7 +9415,7 @@ static void kbi_unit_end(kbi_run* run) {
         break;
     case KBI_AUDITED:
         run->backend->capture.end(run);
-        if (!run->work.repeat_audit) kbi_phase_enter(run, kbi_after_audit(run));
+        if (!run->work.repeat_audit) kbi_phase_enter(run, KBI_PHASE_WARM);
         break;
     case KBI_COMPARED: run->backend->capture.compare(run); break;
     case KBI_FINAL: kbi_stop_on_error(run, "in the last run of the timed block"); break;
@@ -9783,67 +9424,64 @@ static void kbi_unit_end(kbi_run* run) {
     default: run->sampling.timer->end(run);
     }
     run->call.unit = KBI_NO_UNIT;
-    kbi_look_around(run, unit);
+    kbi_observe(run, unit);
 }
 
-// Whether the timed block can run at all on what is there; a case without a GPU is skipped, not wrong.
-static bool kbi_can_run(kbi_run* run, bool host) {
-    if (run->m.status != KB_OK) return false;
-    run->work.host = host;
-    if (host || run->backend->gpu || !KBI_CUDA) return true;
-    kb_skip(&run->kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
-    return false;
-}
-
+// KB_TIME: ends a unit and begins the next one. Returns how many times the block runs in it, 0: the loop ends.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
-    kbi_unit unit;
+    kbi_body_call* call = &run->call;
+    kbi_unit unit = call->next_unit; // announced by KB_SAMPLE
     kbi_meter.wall_end = kbi_now();
     run->work.line = line;
-    if (run->call.unit != KBI_NO_UNIT) {
+    if (call->unit != KBI_NO_UNIT) {
         kbi_unit_end(run);
-        if (run->call.sampled) return 0;
+        if (call->sampled) return 0;
         unit = kbi_choose_unit(run);
-    } else if (run->call.sampled) {
-        unit = run->call.next_unit;
-        if (unit == KBI_NO_UNIT && !kbi_failed(run))
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s",
-                     run->call.ended ? "benchmark" : "KB_SAMPLE");
-        run->call.next_unit = KBI_NO_UNIT;
-        if (!kbi_can_run(run, host)) return 0;
     } else {
-        if (!kbi_can_run(run, host)) return 0;
-        if (run->call.looped && !run->work.by_pointer)
-            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark");
-        kbi_enter_loop(run);
-        unit = kbi_choose_unit(run);
+        bool second = call->sampled ? unit == KBI_NO_UNIT : call->looped && !run->work.by_pointer;
+        call->next_unit = KBI_NO_UNIT;
+        if (run->m.status != KB_OK) return 0;
+        run->work.host = host;
+        if (!host && !run->backend->gpu && KBI_CUDA) {
+            kb_skip(kb, "%s", run->machine->why[0] ? run->machine->why : "needs a GPU; the device is cpu");
+            return 0;
+        }
+        if (second)
+            kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one %s",
+                     call->sampled && !call->ended ? "KB_SAMPLE" : "benchmark");
+        if (!call->sampled) {
+            kbi_enter_loop(run);
+            unit = kbi_choose_unit(run);
+        }
     }
-    run->call.looped = true;
-    if (unit == KBI_NO_UNIT || kbi_failed(run)) return run->call.unit = KBI_NO_UNIT, 0;
+    call->looped = true;
+    if (unit == KBI_NO_UNIT || kbi_failed(run)) return call->unit = KBI_NO_UNIT, 0;
     const int64_t runs = kbi_unit_begin(run, unit);
     kbi_meter.wall_start = kbi_now();
     kbi_serialise();
     return runs;
 }
 
+// KB_SAMPLE: chooses the next unit before the reset. false: the loop ends.
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
-    // left by break: kbi_body_ended says so
-    if (run->m.status != KB_OK || run->call.unit != KBI_NO_UNIT) return false;
-    if (run->call.next_unit != KBI_NO_UNIT)
+    kbi_body_call* call = &run->call;
+    if (run->m.status != KB_OK || call->unit != KBI_NO_UNIT) return false; // left by break: see kbi_body_ended
+    if (call->next_unit != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
-    if (run->call.ended || (run->call.looped && !run->call.sampled))
+    if (call->ended || (call->looped && !call->sampled))
         return kbi_stop(run, KB_FLAG_BAD_CASE, "two timed blocks in one benchmark"), false;
-    run->call.sampled = true;
+    call->sampled = true;
     kbi_enter_loop(run);
-    run->call.next_unit = kbi_choose_unit(run);
-    run->call.ended = run->call.next_unit == KBI_NO_UNIT && !run->schedule.suspended;
-    if (kbi_failed(run)) run->call.next_unit = KBI_NO_UNIT;
-    return run->call.next_unit != KBI_NO_UNIT;
+    call->next_unit = kbi_choose_unit(run);
+    call->ended = call->next_unit == KBI_NO_UNIT && !run->schedule.suspended;
+    if (kbi_failed(run)) call->next_unit = KBI_NO_UNIT;
+    return call->next_unit != KBI_NO_UNIT;
 }
 
-// A C++ program leaves the timed block early: what its destructors wait for must not wait for the engine. The
-// reason may be a call that capture rejected, so that a library threw.
+// Called when a C++ program leaves the timed block early: destructors may wait for the device, which must not wait at
+// the gate. The reason may be a call that capture rejected.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -9851,17 +9489,17 @@ void kbi_leave(kb_state* kb) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calls     measure: the calls of a function that make a case: one that is checked, one that is measured.
+  >>calls     measure: the calls of a benchmark function: one is checked, one is measured, others are profiled.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// What follows from a skip or a failure, as what a library throws that finds no GPU, takes none away.
+// Fails a case whose function threw. An exception that follows a skip or a failure changes nothing.
 void kbi_threw(kb_state* kb, const char* what) {
     if (kb->run->m.status == KB_OK)
         kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
                  what ? what : " that is no std::exception");
 }
 
-// Each call begins in the folder where the program was started, with rounding as the first one found it.
+// Restores the folder and the floating-point environment that the first call found.
 static void kbi_call_clear(void) {
     if (!kbi_process_start.known) {
         kbi_process_start.known = true;
@@ -9869,26 +9507,25 @@ static void kbi_call_clear(void) {
         kbi_process_start.state = kbi_process_state_now();
     }
     kbi_process_restore();
-    bool known = kbi_meter.folder[0] != 0, good;
-    good = known ? chdir(kbi_meter.folder) == 0 : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
-    if (!good) kbi_meter.folder[0] = 0; // it may be gone
+    bool good = kbi_meter.folder[0] ? chdir(kbi_meter.folder) == 0
+                                    : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
+    if (!good) kbi_meter.folder[0] = 0; // the folder was removed
 }
 
-// The end of a process that a function forked and that did not end in it.
+// Ends a process that a benchmark function forked, and that returned from the function.
 static void kbi_stray(void) {
     if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
 }
 
-// Calls a case's function. A process that it forked has to end in it: one that returns would go on measuring.
+// Calls a case's function. A process that it forks must not return from it, because both would measure.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
-    const uintptr_t of = (uintptr_t)run->bench_case;
-    const bool own =
-        !run->bench_case->desc; // else the process is somebody else's, with its own timers, folder and children
+    const uintptr_t id = (uintptr_t)run->bench_case;
+    const bool own = !run->bench_case->desc; // else another program's process, whose folder and children are its own
     if (own) kbi_call_clear();
-    kbi_meter.running_case = of;
+    kbi_meter.running_case = id;
     if (own && !kbi_meter.escaped) {
         void* p = mmap(NULL, sizeof *kbi_meter.escaped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (p != MAP_FAILED) kbi_meter.escaped = (volatile uintptr_t*)p;
@@ -9899,7 +9536,7 @@ static void kbi_call_function(kbi_run* run) {
         entry->body(&run->kb);
     if (!own) return;
     if (getpid() != here) kbi_stray();
-    if (!kbi_meter.escaped || *kbi_meter.escaped != of) return;
+    if (!kbi_meter.escaped || *kbi_meter.escaped != id) return;
     *kbi_meter.escaped = 0;
     kbi_stop(run, KB_FLAG_BAD_CASE, "a process that the function forked returned from it; it has to end with _exit");
 }
@@ -9907,12 +9544,12 @@ static void kbi_call_function(kbi_run* run) {
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     const kbi_body_call before = run->call;
     memset(&run->call, 0, sizeof run->call);
-    run->call.phase = first, run->call.last = last;
+    run->call.last = last;
     run->call.fresh = before.fresh, run->call.profile_runs = before.profile_runs, run->call.marked = before.marked;
     run->sampling.batch = 1;
-    kbi_phase_show(run);
+    kbi_phase_enter(run, first);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
-    if (run->call.fresh) return; // in the memory of the call before
+    if (run->call.fresh) return; // runs in the memory of the call before
     run->memory.free_before = run->memory.free_lowest = kbi_free_bytes(run->backend);
     run->memory.pool_before = kbi_pool_peak(run->backend, true);
 }
@@ -9927,41 +9564,40 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether nothing but zeros was put into this call's memory: kb_fill wrote no others, and neither did anybody else,
-// as far as four looks into each block can tell. What was never written is still poison, and a counter's few bytes
-// say nothing of the data.
+// Whether this call's memory holds zeros only: all calls of kb_fill wrote zeros, and four samples of each block are
+// constant. Unwritten memory (poison) and blocks below 64 bytes, such as counters, do not count.
 static bool kbi_all_constant(const kbi_run* run) {
-    unsigned char poison[64], seen[64];
+    unsigned char poison[64], sample[64];
     bool any = false;
     if (!run->call.zeros || run->call.zeros != run->call.fills) return false;
     memset(poison, KBI_POISON, sizeof poison);
-    for (const kbi_block* block = run->memory.blocks; block; block = block->next)
-        for (size_t i = 0; i < 4 && block->bytes >= sizeof seen; i++) {
+    for (const kbi_block* block = run->memory.blocks; block < run->memory.blocks + run->memory.n; block++)
+        for (size_t i = 0; i < 4 && block->bytes >= sizeof sample; i++) {
             kbi_block_backend(run->backend, block->place)
-                ->memory.copy(seen, block->base + KBI_GUARD + (block->bytes - sizeof seen) / 3 * i, sizeof seen);
-            if (memcmp(seen, poison, sizeof seen) == 0) continue;
-            if (memcmp(seen, seen + 8, sizeof seen - 8) != 0) return false;
+                ->memory.copy(sample, block->data + (block->bytes - sizeof sample) / 3 * i, sizeof sample);
+            if (memcmp(sample, poison, sizeof sample) == 0) continue;
+            if (memcmp(sample, sample + 8, sizeof sample - 8) != 0) return false;
             any = true;
         }
     return any;
 }
 
-// What is left to say when the function has returned: early exits, guards, leaks; then its memory goes back.
+// After the function has returned: reports early exits, overwritten guards and leaks, and frees its memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
-    const bool first = run->call.last == KBI_PHASE_CHECK && !run->call.fresh;
-    bool in_flight = run->call.unit != KBI_NO_UNIT || run->sampling.open;
+    const kbi_body_call* call = &run->call;
+    bool in_flight = call->unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && b->timing.abandon) b->timing.abandon();
     if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
-    if (run->call.next_unit != KBI_NO_UNIT && run->m.status == KB_OK)
-        kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside");
-    if (!run->call.looped && run->m.status == KB_OK) kbi_stop(run, KB_FLAG_NO_LOOP, "no timed block was reached");
+    if ((call->next_unit != KBI_NO_UNIT || !call->looped) && run->m.status == KB_OK)
+        kbi_stop(run, KB_FLAG_NO_LOOP,
+                 call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
-    if (broken) { // the cause of what else went wrong in this case; each one after it would fail
+    if (broken) { // noted even if the case has failed, because this is the cause
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
         kbi_set_status(run, KB_FAILED);
@@ -9969,27 +9605,26 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->work_change.finding[0] && !kbi_failed(run))
         kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
-    // another call is to follow with other inputs in the memory of this one
-    bool keeps = run->recipe->fresh && !run->call.fresh && checked && !run->schedule.is_copy;
-    if (run->memory.unsaved && run->call.last != KBI_PHASE_CHECK && run->m.verified > 0)
+    // the call of --fresh that follows needs this call's memory
+    bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy;
+    if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
-    if (!run->schedule.interleaved && !run->call.fresh)
-        kbi_memory_facts(run); // otherwise others allocate at the same time, and the first call said it
+    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // in turn, other cases allocate meanwhile
     if (!lost) {
         kbi_check_guards(run);
-        if (first && kbi_all_constant(run)) run->m.constant = 1;
+        if (call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
         if (run->work.graph) b->capture.forget(run);
     }
     run->memory.keep = keeps;
     if (keeps)
         kbi_memory_reuse(run);
     else
-        kbi_memory_free(b, &run->memory, lost);
+        kbi_memory_free(b, &run->memory, lost,
+                        run->call.last != KBI_PHASE_CHECK || run->m.status != KB_OK || run->work.checked);
     int64_t left = kbi_free_bytes(b);
-    if (left != KB_NONE && !lost && !keeps && !run->schedule.interleaved)
-        run->m.leaked =
-            KBI_MAX(run->memory.free_before - left, (int64_t)0) / (run->call.fresh ? 2 : 1); // of two calls
+    if (left == KB_NONE || lost || keeps || run->schedule.interleaved) return;
+    run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0) / (call->fresh ? 2 : 1); // of two calls
 }
 
 static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machine, const kbi_recipe* recipe,
@@ -10011,6 +9646,7 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     run->kb.direction = c->direction;
     run->kb.dtype = c->dtype;
     run->kb.user = c->entry->user;
+    run->m.dtype = (int32_t)c->dtype;
     const kb_build* build = kbi_build_of(c->entry);
     run->m.debug_build = !build->optimised || kbi_instruments_here();
     if (!c->desc) return;
@@ -10024,11 +9660,10 @@ static void kbi_run_finish(kbi_run* run) {
         run->m.status = KB_SKIPPED;
         kbi_note(&run->m, "not timed under %s", run->machine->tool);
     }
-    run->m.dtype = (int32_t)run->kb.dtype;
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
     if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->start_ns);
-    kbi_want_roofs(run);
+    kbi_require_roofs(run);
 }
 
 static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
@@ -10037,9 +9672,9 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: one more run and check with inputs from another seed, in the memory where the call before left its
-// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an output that exists, is
-// wrong now. Amounts are not taken from this call: they may depend on the inputs, and the timed inputs were others.
+// --fresh: runs and checks the block with inputs from another seed, in the memory that holds the last call's inputs and
+// outputs. A kernel that caches results by the address of its inputs, or skips an existing output, is wrong now.
+// Amounts, which can depend on the inputs, stay those of the timed call.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keep) return;
     const kbi_work work = run->work;
@@ -10052,28 +9687,27 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->call.fresh = false;
     run->kb.seed = run->recipe->seed;
     run->work = work;
-    bool wrong = (run->m.flags >> KB_FLAG_VERIFY_FAIL & 1) != 0;
     if (kbi_failed(run))
         kbi_note(&run->m, "with fresh inputs (seed %llu) %s%s", (unsigned long long)seed, when,
-                   wrong ? ", from which what is expected has to follow" : "");
+                 run->m.flags >> KB_FLAG_VERIFY_FAIL & 1 ? ", from which what is expected has to follow" : "");
     run->m.bytes = before.bytes, run->m.flops = before.flops, run->m.items = before.items;
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call of a function: one run of the block, and its check. Device memory that is missing afterwards is a
-// leak if it goes missing a second time: the first call may have loaded code.
+// The first call runs and checks the block once. It is repeated if device memory is missing afterwards: only memory
+// that is missing again is a leak, because the first call may have loaded code.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
-    if (run->m.verified == 1) run->m.verified = -1; // the last launch has to be right as well
+    if (run->m.verified == 1) run->m.verified = -1; // until the check after the last launch
     run->work.checked = true;
 }
 
-// The second call: audit, warm-up, samples, and the check of what the last one left. One that rests by returning is
-// made in parts: it is over when place.resting is false.
+// The second call: audit, warm-up, samples, and the check of the last launch's output. A function without a fiber rests
+// by returning; it is over when place.suspended is false.
 static void kbi_measure_call(kbi_run* run) {
     if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
     run->schedule.suspended = false;
@@ -10083,7 +9717,7 @@ static void kbi_measure_call(kbi_run* run) {
     kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
 }
 
-// A call in which instruments look into the block, and nothing is timed. The result is to be freed.
+// A call for instruments, untimed. The caller frees the result.
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
@@ -10092,28 +9726,26 @@ static kbi_inside* kbi_inside_call(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>body      measure: what a function asks and says: axes, amounts, checks, notes.
+  >>body      measure: what a benchmark function calls: axes, amounts, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- the case ---
 
-static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* what,
-                                    kb_axis_type a, kb_axis_type b) {
+static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     const kbi_case* c = kb->run->bench_case;
-    kbi_text known = KBI_BLANK;
-    const kb_param* found = NULL;
+    for (int i = 0; i < c->n_params; i++)
+        if (kbi_is(c->params[i].name, axis)) return &c->params[i];
+    return NULL;
+}
+
+// Returns the value of an axis of type a or b; NULL: there is no such axis, and the case fails.
+static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* values,
+                                    kb_axis_type a, kb_axis_type b) {
+    const kb_param* p = kbi_param_find(kb, axis);
     kbi_note_call(kb, call, true);
-    for (int i = 0; i < c->n_params; i++) {
-        if (kbi_is(c->params[i].name, axis)) found = &c->params[i];
-        kbi_putf(&known, "%s%s", i ? ", " : "", c->params[i].name);
-    }
-    if (!found)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "no axis '%s' here; there is %s", axis ? axis : "NULL",
-                 known.n ? known.s : "none");
-    else if (found->type != a && found->type != b)
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "axis '%s' has no %s", axis, what), found = NULL;
-    kbi_text_free(&known);
-    return found;
+    if (p && (p->type == a || p->type == b)) return p;
+    kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s: this case has no axis '%s' of %s", call, axis ? axis : "NULL", values);
+    return NULL;
 }
 
 int64_t kb_int(kb_state* kb, const char* axis) {
@@ -10134,10 +9766,7 @@ const char* kb_str(kb_state* kb, const char* axis) {
 
 bool kb_has(kb_state* kb, const char* axis) {
     kbi_note_call(kb, "kb_has", true);
-    const kbi_case* c = kb->run->bench_case;
-    for (int i = 0; i < c->n_params; i++)
-        if (kbi_is(c->params[i].name, axis)) return true;
-    return kb->direction && kbi_is(axis, "dir");
+    return kbi_param_find(kb, axis) || (kb->direction && kbi_is(axis, "dir"));
 }
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
@@ -10148,29 +9777,21 @@ static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* 
         *to = amount;
 }
 
-void kb_bytes(kb_state* kb, double bytes) {
-    kbi_set_amount(kb, &kb->run->m.bytes, bytes, "kb_bytes");
-    kb->run->m.traffic = 0;
-}
-void kb_flops(kb_state* kb, double flops) {
-    kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops");
-    kb->run->m.arithmetic = 0;
-}
+void kb_bytes(kb_state* kb, double bytes) { kb_bytes_as(kb, bytes, KB_ANY_TRAFFIC); }
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic) {
-    kb_bytes(kb, bytes);
+    kbi_set_amount(kb, &kb->run->m.bytes, bytes, "kb_bytes");
     if (traffic < KB_ANY_TRAFFIC || traffic > KB_COPY)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE, "kb_bytes_as takes KB_READ, KB_WRITE or KB_COPY");
-    else
-        kb->run->m.traffic = (int32_t)traffic;
+    kb->run->m.traffic = (int32_t)traffic;
 }
+void kb_flops(kb_state* kb, double flops) { kb_flops_as(kb, flops, KB_NODTYPE); }
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype) {
-    kb_flops(kb, flops);
+    kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops");
     if (kbi_arithmetic_by(dtype, true).base < 0)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
                  "kb_flops_as knows no roof of %s: it takes f64, f32, tf32, f16, bf16, e4m3, e5m2, i8 and u8",
                  kb_dtype_name(dtype));
-    else
-        kb->run->m.arithmetic = (int32_t)dtype;
+    kb->run->m.arithmetic = (int32_t)dtype;
 }
 void kb_items(kb_state* kb, double items) { kbi_set_amount(kb, &kb->run->m.items, items, "kb_items"); }
 void kb_queries(kb_state* kb, double items) {
@@ -10213,14 +9834,16 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
 
 // --- correctness ---
 
-static bool kbi_checks_now(kbi_run* run) {
+static bool kbi_checks_now(kb_state* kb, const char* call) {
+    kbi_run* run = kb->run;
+    kbi_note_call(kb, call, false);
     if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
-    if (run->call.looped) return true;
-    kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
-    return false;
+    if (!run->call.looped)
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
+    return run->call.looped;
 }
 
-// false: the output is wrong, and what is wrong with it is still to be said.
+// Records the result of a check. false: the output is wrong, and the caller has to stop the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -10232,11 +9855,11 @@ static bool kbi_check_done(kbi_run* run, bool passed, double error, double toler
 }
 
 static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
-                             int64_t n, kbi_match_how what, double tolerance) {
+                             int64_t n, kbi_match_how how, double tolerance) {
     kbi_run* run = kb->run;
+    const size_t bytes = (size_t)n * kb_dtype_size(got_type);
     const char* late = run->call.last == KBI_PHASE_CHECK ? "" : " after the timed loop";
-    kbi_note_call(kb, "kb_check", false);
-    if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
+    if (!kbi_checks_now(kb, "kb_check")) return !run->recipe->verify && !kbi_failed(run);
     if (!kbi_range_valid(run, "kb_check", got, n, kb_dtype_size(got_type), "elements") ||
         !kbi_range_valid(run, "kb_check", want, n, kb_dtype_size(want_type), "elements"))
         return false;
@@ -10244,16 +9867,15 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
         return kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check takes a tolerance from 0 up, not %g", tolerance), false;
     if (!n) return kb_note(kb, "kb_check of 0 elements proves nothing"), true;
     kbi_mark_output(run, got);
-    size_t bytes = (size_t)n * kb_dtype_size(got_type);
     void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
     run->backend->memory.copy(host, got, bytes);
-    kbi_stop_on_error(run, "before or in the copy that kb_check looks at");
+    kbi_stop_on_error(run, "before or in the copy of the output that kb_check makes");
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
-    kbi_matched c = kbi_match(host, got_type, want, want_type, n, what, tolerance);
+    kbi_matched c = kbi_match(host, got_type, want, want_type, n, how, tolerance);
     KBENCH_FREE(host);
     if (kbi_check_done(run, c.passed, c.error, tolerance)) return c.passed;
-    if (what == KBI_CHECK_NORM && c.worst < 0)
+    if (how == KBI_CHECK_NORM && c.worst < 0)
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "norm-wise error %.3g, tolerance %.3g%s", c.error, tolerance, late);
     else
         kbi_stop(run, KB_FLAG_VERIFY_FAIL, "%lld of %lld elements wrong%s, worst [%lld]: got %.9g, want %.9g",
@@ -10265,29 +9887,25 @@ bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void
                     double tolerance) {
     return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_MIXED, tolerance);
 }
-
 bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                          int64_t n, double tolerance) {
     return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_NORM, tolerance);
 }
-
 bool kb_check_ulp_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                         int64_t n, double ulps) {
     return kbi_check_arrays(kb, got, got_type, want, want_type, n, KBI_CHECK_ULP, ulps);
 }
 
 bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, const char* format, ...) {
-    kbi_run* run = kb->run;
     va_list list;
-    kbi_note_call(kb, "kb_check_that", false);
-    if (!kbi_checks_now(run)) return !run->recipe->verify && !kbi_failed(run);
+    if (!kbi_checks_now(kb, "kb_check_that")) return !kb->run->recipe->verify && !kbi_failed(kb->run);
     va_start(list, format);
-    if (!kbi_check_done(run, passed, error, tolerance)) kbi_vstop(run, KB_FLAG_VERIFY_FAIL, format, list);
+    if (!kbi_check_done(kb->run, passed, error, tolerance)) kbi_vstop(kb->run, KB_FLAG_VERIFY_FAIL, format, list);
     va_end(list);
     return passed;
 }
 
-// --- words ---
+// --- status and notes ---
 
 void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
@@ -10308,6 +9926,7 @@ void kb_fail(kb_state* kb, const char* format, ...) {
 
 void kb_note(kb_state* kb, const char* format, ...) {
     char text[sizeof kb->run->m.message];
+    const char* message = kb->run->m.message;
     va_list list;
     kbi_note_call(kb, "kb_note", true);
     va_start(list, format);
@@ -10315,16 +9934,14 @@ void kb_note(kb_state* kb, const char* format, ...) {
     va_end(list);
     if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
-    for (const char* p = kb->run->m.message; n && (p = strstr(p, text)); p++) { // the function runs more than once
-        bool begins = p == kb->run->m.message || (p[-1] == ' ' && p[-2] == ';');
-        if (begins && (!p[n] || p[n] == ';')) return;
-    }
+    for (const char* p = message; n && (p = strstr(p, text)); p++) // once, because the function runs several times
+        if ((p == message || (p[-1] == ' ' && p[-2] == ';')) && (!p[n] || p[n] == ';')) return;
     kbi_note(&kb->run->m, "%s", text);
 }
 
 void kb_expect(kb_state* kb, unsigned expectations) {
-    kbi_note_call(kb, "kb_expect", true);
     const unsigned known = KB_EXPECT_TRANSFER | KB_EXPECT_ALLOC | KB_EXPECT_SYNC | KB_EXPECT_NO_CAPTURE;
+    kbi_note_call(kb, "kb_expect", true);
     kb->run->work.expect |= expectations & known;
     if (expectations & ~known)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
@@ -10332,29 +9949,28 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>rounds    measure: the cases of a comparison group, one alone or several in turn.
+  >>rounds    measure: the cases of a comparison group, alone or in interleaved rounds.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_member { // a case of the comparison group, with its function suspended
+typedef struct kbi_member { // a case of the group; its function is suspended while other cases run
     kbi_run run;
     int index; // of the case in the plan
     kbi_fiber fiber;
-    struct kbi_member* replicas; // --rotate
+    struct kbi_member* replicas; // copies of the case for --rotate
     int n_replicas;
-    bool over;                   // failed, or its function has returned
-    double ns[KBI_ROUNDS_LIMIT]; // the slots of each round
+    bool over;                   // its function has returned, or could not start
+    double ns[KBI_ROUNDS_LIMIT]; // mean of its slot in each round
 } kbi_member;
 
 typedef struct kbi_comparison {
-    kbi_member*
-        members[KBI_SLOTS]; // the first is the baseline; behind the others its A/A control, the same case once more
-    int n, slots;           // without the control; with it, if there is one
+    kbi_member* members[KBI_SLOTS]; // the baseline first; behind the cases the A/A control, the baseline once more
+    int n, slots;                   // cases; cases and control
     int rounds;
-    int settling; // runs of the block at the begin of a slot that are no samples
-    bool staged;  // all run on the same buffers
-    const kbi_sink* sink;
+    int settling; // runs of the block at the start of a slot that are discarded
+    bool staged;  // all members run on the same buffers
+    bool lost;    // the device; functions stay suspended, because the process ends
     const kbi_recipe* recipe;
 } kbi_comparison;
 
@@ -10364,19 +9980,21 @@ static void kbi_member_main(void* p) {
     a->over = !a->run.schedule.suspended;
 }
 
-// Lets a case go on until it rests again or is over.
-static void kbi_go_on(kbi_comparison* c, kbi_member* a) {
-    kbi_tell(c->sink, KBI_ENTER, a->index, NULL);
+// Resumes a case until it rests again or is over.
+static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
+    if (c->lost) return;
+    kbi_tell(a->run.sink, KBI_ENTER, a->index, NULL);
     kbi_meter.running_case = (uintptr_t)a->run.bench_case;
     kbi_shared_enter(&a->run.memory);
     if (a->run.schedule.fiber)
         kbi_fiber_resume(&a->fiber);
     else
         kbi_member_main(a);
+    c->lost = kbi_lost(&a->run);
 }
 
-// The same case once more: a copy for --rotate, or the baseline's control. Nobody asks for its results.
-static void kbi_member_again(kbi_member* a, const kbi_member* first) {
+// Initialises a second run of the same case, whose results are not reported: a replica or the control.
+static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
     kbi_run_init(&a->run, run->backend, run->machine, run->recipe, run->bench_case);
@@ -10386,19 +10004,33 @@ static void kbi_member_again(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// --rotate: how many copies of data of so many bytes exceed L2 twice; 0: there is no data.
-static int64_t kbi_copies_of(const kbi_run* run, int64_t bytes) {
+// Starts the function of a case, which runs to its first rest, or to its end if it takes no turns with other functions.
+static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command order, bool in_turn) {
+    kbi_schedule* place = &a->run.schedule;
+    place->command = order;
+    place->interleaved = in_turn;
+    place->fiber = in_turn && !a->run.work.by_pointer ? &a->fiber : NULL;
+    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
+    if (a->over)
+        kbi_stop(&a->run, KB_FLAG_OOM, "no memory for the stack of its function");
+    else
+        kbi_member_resume(c, a);
+}
+
+// --- --rotate ---
+
+// Returns the number of copies of so many bytes that exceed L2 twice; 0: the case has no data.
+static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// --rotate: the same case set up again and again, each with data of its own, until the data exceeds L2 twice. Their
-// captured blocks then run in turn, so that no launch finds its data in cache.
+// Sets the case up again until all copies of its data exceed L2 twice. Their captured blocks run in turn, so that no
+// launch finds its data in the cache.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_memory* first = &a->run.memory;
-    int64_t n = kbi_copies_of(&a->run, first->device);
-    // in shared buffers their room is allocated already
-    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9;
-    if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return; // it stays in cache; the timer says why
+    int64_t n = kbi_copies_needed(&a->run, first->device);
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9; // the stage has room for all
+    if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return;                    // the timer notes why
     if (n < 2)
         kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
@@ -10407,120 +10039,116 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(&a->run)) return;
     a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
-    for (int i = 0; i < n - 1 && !kbi_failed(&a->run); i++) {
+    for (int i = 1; i < n && !kbi_failed(&a->run); i++) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
-        kbi_member_again(copy, a);
-        if (first->shared && i + 1 >= first->copies) { // the second call allocates otherwise than the first
+        kbi_member_copy(copy, a);
+        if (first->shared && i >= first->copies) { // this call allocates more than the first one
             first->separate = true;
         } else if (first->shared) {
             memory->original = first, memory->shared = first->shared, memory->layout_peak = first->layout_peak;
-            memory->copy_offset = (size_t)(i + 1) * first->shared->stride;
+            memory->copy_offset = (size_t)i * first->shared->stride;
         }
-        copy->run.schedule.command = KBI_HOLD;
-        copy->run.schedule.interleaved = true;
-        copy->run.schedule.fiber = copy->run.work.by_pointer ? NULL : &copy->fiber;
-        copy->over = copy->run.schedule.fiber && !kbi_fiber_make(&copy->fiber, kbi_member_main, copy);
-        if (copy->over)
-            kbi_stop(&copy->run, KB_FLAG_OOM, "no stack for it");
-        else
-            kbi_go_on(c, copy);
+        kbi_member_begin(c, copy, KBI_HOLD, true);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
             kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
 }
 
-// --rotate and mode graph: captures the block many times in a row, that of the copies in turn.
+// Captures the blocks of the case and its replicas in turn, many times in a row: for --rotate and mode graph.
 static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
     int each = a->n_replicas + 1;
-    int64_t n = kbi_failed(&a->run) ? 0 : a->run.backend->capture.repeats(&a->run, each);
+    int64_t n = kbi_failed(&a->run) || c->lost ? 0 : a->run.backend->capture.repeats(&a->run, each);
     for (int which = 0; which < 2 && n; which++) {
         a->run.backend->capture.repeat(&a->run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
             kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.schedule.command = KBI_CAPTURE;
-            kbi_go_on(c, next);
+            kbi_member_resume(c, next);
         }
         a->run.backend->capture.repeat(&a->run, which, false);
     }
 }
 
-// Starts a case, which runs up to its first rest; one alone needs neither fiber nor rounds, and goes on to its end.
+// --- one case ---
+
 static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
-    kbi_schedule* place = &a->run.schedule;
     bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    place->interleaved = c->n > 1 || many;
-    place->fiber = place->interleaved && !a->run.work.by_pointer ? &a->fiber : NULL;
-    place->command = many ? KBI_HOLD : c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
-    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
-    if (a->over)
-        kbi_stop(&a->run, KB_FLAG_OOM, "no stack for it");
-    else
-        kbi_go_on(c, a);
+    kbi_command order = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
+    kbi_member_begin(c, a, many ? KBI_HOLD : order, c->n > 1 || many);
     if (!many || a->over) return;
     kbi_member_replicate(c, a);
     kbi_member_capture(c, a);
-    place->command = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
-    kbi_go_on(c, a);
+    a->run.schedule.command = order;
+    kbi_member_resume(c, a);
 }
 
 static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     a->run.schedule.command = KBI_FINISH;
-    if (!a->over) kbi_go_on(c, a);
+    if (!a->over) kbi_member_resume(c, a);
     for (int i = 0; i < a->n_replicas; i++) {
-        a->replicas[i].run.schedule.command = KBI_FINISH;
-        if (!a->replicas[i].over) kbi_go_on(c, &a->replicas[i]);
-        kbi_fiber_free(&a->replicas[i].fiber);
+        kbi_member_end(c, &a->replicas[i]);
         kbi_measured_free(&a->replicas[i].run.m);
     }
     KBENCH_FREE(a->replicas);
-    a->replicas = NULL;
-    a->n_replicas = 0;
     kbi_fiber_free(&a->fiber);
 }
 
-// A slot of a case: a few samples, as many for every case. Gives the trimmed mean in ns, NaN when the case is over.
+// Takes a slot of a case: 8 samples, or 1 long one. Returns their trimmed mean in ns, NAN: the case is over.
 static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     double slot[64];
     int64_t from = a->run.m.n;
     if (a->over) return NAN;
-    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // launches are a slot by themselves
+    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // or the mean of many launches
     a->run.schedule.slot_end = from + (one ? 1 : 8);
     if (c->recipe->samples) a->run.schedule.slot_end = KBI_MIN(a->run.schedule.slot_end, c->recipe->samples);
     if (a->run.schedule.slot_end == from) return NAN;
     a->run.schedule.discard = c->settling;
-    kbi_go_on(c, a);
+    kbi_member_resume(c, a);
     int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
     if (kbi_failed(&a->run) || n <= 0) return NAN;
     memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Order of the slots. Over n rounds (2 n if n is odd) each case stands at every place, and follows each other case
-// equally often, so that drift and what a predecessor leaves behind affect all equally (Williams 1949: designs that
-// are balanced for residual effects). The numbering of cases and the order of rounds are drawn anew each time.
+// --- rounds ---
+
+// Fills in the order of n slots in a round (Williams 1949: designs balanced for residual effects). Over n rounds (2 n
+// if n is odd) each case has every position, and follows each other case equally often. Then numbers are drawn anew.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
-    int rows[2 * KBI_SLOTS], who[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
+    int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
-    kbi_shuffle(who, n, seed, 4, (uint32_t)(round / cycle));
+    kbi_shuffle(numbers, n, seed, 4, (uint32_t)(round / cycle));
     int row = rows[round % cycle];
     for (int k = 0; k < n; k++) { // 0, 1, n - 1, 2, n - 2, ...
         int first = k == 0 ? 0 : k % 2 ? (k + 1) / 2 : n - k / 2;
-        order[row < n ? k : n - 1 - k] = who[(first + row) % n];
+        order[row < n ? k : n - 1 - k] = numbers[(first + row) % n];
     }
 }
 
-// The widest half-width among the intervals of the log ratios to the baseline.
+// Returns the ratio of two times over the rounds that have both, after subtraction of the biases, with its interval.
+static double kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns, double second_bias,
+                               int64_t rounds, double alpha, double* low, double* high) {
+    double log_ratio[KBI_ROUNDS_LIMIT], median;
+    int64_t n = 0;
+    for (int64_t r = 0; r < rounds; r++)
+        if (kbi_finite(first_ns[r]) && kbi_finite(second_ns[r]))
+            log_ratio[n++] =
+                log(KBI_MAX(first_ns[r] - first_bias, 1e-3) / KBI_MAX(second_ns[r] - second_bias, 1e-3));
+    kbi_paired(log_ratio, n, alpha, &median, low, high);
+    *low = exp(*low), *high = exp(*high);
+    return exp(median);
+}
+
+// Returns the widest half-width of the intervals of the log ratios to the baseline.
 static double kbi_comparison_width(const kbi_comparison* c) {
-    double log_ratio[KBI_ROUNDS_LIMIT], widest = 0;
+    double widest = 0, low, high;
     const kbi_member* base = c->members[0];
     for (int i = 1; i < c->slots; i++) {
-        double median, lo, hi;
-        const kbi_member* a = c->members[i];
-        if (a->over || base->over) continue;
-        for (int r = 0; r < c->rounds; r++) log_ratio[r] = log(base->ns[r] / a->ns[r]);
-        if (!kbi_paired(log_ratio, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &median, &lo, &hi)) return INFINITY;
-        widest = KBI_MAX(widest, (hi - lo) / 2);
+        if (c->members[i]->over || base->over) continue;
+        kbi_rounds_ratio(base->ns, 0, c->members[i]->ns, 0, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &low, &high);
+        if (!(high > 0)) return INFINITY;
+        widest = KBI_MAX(widest, log(high / low) / 2);
     }
     return widest;
 }
@@ -10528,10 +10156,11 @@ static double kbi_comparison_width(const kbi_comparison* c) {
 static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true, look = c->rounds % 8 == 0; // all look in the same rounds
+    bool each = true, look = c->rounds % 8 == 0; // all cases judge their precision in the same rounds
     for (int i = 0; i < c->n; i++) {
-        c->members[i]->run.sampling.next_check = look ? 0 : INT64_MAX;
-        if (!c->members[i]->over && !kbi_sampled_enough(&c->members[i]->run, time)) each = false;
+        kbi_run* run = &c->members[i]->run;
+        run->sampling.next_check = look ? 0 : INT64_MAX;
+        if (!c->members[i]->over && !kbi_sampled_enough(run, time)) each = false;
     }
     if (c->rounds == KBI_ROUNDS_LIMIT) return true;
     if (r->samples || kbi_only_checked(&c->members[0]->run)) return each;
@@ -10543,9 +10172,9 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
-// How many of the first runs of a slot are affected by the slot before: those that differ from the median of the second
-// half by more than half a percent, and by more than three times the deviation within that half.
-static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
+// Returns how many runs at the start of a slot the slot before affects: those that differ from the median of the second
+// half by more than 0.5 % and by more than three times the deviation within that half. ns: runs of each trial.
+static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
     for (int i = 0; i < runs; i++) {
@@ -10560,57 +10189,50 @@ static int kbi_settling_of(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Finds by trial slots how many runs at the begin of a slot have to be discarded; each trial follows one run of another
-// case. false: the device is lost.
-static bool kbi_comparison_settle(kbi_comparison* c) {
+// Measures by trial slots how many runs at the start of a slot have to be discarded. Each trial follows one run of
+// another case.
+static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
     for (int i = 0; i < c->n; i++) {
         const kbi_run* run = &c->members[i]->run;
         bool none = !run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run);
         if (none) c->settling = 0;
-        if (none || run->work.estimate_ns > 500000) return true; // a long run outlasts what the slot before left
+        if (none || run->work.estimate_ns > 500000) return; // a long run outlasts the effect
     }
-    for (int i = 0, runs = KBI_TRIAL_RUNS; i < c->slots; i++, runs = KBI_TRIAL_RUNS) {
+    for (int i = 0; i < c->slots; i++) {
         kbi_member* a = c->members[i];
-        for (int its = runs; runs <= KBI_TRIAL_LONG && !a->over; runs *= 2) { // longer if they were not enough
+        for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG && !a->over; runs *= 2) {
             for (int t = 0; t < 2 * KBI_TRIALS; t++) {
                 kbi_member* now = t % 2 ? a : c->members[(i + 1 + t / 2 % (c->slots - 1)) % c->slots];
                 if (now->over) continue;
                 now->run.schedule.slot_end = now->run.m.n;
                 now->run.schedule.discard = now == a ? runs : 1;
                 now->run.schedule.discarded_ns = now == a ? ns[t / 2] : NULL;
-                kbi_go_on(c, now);
+                kbi_member_resume(c, now);
                 now->run.schedule.discarded_ns = NULL;
-                if (kbi_lost(&now->run)) return false;
             }
-            if (a->over) break;
-            its = kbi_settling_of(ns, runs);
-            c->settling = KBI_MAX(c->settling, its);
-            if (its < runs / 2) break;
+            int settling = a->over || c->lost ? 0 : kbi_settling_runs(ns, runs);
+            c->settling = KBI_MAX(c->settling, settling);
+            if (settling < runs / 2) break;
         }
     }
-    return true;
 }
 
 static void kbi_comparison_rounds(kbi_comparison* c) {
-    int order[KBI_SLOTS], live = c->n;
-    bool lost = !kbi_comparison_settle(c), enough = false;
+    int order[KBI_SLOTS];
+    bool live = true, enough = false;
+    kbi_comparison_settle(c);
     int64_t began = kbi_now() - kbi_meter.stopped_ns;
-    while (live && !lost && !enough) {
+    while (live && !c->lost && !enough) {
         kbi_slot_order(order, c->slots, c->rounds, c->recipe->seed);
-        for (int k = 0; k < c->slots && !lost; k++) {
-            kbi_member* a = c->members[order[k]];
-            a->ns[c->rounds] = kbi_slot(c, a);
-            lost = kbi_lost(&a->run);
-        }
-        if (lost) break;
+        for (int k = 0; k < c->slots; k++) c->members[order[k]]->ns[c->rounds] = kbi_slot(c, c->members[order[k]]);
         c->rounds++;
-        live = 0;
-        for (int i = 0; i < c->n; i++) live += !c->members[i]->over;
+        live = false;
+        for (int i = 0; i < c->n; i++) live |= !c->members[i]->over;
         enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
-    for (int i = 0; i < c->n; i++) // now, before functions look at their results and the device idles
+    for (int i = 0; i < c->n; i++) // before the device idles, and before the slower sensors
         if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->members[i]->run;
@@ -10626,50 +10248,41 @@ static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
     if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
-    // a case without KB_ALLOC has no data there, and nobody knows where its data lies
+    // without a layout, the case's data is not in KB_ALLOC
     run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0;
     run->m.arms = c->n;
     run->m.contest = c->members[0]->index;
 }
 
-// Measures cases that passed their check: starts each, runs the rounds, ends each. false: the device is lost; the
-// other cases stay suspended, since the process ends.
-static bool kbi_comparison_run(kbi_comparison* c) {
-    bool good = true;
-    for (int i = 0; i < c->slots && good; i++) {
-        kbi_member_start(c, c->members[i]);
-        good = !kbi_lost(&c->members[i]->run);
-    }
-    if (good && c->n > 1) kbi_comparison_rounds(c);
-    for (int i = 0; i < c->slots; i++) good = good && !kbi_lost(&c->members[i]->run);
-    for (int i = c->slots - 1; i >= 0 && good; i--) { // the control first: it has nothing to say
+static void kbi_comparison_run(kbi_comparison* c) {
+    for (int i = 0; i < c->slots && !c->lost; i++) kbi_member_start(c, c->members[i]);
+    if (c->n > 1 && !c->lost) kbi_comparison_rounds(c);
+    for (int i = c->slots - 1; i >= 0 && !c->lost; i--) { // the control first
         kbi_member_end(c, c->members[i]);
         kbi_member_keep_rounds(c, c->members[i]);
-        good = !kbi_lost(&c->members[i]->run);
     }
-    return good;
 }
 
-static void kbi_member_result(kbi_member* a, const kbi_sink* sink) {
+static void kbi_member_result(kbi_member* a) {
     kbi_run_finish(&a->run);
-    kbi_tell(sink, KBI_RESULT, a->index, &a->run.m);
+    kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures cases in interleaved rounds if their memory allows it, otherwise one after another. false: the device is
-// lost.
-static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe, const kbi_sink* sink) {
+// Measures cases that passed their check: in interleaved rounds if their memory allows that, otherwise one after
+// another. false: the device is lost.
+static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    int64_t device = 0, host = 0, stage_bytes = 0; // what a comparison needs, and its control
+    int64_t device = 0, host = 0, stage_bytes = 0;
     size_t largest = 0;
-    for (int i = 0; i < n; i++) { // how many copies a case needs is known after its first call
+    for (int i = 0; i < n; i++) {
         kbi_run* run = &members[i]->run;
         bool rotate = recipe->mode == KBI_ROTATE && b->capture.repeats && kbi_wants_audit(run);
-        int64_t copies = rotate ? kbi_copies_of(run, run->memory.device_peak) : 1;
+        int64_t copies = rotate ? kbi_copies_needed(run, run->memory.device_peak) : 1;
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
         largest = KBI_MAX(largest, run->memory.layout_peak);
     }
-    for (int i = 0; i < n + (n > 1); i++) { // its blocks, or a copy of them beside the shared buffers
+    for (int i = 0; i < n + (n > 1); i++) { // memory of the cases and the control, or of their saved copies
         const kbi_run* run = &members[i % n]->run;
         int64_t span = (int64_t)kbi_shared_span(&run->memory, kbi_shared_align(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
@@ -10678,11 +10291,11 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         stage_bytes = KBI_MAX(stage_bytes, span);
     }
     device += stage_bytes;
-    if (free_now == KB_NONE) host += device; // KB_ALLOC is the host's, too
+    if (free_now == KB_NONE) host += device; // the cpu backend's KB_ALLOC is host memory
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
-    // not if a tool wants each block to be its own allocation, nor if saving and restoring takes longer than
-    // measuring
+    // no shared buffers under a tool, which checks each block as its own allocation, nor above a size for which saving
+    // and restoring takes longer than measuring
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
@@ -10691,33 +10304,33 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         kbi_shared_buffers stage;
         kbi_memory* memories[KBI_SLOTS];
         memset(&c, 0, sizeof c);
-        c.sink = sink;
         c.recipe = recipe;
         c.n = c.slots = together ? n : 1;
         memcpy(c.members, members + i, sizeof *members * (size_t)c.n);
         if (c.n > 1) {
             kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
-            kbi_member_again(control, members[0]);
+            kbi_member_copy(control, members[0]);
             control->run.work = members[0]->run.work;
             control->run.memory.layout_peak = members[0]->run.memory.layout_peak;
             control->run.memory.copies = members[0]->run.memory.copies;
         }
         for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
         c.staged = wanted && kbi_shared_open(&stage, b, memories, c.slots);
-        good = kbi_comparison_run(&c);
+        kbi_comparison_run(&c);
+        good = !c.lost;
         if (c.staged && good) kbi_shared_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
-            if (good || c.members[k]->over) kbi_member_result(c.members[k], sink);
+            if (good || c.members[k]->over) kbi_member_result(c.members[k]);
         if (c.slots > c.n && good) kbi_measured_free(&c.members[c.n]->run.m), KBENCH_FREE(c.members[c.n]);
     }
     return good;
 }
 
-// Runs the marked cases of a group; or lets instruments look into them, when they have been measured and found
-// right. false: the device is lost, and cases without a result are to be run again.
+// Measures the wanted ones of n cases of a group, or lets instruments profile them. wanted: a flag for each case.
+// false: the device is lost, and cases without a result have to run again.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)(n + 1));
+    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)n);
     int count = 0;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
@@ -10729,38 +10342,33 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         a->run.sink = sink, a->run.index = a->index = first + i;
         kbi_tell(sink, KBI_ENTER, a->index, NULL);
         if (recipe->inside) {
-            kbi_inside* in = kbi_inside_call(&a->run);
-            good = !kbi_lost(&a->run);
-            kbi_tell(sink, KBI_FOUND, a->index, in);
+            kbi_tell(sink, KBI_FOUND, a->index, kbi_inside_call(&a->run));
             kbi_measured_free(&a->run.m);
-            KBENCH_FREE(a);
-            continue;
-        }
-        kbi_check_call(&a->run);
-        if (a->run.m.status == KB_OK) {
-            members[count++] = a;
-            continue;
+        } else {
+            kbi_check_call(&a->run);
+            members[count] = a;
+            if (a->run.m.status == KB_OK && ++count) continue;
+            kbi_member_result(a);
         }
         good = !kbi_lost(&a->run);
-        kbi_member_result(a, sink);
         KBENCH_FREE(a);
     }
     for (int i = 0; i < count && good; i += KBI_MEMBERS)
-        good = kbi_comparison_all(members + i, KBI_MIN(count - i, (int)KBI_MEMBERS), recipe, sink);
+        good = kbi_comparison_all(members + i, KBI_MIN(count - i, (int)KBI_MEMBERS), recipe);
     for (int i = 0; i < count && good; i++) KBENCH_FREE(members[i]);
     KBENCH_FREE(members);
     return good;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>verdict   judge: from samples and facts to statistics, flags, speedup and rating.
+  >>verdict   judge: from samples and observations to statistics, rates and flags.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
     if (raised) r->flags |= (uint64_t)1 << flag;
 }
 
-// Adds to what measuring said.
+// Appends a note to the record's message.
 KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...) {
     kbi_text all = KBI_BLANK;
     va_list list;
@@ -10772,8 +10380,8 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// The step of the timer around the median: as known, or the distance to the next different value, unless that is
-// above a tenth of the median.
+// Returns the timer's step in ms: the known one, or the distance from the median to the nearest different sample if
+// that is at most a tenth of the median; else 0.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -10782,87 +10390,84 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// A flag is raised if the median could lie outside of the printed interval, or if there is none; not if samples merely
-// look unusual. All numbers are shares of the median.
+// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval. Unusual samples
+// alone raise none. ms: the samples.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
-    double said = r->precision, swing = (m->clock_high - m->clock_low) / m->clock_high, lo, hi;
+    const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
+    double clock_range = (m->clock_high - m->clock_low) / m->clock_high, low, high;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (s->n >= KBI_STATS_MIN) { // how far the median moves without stragglers, those beyond Tukey's outer fences
-        double step = kbi_judge_step(s, m, ms) / s->median, reach = 3 * (s->p75 - s->p25);
+    if (s->n >= KBI_STATS_MIN) { // the shift of the median without samples beyond Tukey's outer fences
+        double step = kbi_judge_step(s, m, ms) / median, fence = 3 * (s->p75 - s->p25);
         int64_t n = 0;
         for (int64_t i = 0; i < s->n; i++)
-            if (ms[i] >= s->p25 - reach && ms[i] <= s->p75 + reach) scratch[n++] = ms[i];
-        double moved = fabs(kbi_median_of(scratch, n, scratch) / s->median - 1);
-        kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > said);
-        kbi_flag_set(r, KB_FLAG_OUTLIERS, moved > KBI_STATS_NOTABLE && moved > said);
+            if (ms[i] >= s->p25 - fence && ms[i] <= s->p75 + fence) scratch[n++] = ms[i];
+        double shift = fabs(kbi_median_of(scratch, n, scratch) / median - 1);
+        kbi_flag_set(r, KB_FLAG_QUANTISED, step > KBI_STATS_NOTABLE && step > precision);
+        kbi_flag_set(r, KB_FLAG_OUTLIERS, shift > KBI_STATS_NOTABLE && shift > precision);
     }
-    // the mean is another number than the median: over 10 % away, and outside the interval
-    if (s->n >= KBI_STATS_ENOUGH && fabs(s->mean - s->median) > KBI_MAX(0.1, said) * s->median) {
-        char mean[40], median[40], longest[40];
+    if (s->n >= KBI_STATS_ENOUGH && fabs(s->mean - median) > KBI_MAX(0.1, precision) * median) {
+        char texts[3][40];
         kbi_flag_set(r, KB_FLAG_OUTLIERS, true);
-        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, mean),
-                      kbi_show_time(s->median, median), kbi_show_time(s->max, longest));
+        kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, texts[0]),
+                      kbi_show_time(median, texts[1]), kbi_show_time(s->max, texts[2]));
     }
-    if (!m->settled) { // whether the later half, by its own interval, has another median than all samples
+    if (!m->settled) { // the median of all samples lies outside of the interval of the second half
         const int64_t half = s->n / 2;
-        double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * s->median;
-        kbi_median_interval(ms + half, s->n - half, later, scratch, &lo, &hi);
+        double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * median;
+        kbi_median_interval(ms + half, s->n - half, later, scratch, &low, &high);
         kbi_flag_set(r, KB_FLAG_UNSETTLED,
-                     (s->median < lo && s->median < later - notable) ||
-                         (s->median > hi && s->median > later + notable));
+                     (median < low && median < later - notable) || (median > high && median > later + notable));
     }
     KBENCH_FREE(scratch);
-    // a drift of a tenth is flagged even if the interval has grown to hold it
-    kbi_flag_set(r, KB_FLAG_DRIFT, s->drift_significant && (fabs(s->drift) > 2 * said || fabs(s->drift) > 0.1));
-    // an unreliable interval below 1 % may be twice as wide without harm; samples that scatter over 25 % speak for
-    // themselves
-    bool guess = s->effective < KBI_STATS_ENOUGH && said > KBI_STATS_NOTABLE && s->p95 - s->p5 < 0.25 * s->median;
-    kbi_flag_set(r, KB_FLAG_AUTOCORR, guess && !(r->flags >> KB_FLAG_DRIFT & 1));
-    // the distance to another group of a quarter of the samples or more: the quartile there lies near its own end
-    double up = s->p75 - s->median, down = s->median - s->p25, far = 0;
-    if (up > 3 * (s->p95 - s->p75)) far = up / s->median;
-    if (down > 3 * (s->p25 - s->p5)) far = KBI_MAX(far, down / s->median);
-    kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && far > KBI_STATS_NOTABLE && far > 2 * said);
-    // memory-bound work does not follow the clock; work that does follows it slowly
-    bool followed = s->p95 - s->p5 > 0.5 * swing * s->median && s->effective < 0.5 * (double)s->n;
-    kbi_flag_set(r, KB_FLAG_CLOCK_VARIES, swing > 0.02 && followed);
+    // a drift above 10 % is flagged even if it has widened the interval enough to cover it
+    bool drift = s->drift_significant && (fabs(s->drift) > 2 * precision || fabs(s->drift) > 0.1);
+    kbi_flag_set(r, KB_FLAG_DRIFT, drift);
+    // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval itself
+    bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
+    kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
+    // distance to a second group of at least a quarter of the samples: the quartile lies near that group's far end
+    double up = s->p75 - median, down = median - s->p25, gap = 0;
+    if (up > 3 * (s->p95 - s->p75)) gap = up / median;
+    if (down > 3 * (s->p25 - s->p5)) gap = KBI_MAX(gap, down / median);
+    kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && gap > KBI_STATS_NOTABLE && gap > 2 * precision);
+    // times that follow the clock spread at least half as far, and are autocorrelated; memory-bound work does neither
+    kbi_flag_set(r, KB_FLAG_CLOCK_VARIES,
+                 clock_range > 0.02 && spread > 0.5 * clock_range * median && s->effective < 0.5 * (double)s->n);
 }
 
-// Adds the standard deviation of the bias, in ms, to the interval. No time is less than 0.
+// Widens the interval by the standard deviation of the bias, in ms. No time is less than 0.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
     if (r->time_ms_ci_low < 0) r->time_ms_ci_low = 0;
 }
 
-// Median and the rest, in ms, of samples less the bias of their mode.
+static const char kbi_empty_note[] =
+    "no longer than an empty loop: the compiler did the work in advance, or removed it; call kb_keep on an input "
+    "before the work, and on the result after it";
+
+// Statistics of the samples in ms, from which the bias of the timer has been subtracted.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
+    // time of an empty loop (up to 2 ns) or function (4 ns) by kbi_kept; more beside a busy neighbour
+    static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
     double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
-        usable &= kbi_finite(m->samples[i]); // a difference of graphs (--rotate) can be negative, their median not
-        ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6;
+        usable &= kbi_finite(m->samples[i]);
+        ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6; // single samples of --rotate, a difference, can be negative
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
-    // A turn of an empty loop takes up to 2 ns, of an empty function 4 ns; and more beside a busy neighbour.
-    static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 }; // by kbi_kept
     bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
     bool no_work = empty && m->kept <= KBI_KEPT_CONSTANTS;
     if (no_work || !usable || !(s.median > 0)) {
-        r->status = KB_FAILED;
         kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
-        r->message =
-            no_work && m->kept == KBI_KEPT_CONSTANTS
-                ? "no longer than an empty loop, and kb_keep keeps constants: the compiler did the work in "
-                  "advance; kb_keep(x) of an input, before the work, hides x from it"
-            : no_work
-                ? "no longer than an empty loop, and kb_keep stands nowhere in the block: the compiler may have "
-                  "removed the work; kb_keep(x) of its result keeps it"
-            : usable ? "nothing is left of the time but what reading the clock costs; time more work"
-                     : "the clock gave a time that is none";
+        r->status = KB_FAILED;
+        r->message = !usable    ? "the clock returned a time that is not a number"
+                     : !no_work ? "nothing is left of the time but what reading the clock costs; time more work"
+                                : kbi_empty_note;
         return;
     }
     kbi_result_take(r, KBI_OF_STATS, &s);
@@ -10873,25 +10478,19 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // The interval holds the error of the bias, too; the flag says that more work per launch helps. From 5 % on, as
-    // NOISY: on an H200 that is below 2.4 us. If the error is not known, a time near that of an empty kernel is
-    // doubted.
-    bool known = m->bias_error_ns > 0;
-    bool floored = known ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median : r->time_ms_raw < 5 * r->floor_ms;
+    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us). If the error is not known: a time near that of an
+    // empty kernel.
+    bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
+                                        : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) // one instruction takes as long as none: the loop's own are beside it
-        kbi_judge_say(
-            r,
-            "no longer than an empty %s: if that is too short for the work, the compiler did it in advance; "
-            "call kb_keep(x) on an input before the work",
-            m->kept == KBI_KEPT_BY_CALL ? "function" : "loop");
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, in the shadow of the loop's own
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
 
 static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
-    double seconds = r->time_ms * 1e-3, bytes = kbi_finite(m->bytes) ? m->bytes : 0;
-    double flops = kbi_finite(m->flops) ? m->flops : 0, l2 = (double)machine->l2, most = 0;
+    const double seconds = r->time_ms * 1e-3, l2 = (double)machine->l2;
+    const double bytes = kbi_finite(m->bytes) ? m->bytes : 0, flops = kbi_finite(m->flops) ? m->flops : 0;
     if (!(seconds > 0)) return;
     r->inference_speed = 1 / seconds;
     r->throughput_gbps = m->bytes / seconds * 1e-9;
@@ -10899,29 +10498,28 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->items_per_second = m->items / seconds;
     if (m->queries) r->queries_per_second = r->items_per_second;
     int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF, above = KBI_NO_ROOF;
+    double peak = 0;
     kbi_arithmetic meant = kbi_arithmetic_of(m);
     if (flops > 0) computes = m->core ? meant.base : kbi_roof_over(&m->roofs, meant, flops / seconds);
-    if (computes == KBI_ABOVE_ALL) { // more operations a second than this machine was seen to do: no cache does that
+    const bool impossible = computes == KBI_ABOVE_ALL;
+    if (impossible) {
         above = meant.base;
         for (int i = 0; i < KBI_ROOFS; i++)
             if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
-        most = m->roofs.most[above];
-    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) {
-        // More bytes a second than it was seen to move: an error if they cannot come from cache. Up to an L2 of what
-        // was written last may not have reached memory when the launch ends.
+        peak = m->roofs.most[above];
+    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) { // too many bytes to come from the cache
         int which = moves;
         for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
             if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
-        most = kbi_roof_known(&m->roofs, which);
-        double held = m->traffic == KB_READ ? 0 : l2;
-        if (most > 0 && (bytes - held) / seconds > kbi_roof_margin * most) above = which;
+        peak = kbi_roof_known(&m->roofs, which);
+        double unwritten = m->traffic == KB_READ ? 0 : l2; // may still be in the cache when the launch ends
+        if (peak > 0 && (bytes - unwritten) / seconds > kbi_roof_margin * peak) above = which;
     }
     if (above >= 0) {
-        char is[40], reaches[40];
-        bool arithmetic = computes == KBI_ABOVE_ALL;
+        char texts[2][40];
         kbi_judge_say(r, "%s %s, where the machine reaches %s (%s)",
-                      kbi_digits((arithmetic ? flops : bytes) / seconds * 1e-9, 4, is),
-                      arithmetic ? "GFLOP/s by kb_flops" : "GB/s by kb_bytes", kbi_digits(most * 1e-9, 4, reaches),
+                      kbi_digits((impossible ? flops : bytes) / seconds * 1e-9, 4, texts[0]),
+                      impossible ? "GFLOP/s by kb_flops" : "GB/s by kb_bytes", kbi_digits(peak * 1e-9, 4, texts[1]),
                       kbi_roof_names[above]);
         kbi_flag_set(r, KB_FLAG_ABOVE_ROOF, true);
         r->status = KB_FAILED;
@@ -10933,42 +10531,37 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // if the peak of the arithmetic is not known, only much traffic is surely the nearest bound
-    if (computes >= 0 && !(arithmetic > 0) && moved < 0.5) return;
-    if (!(moved > 0) && !(computed > 0)) return;
-    const double reached = m->reached > 0 ? m->reached : memory;
-    r->gpu_efficiency = 100 * (moved >= computed ? bytes / seconds / reached : computed);
-    r->roof = kbi_roof_names[moved >= computed ? moves : computes];
-    bool floored = (r->flags >> KB_FLAG_FLOOR & 1) != 0;
-    r->bound = floored || KBI_MAX(moved, computed) < 0.1 ? "latency" : moved >= computed ? "memory" : "compute";
-    // so much more than one core gets from memory comes from caches, or goes to several cores: memory does not bind it
-    if (m->core && moved >= computed && moved > 1.5) r->bound = NULL;
+    // an unknown arithmetic peak may be the nearer one, unless the traffic is at least half of its own peak
+    if ((computes >= 0 && !(arithmetic > 0) && moved < 0.5) || (!(moved > 0) && !(computed > 0))) return;
+    const bool by_memory = moved >= computed;
+    r->gpu_efficiency = 100 * (by_memory ? bytes / seconds / (m->reached > 0 ? m->reached : memory) : computed);
+    r->roof = kbi_roof_names[by_memory ? moves : computes];
+    r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
+               : by_memory                                                    ? "memory"
+                                                                              : "compute";
+    // far more than one core reads from memory: the data comes from caches, or several cores work
+    if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
-// A wrong, failed or implausible case keeps its identity and its message, and loses its times.
+// Removes the times and rates of a failed case. Its identity and its message stay.
 static void kbi_judge_withdraw(kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A time is cold only if the eviction was seen to work; the message says if that could not be measured.
+// A time counts as cold only if the eviction empties at least 70 % of L2. A note says if that was not measured.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
         kbi_judge_say(r, "not proven cold: it could not be measured whether the eviction empties the L2 cache");
     if (!kbi_finite(machine->cold) || machine->cold >= 0.7) return;
-    kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
     kbi_judge_say(r, "after the eviction %.0f %% of L2's data was still there", 100 * (1 - machine->cold));
+    kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
     r->status = KB_FAILED;
 }
 
-// Causes of a wide interval: a clock that ends at its lowest, well below its highest, fell from burst to sustained;
-// host work waits for processors.
+// Notes what host work with a wide interval waited for.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
-    bool fell = m->clock_high - m->sm_clock > 0.02 * m->clock_high;
-    if (fell && m->sm_clock - m->clock_low <= 0.005 * m->clock_high)
-        kbi_judge_say(r, "the SM clock fell from %.0f MHz (burst) to %.0f MHz (sustained); samples are of both",
-                      m->clock_high, m->sm_clock);
     if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
         kbi_judge_say(r, "other programs used the processor for %.0f %% of the time (%lld preemptions)", m->cpu_waited,
@@ -10977,14 +10570,10 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
+// Judges one process's measurement of a case. r: cleared, or started by kbi_record_start.
 static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
-    kbi_result_clear(r);
-    r->status = (kb_status)m->status;
-    r->flags = m->flags;
-    r->verified = m->verified;
-    r->max_error = m->max_error, r->tolerance = m->tolerance;
+    kbi_result_take(r, KBI_OF_MEASURED, m);
     r->wall_ms = m->wall_ns * 1e-6;
-    if (m->message[0]) r->message = kbi_arena_text(r->owned, m->message);
     kbi_flag_set(r, KB_FLAG_THROTTLED, m->throttle[0] != 0);
     kbi_flag_set(r, KB_FLAG_SHARED_GPU, m->others > 0);
     kbi_flag_set(r, KB_FLAG_LEAK, m->leaked > 0);
@@ -11005,39 +10594,36 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
   >>comparison judge: processes of a case and implementations of a group: which is faster, and how certainly.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static const double kbi_delta = 0.01; // two times within 1 % of each other are EQUIVALENT
-// The addresses of buffers decide up to 3 % of a kernel's time (an H200: products of 256 x 256 in one process, row sums
-// over other pages). Without shared buffers such a difference proves nothing.
-static const double kbi_apart = 0.03;
-// The address of code decides 1 % of a CPU's time, which an A/A control does not show. Across the end of a cache line
-// equal loops took 90 % more, so the functions of KBENCH begin on such a line; -falign-functions=64 aligns what they
-// call.
-static const double kbi_code = 0.01;
+static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
+// Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256 in one process, row sums
+// over other pages). Without shared buffers, a difference of up to 3 % is not significant.
+static const double kbi_placement_effect = 0.03;
+// Placement of code changes a CPU's time by 1 %, which an A/A control does not show. Equal loops took 90 % more when
+// they crossed the end of a cache line, so functions of KBENCH start on one; -falign-functions=64 aligns their callees.
+static const double kbi_code_effect = 0.01;
 
 // --- several processes ---
 
-// The printed interval is to hold the median of 15 other processes, whose variance is pi / 2 of that of a mean of 15:
-// pi / 30 of that of a process. The interval of a ratio is to hold the true one: 0.
-static const double kbi_beside = 0.10471975511965977;
+// The printed interval predicts the median of 15 other processes: pi / 30 of the variance of one process. An interval
+// of a ratio contains the true ratio: 0.
+static const double kbi_prediction_variance = 0.10471975511965977;
 
-// Logarithms that each process gave: a row for each case, or for each pair of implementations. Similar rows scatter
-// alike.
+// Logarithms, one row for each case or pair of implementations and one column for each process. The scatter of rows
+// with similar times is pooled.
 typedef struct kbi_pool {
-    double *values, *ms; // a row's, and how long its case takes
-    kbi_spread* spread;  // of each row
+    double *values, *ms; // the rows; time of each row's case
+    kbi_spread* spread;  // of each row, after kbi_pool_settle
     int rows, processes;
 } kbi_pool;
 
-typedef struct
-    kbi_pools { // of a batch: times, ratios of implementations, and ratios of baselines to their A/A controls
+typedef struct kbi_pools { // of a batch: times; ratios of implementations; ratios of baselines to their A/A controls
     kbi_pool times, ratios, equals;
 } kbi_pools;
 
-// For at most so many cases.
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
+    const size_t rows = 2 * (size_t)cases;
     for (int i = 0; i < KBI_COUNT(all); i++) {
-        size_t rows = 2 * (size_t)cases;
         all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
         all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
         all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
@@ -11046,7 +10632,6 @@ static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int proces
     }
 }
 
-// Adds a row; the answer is its index.
 static int kbi_pool_add(kbi_pool* p, const double* values, double ms) {
     memcpy(p->values + p->rows * p->processes, values, sizeof(double) * (size_t)p->processes);
     p->ms[p->rows] = ms;
@@ -11057,45 +10642,47 @@ static void kbi_pool_settle(kbi_pool* p, double beside) {
     kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
 }
 
-// Which process's record represents a case that several measured (NULL: that one did not): the first in which it
-// failed, else was skipped, else the one with the middle median, of an even number the lower. -1: fewer than two have
-// a time.
-static int kbi_judge_stands(kb_result* const* each, int processes) {
+// Returns the process whose record represents a case: the first in which it failed, else was skipped, else the one
+// with the lower middle median. -1: fewer than two of several processes have a time. records: NULL if there is none.
+static int kbi_judge_representative(kb_result* const* records, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
     for (int status = KB_FAILED; status <= KB_SKIPPED; status++)
         for (int p = 0; p < processes; p++)
-            if (each[p] && each[p]->status == (kb_status)status) return p;
+            if (records[p] && records[p]->status == (kb_status)status) return p;
     for (int p = 0; p < processes; p++)
-        if (each[p]) ms[n++] = each[p]->time_ms;
+        if (records[p]) ms[n++] = records[p]->time_ms;
     if (n < KBI_MIN(2, processes)) return -1;
     kbi_sort(ms, n);
     for (int p = 0; p < processes; p++)
-        if (each[p] && each[p]->time_ms <= ms[(n - 1) / 2] && each[p]->time_ms >= ms[(n - 1) / 2]) return p;
+        if (records[p] && memcmp(&records[p]->time_ms, &ms[(n - 1) / 2], sizeof ms[0]) == 0) return p;
     return -1;
 }
 
-// Names the process that found something wrong.
-static void kbi_judge_blame(kb_result* r, int process, int processes) {
-    const char* said = r->message;
+// Puts the number of the process that failed or skipped the case before its message.
+static void kbi_judge_name_process(kb_result* r, int process, int processes) {
+    const char* message = r->message;
     r->message = NULL;
-    kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, said ? ": " : "", said ? said : "");
+    kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// r is a copy of the record that represents the case, and becomes that of all processes: time, interval and rates are
-// those of their medians, and flags are those that most of them raise. FEW and NOISY are about the new interval.
-static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes, const kbi_measured* m,
+// Turns the representative's record r into that of all processes. Time, interval and rates follow from the mean of the
+// log medians. A flag is raised if most processes raise it, but FEW and NOISY are about the new interval.
+static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
-    double ms[KBI_PROCESSES], time = exp(s->mean), share = r->time_ms / time;
+    const double time = exp(s->mean), scale = r->time_ms / time;
+    double* rates[] = { &r->inference_speed, &r->throughput_gbps,  &r->gflops,
+                        &r->gpu_efficiency,  &r->items_per_second, &r->queries_per_second };
+    double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)processes);
     int n = 0, raised[KB_FLAG_COUNT] = { 0 };
     r->wall_ms = 0;
     for (int p = 0; p < processes; p++) {
-        if (!each[p]) continue;
-        ms[n++] = each[p]->time_ms;
-        r->wall_ms += each[p]->wall_ms;
-        r->verified = KBI_MIN(r->verified, each[p]->verified);
-        if (each[p]->max_error > r->max_error) r->max_error = each[p]->max_error;
-        for (int f = 0; f < KB_FLAG_COUNT; f++) raised[f] += (int)(each[p]->flags >> f & 1);
+        if (!records[p]) continue;
+        ms[n++] = records[p]->time_ms;
+        r->wall_ms += records[p]->wall_ms;
+        r->verified = KBI_MIN(r->verified, records[p]->verified);
+        if (records[p]->max_error > r->max_error) r->max_error = records[p]->max_error;
+        for (int f = 0; f < KB_FLAG_COUNT; f++) raised[f] += (int)(records[p]->flags >> f & 1);
     }
     r->flags = 0;
     raised[KB_FLAG_FEW] = raised[KB_FLAG_NOISY] = 0;
@@ -11104,126 +10691,103 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* each, int processes,
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // the error of a bias that was not measured is the same in all of them, so their scatter does not show it
+    // all processes share the error of a bias that was not measured, so their scatter does not contain it
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
-    r->inference_speed *= share, r->throughput_gbps *= share, r->gflops *= share, r->gpu_efficiency *= share;
-    r->items_per_second *= share, r->queries_per_second *= share;
-    r->process_ms.of =
-        (double*)memcpy(kbi_arena_alloc(r->owned, sizeof(double) * (size_t)n), ms, sizeof(double) * (size_t)n);
+    for (int i = 0; i < KBI_COUNT(rates); i++) *rates[i] *= scale;
+    r->process_ms.of = ms;
     r->processes = r->process_ms.n = n;
 }
 
-// --- comparisons ---
+// --- implementations of a group ---
 
-typedef struct kbi_compared { // a group, as its processes measured it
+typedef struct kbi_compared {
     kb_result* results;     // of n cases, the baseline first
     int n, processes;
-    int fastest;            // -1 where fewer than two have times
-    const kbi_measured** m; // process p's of case i: [p * n + i]; NULL: not measured
-    // Of several processes, rows of log ratios in the pools, -1: none. [i]: the baseline over case i, [0]: over its A/A
-    // control; [n + i]: case i over the fastest.
+    int fastest;            // -1: fewer than two cases have times
+    const kbi_measured** m; // process p's measurement of case i: [p * n + i]; NULL: none
+    // Rows of log ratios in the pools of several processes, -1: none. [i]: baseline / case i, [0]: baseline / its A/A
+    // control; [n + i]: case i / fastest.
     int* rows;
 } kbi_compared;
 
+enum { KBI_CONTROL = -1 }; // in place of the second case of a pair, whose first case is the baseline
+
 static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
+static double kbi_judge_bias(const kbi_measured* m) { return isfinite(m->bias_ns) ? m->bias_ns : 0; }
 
-// The ratio of the times of two arms in the rounds that both were in, with its interval.
-static double kbi_judge_ratio_of(const double* theirs, const double* mine, int64_t rounds, double alpha, double* lo,
-                                 double* hi) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
-    int64_t n = 0; // with --iters one has all its samples before the other
-    for (int64_t r = 0; r < rounds; r++)
-        if (kbi_finite(theirs[r]) && kbi_finite(mine[r])) log_ratio[n++] = log(theirs[r] / mine[r]);
-    kbi_paired(log_ratio, n, alpha, &median, lo, hi);
-    *lo = exp(*lo), *hi = exp(*hi);
-    return exp(median);
-}
-
-// The same in one process (mine -1: the baseline and its A/A control); NAN if these were not measured together: a group
-// of more than 64 is several comparisons.
-static double kbi_judge_ratio_in(const kbi_compared* c, int process, int theirs, int mine, double alpha, double* lo,
-                                 double* hi) {
-    const kbi_measured *a = c->m[process * c->n + theirs], *b = mine < 0 ? a : c->m[process * c->n + mine];
-    *lo = *hi = (double)NAN;
-    if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (mine < 0 && !a->control_ns) ||
+// Returns the ratio of two cases' times in one process, with its interval. NAN: they were not measured in common
+// rounds, as in a group of more than 64 cases.
+static double kbi_judge_ratio_in(const kbi_compared* c, int process, int first, int second, double alpha, double* low,
+                                 double* high) {
+    const kbi_measured *a = c->m[process * c->n + first], *b = second < 0 ? a : c->m[process * c->n + second];
+    *low = *high = (double)NAN;
+    if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (second < 0 && !a->control_ns) ||
         a->rounds != b->rounds || a->contest != b->contest)
         return (double)NAN;
-    return kbi_judge_ratio_of(a->round_ns, mine < 0 ? a->control_ns : b->round_ns, a->rounds, alpha, lo, hi);
+    return kbi_rounds_ratio(a->round_ns, kbi_judge_bias(a), second < 0 ? a->control_ns : b->round_ns,
+                            kbi_judge_bias(b), a->rounds, alpha, low, high);
 }
 
-// The same over all processes: the t interval of their log ratios. The errors of the biases that were taken off widen
-// it, but for launches of one shape, which share them.
-static double kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int theirs, int mine, double alpha,
-                                   double* lo, double* hi) {
-    const kbi_measured *a = c->m[theirs], *b = mine < 0 ? a : c->m[mine];
-    double ratio = (double)NAN;
-    *lo = *hi = (double)NAN;
+// Returns the ratio of two cases' times with its interval: in the only process, or the t interval of several processes'
+// log ratios. Errors of the subtracted biases widen it, except for launches of equal shape, whose errors cancel.
+static double kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second, double alpha,
+                                   double* low, double* high) {
+    const kbi_measured *a = c->m[first], *b = second < 0 ? a : c->m[second];
+    double ratio;
     if (c->processes == 1) {
-        ratio = kbi_judge_ratio_in(c, 0, theirs, mine, alpha, lo, hi);
+        ratio = kbi_judge_ratio_in(c, 0, first, second, alpha, low, high);
     } else {
-        bool turned = mine == 0; // the row has the baseline over the other
-        int row = c->rows[mine < 0 || turned ? theirs : theirs == 0 ? mine : c->n + theirs];
-        const kbi_spread* s = (mine < 0 ? pools->equals.spread : pools->ratios.spread) + row;
-        if (row < 0) return ratio;
-        double mean = turned ? -s->mean : s->mean, reach = kbi_spread_reach(s, alpha, 0);
-        *lo = exp(mean - reach), *hi = exp(mean + reach);
-        ratio = exp(mean);
+        int row = c->rows[second < 0 ? first : first == 0 ? second : c->n + first];
+        const kbi_spread* s = (second < 0 ? pools->equals.spread : pools->ratios.spread) + KBI_MAX(row, 0);
+        double reach = row < 0 ? (double)NAN : kbi_spread_reach(s, alpha, 0);
+        *low = exp(s->mean - reach), *high = exp(s->mean + reach);
+        ratio = row < 0 ? (double)NAN : exp(s->mean);
     }
-    if (!a || !b || mine < 0 || !(*lo > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
+    if (!a || !b || second < 0 || !(*low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
     double sd =
-        hypot(a->bias_apart_ns / c->results[theirs].time_ms, b->bias_apart_ns / c->results[mine].time_ms) * 1e-6;
-    *lo = log(*lo), *hi = log(*hi);
-    kbi_interval_add(log(ratio), sd, lo, hi);
-    *lo = KBI_MAX(exp(*lo), 1e-3), *hi = KBI_MIN(exp(*hi), 1e3); // wider says no more
+        hypot(a->bias_apart_ns / c->results[first].time_ms, b->bias_apart_ns / c->results[second].time_ms) * 1e-6;
+    *low = log(*low), *high = log(*high);
+    kbi_interval_add(log(ratio), sd, low, high);
+    *low = KBI_MAX(exp(*low), 1e-3), *high = KBI_MIN(exp(*high), 1e3); // a factor of 1000 is no information
     return ratio;
 }
 
-// Adds each process's ratio of two to a pool: from their rounds, or of their medians if they ran one after another. The
-// scatter of a ratio depends on the shorter of the two.
-static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int theirs, int mine) {
-    double values[KBI_PROCESSES], lo, hi;
-    double ms = KBI_MIN(c->results[theirs].time_ms, c->results[mine < 0 ? theirs : mine].time_ms);
+// Adds the ratio of two cases in each process to a pool, and returns the row, -1: no process has a ratio. Without
+// common rounds, the ratio is that of the medians. A ratio scatters as the shorter of its two cases does.
+static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
+    double values[KBI_PROCESSES], low, high;
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        double ratio = kbi_judge_ratio_in(c, p, theirs, mine, 0.05, &lo, &hi), ns[2] = { NAN, NAN };
-        for (int k = 0; k < 2 && !kbi_finite(ratio) && mine >= 0; k++) {
-            const kbi_measured* m = c->m[p * c->n + (k ? mine : theirs)];
+        double ratio = kbi_judge_ratio_in(c, p, first, second, 0.05, &low, &high), ns[2] = { NAN, NAN };
+        for (int k = 0; k < 2 && !kbi_finite(ratio) && second >= 0; k++) {
+            const kbi_measured* m = c->m[p * c->n + (k ? second : first)];
             if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
             double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-            ns[k] = kbi_median_of(m->samples, m->n, scratch) - (isfinite(m->bias_ns) ? m->bias_ns : 0);
+            ns[k] = kbi_median_of(m->samples, m->n, scratch) - kbi_judge_bias(m);
             KBENCH_FREE(scratch);
         }
         if (ns[0] > 0 && ns[1] > 0) ratio = ns[0] / ns[1];
         values[p] = log(ratio);
         n += kbi_finite(values[p]);
     }
+    double ms = KBI_MIN(c->results[first].time_ms, c->results[second < 0 ? first : second].time_ms);
     return n ? kbi_pool_add(pool, values, ms) : -1;
 }
 
-// A group of n cases with results, of which the caller fills in m.
+// Opens a group of n cases. The caller fills in m; kbi_judge_group closes the group.
 static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
-    size_t cells = (size_t)n * (size_t)processes;
     memset(c, 0, sizeof *c);
     c->results = results;
     c->n = n;
     c->processes = processes;
-    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (cells + 1));
-    c->rows = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(2 * n + 1));
+    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n * (size_t)processes);
+    c->rows = (int*)kbi_grow(NULL, sizeof(int) * 2 * (size_t)n);
 }
 
-// Finds the fastest; adds, of several processes, the log ratios to the baseline and to the fastest. The pools are
-// settled when all groups of a batch have added theirs.
+// Finds the fastest case. Adds the ratios of several processes to the pools, which are settled when all groups of the
+// batch have been added.
 static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     int timed = 0;
-    for (int k = 0; k < c->n * c->processes; k++) { // the rounds lose the bias of their mode
-        const kbi_measured* m = c->m[k];
-        double bias = m && isfinite(m->bias_ns) ? m->bias_ns : 0;
-        for (int64_t i = 0; m && m->status == KB_OK && i < m->rounds; i++) {
-            if (kbi_finite(m->round_ns[i])) m->round_ns[i] = KBI_MAX(m->round_ns[i] - bias, 1e-3);
-            if (m->control_ns && kbi_finite(m->control_ns[i]))
-                m->control_ns[i] = KBI_MAX(m->control_ns[i] - bias, 1e-3);
-        }
-    }
     c->fastest = -1;
     for (int i = 0; i < c->n; i++) {
         c->rows[i] = c->rows[c->n + i] = -1;
@@ -11232,72 +10796,68 @@ static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
         if (c->fastest < 0 || c->results[i].time_ms < c->results[c->fastest].time_ms) c->fastest = i;
     }
     if (timed < 2) c->fastest = -1;
-    if (c->processes == 1 || c->fastest < 0) return;
-    for (int i = 0; i < c->n; i++) {
+    for (int i = 0; i < c->n && c->processes > 1 && timed >= 2; i++) {
         if (!kbi_judge_has_time(&c->results[i])) continue;
         if (kbi_judge_has_time(&c->results[0]))
-            c->rows[i] = kbi_compared_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : -1);
+            c->rows[i] = kbi_compared_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : KBI_CONTROL);
         if (i && c->fastest > 0 && i != c->fastest)
             c->rows[c->n + i] = kbi_compared_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
-// The verdict on an interval of the ratio of two. Different buffers raise the noise floor, but for several processes,
-// whose interval holds that. Without a noise floor nothing is faster or slower.
-static kb_verdict kbi_judge_verdict(const kbi_compared* c, int i, int j, double lo, double hi, double* noise) {
-    bool shared = c->processes > 1 || (c->m[i]->stage == 1 && c->m[j]->stage == 1);
-    if (!shared && !(*noise > kbi_apart)) *noise = kbi_apart;
-    kb_verdict v = kbi_judge_ratio(lo, hi, kbi_delta, *noise);
+// Returns the verdict on the interval of a ratio. Separate buffers raise the noise floor to 3 % in one process; over
+// several processes, whose placements differ, the interval contains that. UNRESOLVED if the noise floor is unknown.
+static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, double low, double high,
+                                    double* noise) {
+    bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
+    if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
+    kb_verdict v = kbi_judge_ratio(low, high, kbi_equivalence, *noise);
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Speedup against the first of the group, with its interval and verdict, from common rounds, else as the ratio of the
-// times alone; the rating against the group's best verified time; and the winner.
+// Compares the cases of a group: speedup over the baseline with interval and verdict, rating against the best verified
+// time, and the winner. Closes the group.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
-    double best = INFINITY, lo, hi, noise = NAN;
-    kb_result* base = c->results;
+    const kbi_measured* base = c->m[0];
+    double best = INFINITY, noise = NAN, low, high;
     bool certain = c->fastest >= 0;
     for (int i = 0; i < c->n; i++)
         if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
-    if (c->n && kbi_finite(kbi_judge_ratio_over(c, pools, 0, -1, 0.05, &lo, &hi))) noise = kbi_noise_floor(lo, hi);
-    // cases that ran one after another have no A/A control
-    if (c->n && !kbi_finite(noise) && c->processes > 1 && c->m[0] && c->m[0]->arms <= 1) noise = kbi_apart;
-    if (c->n && c->m[0] && c->m[0]->core) noise = KBI_MAX(noise, kbi_code);
+    if (kbi_finite(kbi_judge_ratio_over(c, pools, 0, KBI_CONTROL, 0.05, &low, &high)))
+        noise = kbi_noise_floor(low, high);
+    if (!kbi_finite(noise) && c->processes > 1 && base && base->arms <= 1) noise = kbi_placement_effect;
+    if (base && base->core) noise = KBI_MAX(noise, kbi_code_effect);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
-        double ratio = (double)NAN, share = best / r->time_ms;
-        int arms = 2;
+        double ratio = (double)NAN, share = best / r->time_ms, winner_noise = noise;
+        r->baseline = kbi_arena_text(r->owned, c->results[0].implementation);
+        if (c->fastest >= 0) r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
+        int arms = 2; // alpha is divided among the comparisons with the baseline
         if (!kbi_judge_has_time(r)) continue;
         for (int p = 0; p < c->processes; p++)
             if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
-        if (i > 0 && base->status == KB_OK) ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &lo, &hi);
-        r->speedup = kbi_finite(ratio) ? ratio : base->time_ms / r->time_ms;
-        if (kbi_finite(ratio)) {
-            r->speedup_low = lo, r->speedup_high = hi;
-            r->noise_floor = noise;
-            r->verdict = kbi_judge_verdict(c, 0, i, lo, hi, &r->noise_floor);
-            kbi_flag_set(r, KB_FLAG_PLACEMENT,
-                         r->verdict != kbi_judge_ratio(lo, hi, kbi_delta, noise) && kbi_finite(noise));
-        } else if (i > 0 && kbi_judge_has_time(base)) {
-            r->verdict = KB_UNRESOLVED; // each by itself: nothing says how surely
-        }
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
+        if (i && c->results[0].status == KB_OK)
+            ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &low, &high);
+        r->speedup = kbi_finite(ratio) ? ratio : c->results[0].time_ms / r->time_ms;
+        if (kbi_finite(ratio)) {
+            r->speedup_low = low, r->speedup_high = high;
+            r->noise_floor = noise;
+            r->verdict = kbi_judge_verdict(c, 0, i, low, high, &r->noise_floor);
+            kbi_flag_set(r, KB_FLAG_PLACEMENT,
+                         r->verdict != kbi_judge_ratio(low, high, kbi_equivalence, noise) && kbi_finite(noise));
+        } else if (i && kbi_judge_has_time(&c->results[0])) {
+            r->verdict = KB_UNRESOLVED;
+        }
+        if (!certain || i == c->fastest) continue;
+        int first = c->fastest ? i : 0, second = c->fastest ? c->fastest : i;
+        ratio = kbi_judge_ratio_over(c, pools, first, second, 0.05 / (c->n - 1), &low, &high);
+        certain = kbi_finite(ratio) && kbi_judge_verdict(c, first, second, low, high, &winner_noise) ==
+                                           (c->fastest ? KB_FASTER : KB_SLOWER);
     }
-    for (int i = 0; i < c->n && certain; i++) {
-        double beside = noise, alpha = 0.05 / KBI_MAX(c->n - 1, 1);
-        if (i == c->fastest || c->results[i].status != KB_OK) continue;
-        double ratio = kbi_judge_ratio_over(c, pools, i, c->fastest, alpha, &lo, &hi);
-        certain = kbi_finite(ratio) && kbi_judge_verdict(c, i, c->fastest, lo, hi, &beside) == KB_FASTER;
-    }
-    for (int i = 0; i < c->n && c->n > 1; i++) {
-        kb_result* r = &c->results[i];
-        r->baseline = kbi_arena_text(r->owned, base->implementation);
-        if (c->fastest < 0) continue;
-        r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
-        r->winner_certain = certain;
-    }
+    for (int i = 0; i < c->n && c->fastest >= 0; i++) c->results[i].winner_certain = certain;
     KBENCH_FREE(c->m);
     KBENCH_FREE(c->rows);
 }
@@ -11306,36 +10866,72 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- what else may tell two machines' times apart, as the system's files have it ---
+// --- lists of named values ---
 
-static void kbi_fact(kbi_environment* f, const char* name, const char* value) {
-    if (!*value || f->n == KBI_FACTS) return;
-    f->of[f->n].name = name;
-    snprintf(f->of[f->n++].value, sizeof f->of[0].value, "%.70s", value);
+// Moves a list of the record to an array with room for `more` further entries; returns the first one, all zero.
+static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
+    size_t used = sizeof(kb_param) * (size_t)list->n;
+    kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
+    if (used) memcpy(all, list->of, used);
+    list->of = all;
+    return all + list->n;
 }
 
-// The processors that the control groups (version 2) of this process, and all above them, allow it; NAN: no limit.
+// Adds counters; the first of several with one name is kept.
+static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n) {
+    kb_param *value = kbi_params_reserve(r, &r->counters, n), *unit = kbi_params_reserve(r, &r->counter_units, n);
+    for (const kbi_counter* c = counters; n-- > 0; c++) {
+        if (kbi_finite(kbi_object_number(&r->counters, c->name))) continue;
+        value->name = kbi_arena_text(r->owned, c->name);
+        value->type = KB_AXIS_REALS;
+        value->r = c->value;
+        r->counters.n++;
+        if (c->unit[0]) {
+            unit->name = value->name;
+            unit->type = KB_AXIS_STRINGS;
+            unit->s = kbi_arena_text(r->owned, c->unit);
+            unit++, r->counter_units.n++;
+        }
+        value++;
+    }
+}
+
+// Adds a value to the record's environment, as a number if the text is one. An empty text adds nothing. The name has
+// to live as long as the record.
+static void kbi_fact(kb_result* r, const char* name, const char* text) {
+    char* end;
+    if (!*text) return;
+    kb_param* p = kbi_params_reserve(r, &r->environment, 1);
+    p->name = name;
+    p->r = kbi_real_of(text, &end);
+    p->type = *end || !kbi_finite(p->r) || strchr(text, 'x') ? KB_AXIS_STRINGS : KB_AXIS_REALS; // 0x10 is a text
+    p->s = kbi_arena_text(r->owned, text);
+    r->environment.n++;
+}
+
+// --- the machine ---
+
+// Number of processors that the control groups (version 2) of this process and their parents allow; NAN: no limit.
 static double kbi_cpu_limit(const char* root) {
-    char path[800], line[400];
+    char path[800], line[400], limit[80];
     double quota, period, least = NAN;
     snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
     if (!kbi_first_line(path, line, (int)sizeof line) || strncmp(line, "0::/", 4) != 0) return NAN;
-    for (char* slash = line + 3; slash; *slash = 0) { // from "0::/outer/inner" to "0::"
-        char* group = line + 3;
-        char limit[80];
-        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, group);
-        bool said = kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2;
-        if (said && quota > 0 && period > 0 && !(quota / period >= least)) least = quota / period;
-        slash = strrchr(group, '/');
-        if (!slash) break;
+    for (char* slash = line + 3; slash;) { // "0::/outer/inner", "0::/outer", "0::"
+        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, line + 3);
+        if (kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2 &&
+            quota > 0 && period > 0 && !(quota / period >= least))
+            least = quota / period;
+        slash = strrchr(line + 3, '/');
+        if (slash) *slash = 0;
     }
     return least;
 }
 
-// root is empty but for tests.
-static void kbi_environment_read(kbi_environment* f, const char* root) {
+// Reads the processor's name and the environment from the system's files. root: "", or a copy of these files in tests.
+static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
-        const char *name, *path, *value; // NULL: the file's first line, or of "always [madvise] never" the chosen one
+        const char *name, *path, *value; // value NULL: the file's first line, or the [chosen] word in it
     } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
                   { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
                   { "numa_nodes", "/sys/devices/system/node/online", NULL },
@@ -11344,82 +10940,33 @@ static void kbi_environment_read(kbi_environment* f, const char* root) {
                   { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL },
                   { "container", "/.dockerenv", "docker" },
                   { "container", "/run/.containerenv", "podman" } };
-    char path[400], line[4096], vendor[80] = "", number[40];
-    memset(f, 0, sizeof *f);
+    char path[400], line[4096], number[40];
     for (int i = 0; i < KBI_COUNT(files); i++) {
         snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
-        if (files[i].value && access(path, F_OK) == 0) kbi_fact(f, files[i].name, files[i].value);
-        if (files[i].value || !kbi_first_line(path, line, 256)) continue;
-        char* chosen = strchr(line, '[');
+        if (files[i].value ? access(path, F_OK) != 0 : !kbi_first_line(path, line, 256)) continue;
+        char* chosen = files[i].value ? NULL : strchr(line, '[');
         if (chosen) chosen[strcspn(chosen, "]")] = 0;
-        kbi_fact(f, files[i].name, chosen ? chosen + 1 : line);
+        kbi_fact(r, files[i].name, files[i].value ? files[i].value : chosen ? chosen + 1 : line);
     }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
-    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // of the first processor
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // the first processor's lines
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
         const char* value = colon + 1 + (colon[1] == ' ');
-        if (strncmp(line, "model name", 10) == 0) snprintf(f->cpu, sizeof f->cpu, "%.95s", value);
-        if (strncmp(line, "microcode", 9) == 0) kbi_fact(f, "microcode", value);
+        if (strncmp(line, "model name", 10) == 0) r->cpu = kbi_arena_text(r->owned, value);
+        if (strncmp(line, "microcode", 9) == 0) kbi_fact(r, "microcode", value);
         if (strncmp(line, "flags", 5) != 0 || !strstr(line, " hypervisor")) continue;
         snprintf(path, sizeof path, "%.200s/sys/class/dmi/id/sys_vendor", root);
-        kbi_first_line(path, vendor, (int)sizeof vendor);
-        kbi_fact(f, "hypervisor", *vendor ? vendor : "yes");
+        kbi_fact(r, "hypervisor", kbi_first_line(path, line, 80) && line[0] ? line : "yes");
     }
     if (file) fclose(file);
     double limit = kbi_cpu_limit(root);
-    if (kbi_finite(limit)) kbi_fact(f, "cpu_limit", kbi_number(limit, number));
+    if (kbi_finite(limit)) kbi_fact(r, "cpu_limit", kbi_number(limit, number));
 }
 
-// Puts them before those that the record has.
-static void kbi_record_facts(kb_result* r, const kbi_environment* f) {
-    size_t size = sizeof(kb_param) * (size_t)(f->n + r->environment.n + 1);
-    kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, size);
-    memset(all, 0, size);
-    if (r->environment.n) memcpy(all + f->n, r->environment.of, sizeof(kb_param) * (size_t)r->environment.n);
-    for (int i = 0; i < f->n; i++) {
-        char* end;
-        all[i].name = f->of[i].name;
-        all[i].r = kbi_real_of(f->of[i].value, &end);
-        all[i].type = *end || !kbi_finite(all[i].r) || strchr(f->of[i].value, 'x') ? KB_AXIS_STRINGS : KB_AXIS_REALS;
-        all[i].s = kbi_arena_text(r->owned, f->of[i].value);
-    }
-    r->environment.of = all;
-    r->environment.n += f->n;
-}
-
-// --- a case ---
-
-static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
-    char text[64];
-    snprintf(text, sizeof text, "%dx%dx%d", x[0], x[1], x[2]);
-    return kbi_arena_text(a, text);
-}
-
-// Adds counters; of two of one name the first stays.
-static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n) {
-    size_t all = (size_t)(r->counters.n + n + 1), size = sizeof(kb_param) * all;
-    kb_param *values = (kb_param*)kbi_arena_alloc(r->owned, size),
-             *units = (kb_param*)kbi_arena_alloc(r->owned, size);
-    if (r->counters.n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)r->counters.n);
-    if (r->counter_units.n) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)r->counter_units.n);
-    r->counters.of = values;
-    r->counter_units.of = units;
-    for (const kbi_counter* c = counters; c < counters + n; c++) {
-        kb_param *value = &values[r->counters.n], *unit = &units[r->counter_units.n];
-        if (kbi_finite(kbi_object_number(&r->counters, c->name))) continue;
-        r->counters.n++;
-        value->name = unit->name = kbi_arena_text(r->owned, c->name);
-        value->type = KB_AXIS_REALS;
-        value->r = c->value;
-        unit->type = KB_AXIS_STRINGS;
-        unit->s = kbi_arena_text(r->owned, c->unit);
-        r->counter_units.n += c->unit[0] != 0;
-    }
-}
-
+// Takes the machine's values, which change when a peak is measured or with --device all.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
@@ -11434,66 +10981,74 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         snprintf(capability, sizeof capability, "%d.%d", machine->sm / 10, machine->sm % 10);
         r->device = machine->device;
         r->compute_capability = kbi_arena_text(r->owned, capability);
-        return;
+    } else {
+        r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
+                    : KBI_CUDA      ? "--device cpu"
+                                    : "built without CUDA";
     }
-    r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
-                : KBI_CUDA      ? "--device cpu"
-                                : "built without CUDA";
 }
 
+// --- a case ---
+
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
-    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang says its own in its version
+    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang's version contains its name
     char instruments[120];
     kbi_show_instruments(kbi_instruments_here(), instruments, sizeof instruments);
     snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
              instruments, b->cuda ? ", CUDA" : "");
 }
 
-// Everything of a case but what was judged.
-static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m, const kbi_machine* machine) {
-    static const kbi_environment fitted = { { { "bias", "fitted" } }, 1, "" };
-    kbi_result_take(r, KBI_OF_MEASURED, m);
-    r->name = kbi_arena_text(r->owned, c->name);
-    r->operation = kbi_arena_text(r->owned, c->entry->operation);
-    r->direction = kbi_arena_text(r->owned, c->direction);
-    r->implementation = kbi_arena_text(r->owned, c->entry->implementation);
-    r->origin = kbi_arena_text(r->owned, c->entry->origin ? c->entry->origin : "user");
+static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
+    char text[64];
+    snprintf(text, sizeof text, "%dx%dx%d", x[0], x[1], x[2]);
+    return kbi_arena_text(a, text);
+}
+
+// Starts the record of a case as a copy of the run's record, whose texts it shares.
+static void kbi_record_start(kb_result* r, const kb_result* run) {
+    *r = *run;
+    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+    memset(r->owned, 0, sizeof(kbi_arena));
+}
+
+// Adds the identity of a case, and values derived from its measurement, to a record that was started and judged.
+static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m) {
+    kbi_arena* a = r->owned;
+    char build[260], both[540];
+    r->name = kbi_arena_text(a, c->name);
+    r->operation = kbi_arena_text(a, c->entry->operation);
+    r->direction = kbi_arena_text(a, c->direction);
+    r->implementation = kbi_arena_text(a, c->entry->implementation);
+    r->origin = kbi_arena_text(a, c->entry->origin ? c->entry->origin : "user");
     if (c->entry->rung) r->rung = c->entry->rung;
     if (c->place) r->place = c->place;
     if (c->dtype) r->dtype = kb_dtype_name(c->dtype);
-    kb_param* params = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(c->n_params + 2));
-    for (int i = 0; i < c->n_params; i++) {
-        kb_param* p = &params[i];
+    kb_param* p = kbi_params_reserve(r, &r->params, c->n_params + 1);
+    for (int i = 0; i < c->n_params; i++, p++) {
         *p = c->params[i];
-        p->name = kbi_arena_text(r->owned, p->name);
-        p->s = kbi_arena_text(r->owned, p->s);
-        if (p->type != KB_AXIS_INTS) continue;
-        if (kbi_is(p->name, "batch_size")) r->batch_size = p->i;
-        if (kbi_is(p->name, "sequence_length")) r->sequence_length = p->i;
-        if (kbi_is(p->name, "tensor_dimension")) r->tensor_dimension = p->i;
+        p->name = kbi_arena_text(a, p->name);
+        p->s = kbi_arena_text(a, p->s);
+        int64_t* key = kbi_is(p->name, "batch_size")         ? &r->batch_size
+                       : kbi_is(p->name, "sequence_length")  ? &r->sequence_length
+                       : kbi_is(p->name, "tensor_dimension") ? &r->tensor_dimension
+                                                             : NULL;
+        if (key && p->type == KB_AXIS_INTS) *key = p->i;
     }
-    memset(&params[c->n_params], 0, sizeof *params);
-    params[c->n_params].name = "dir";
-    params[c->n_params].type = KB_AXIS_STRINGS;
-    params[c->n_params].s = r->direction;
-    r->params.of = params;
-    r->params.n = c->n_params + (c->direction != NULL);
-    // how the file with the benchmark was compiled, and kbench itself where that was done otherwise
-    char own[260], text[540];
-    kbi_show_build(own, sizeof own, kbi_build());
-    kbi_show_build(text, 260, kbi_build_of(c->entry));
-    if (strcmp(text, own) != 0) snprintf(text + strlen(text), 280, "; kbench: %s", own);
-    r->build = kbi_arena_text(r->owned, text);
-    // what was measured
+    p->name = "dir";
+    p->type = KB_AXIS_STRINGS;
+    p->s = r->direction;
+    r->params.n = c->n_params + (r->direction != NULL);
+    kbi_show_build(build, sizeof build, kbi_build_of(c->entry));
+    snprintf(both, sizeof both, "%s; kbench: %s", build, r->build ? r->build : build);
+    if (!kbi_is(r->build, build)) r->build = kbi_arena_text(a, r->build ? both : build);
     kbi_record_counters(r, m->counters, m->n_counters);
     if (m->memory != KB_NONE) r->memory_mb = (double)m->memory / 1048576;
     if (m->host_memory != KB_NONE) r->host_memory_mb = (double)m->host_memory / 1048576;
-    if (m->grid[0]) r->grid = kbi_triple(r->owned, m->grid), r->block = kbi_triple(r->owned, m->block);
-    r->shared_buffers = m->rounds ? m->stage : -1;
-    if (m->bias_fitted) kbi_record_facts(r, &fitted);
+    if (m->grid[0]) r->grid = kbi_triple(a, m->grid), r->block = kbi_triple(a, m->block);
+    if (m->rounds) r->shared_buffers = m->stage;
+    if (m->bias_fitted) kbi_fact(r, "bias", "fitted");
     if (m->n > 0) r->samples_retaken = m->retaken;
     if (m->n > 0 && m->launches > 0) r->launches_per_sample = m->launches;
-    kbi_record_machine(r, machine);
 }
 
 // Copies a profile into the record's memory, and lets instruments judge it.
@@ -11507,6 +11062,8 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
     if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
 
+// --- the run ---
+
 KBI_SLOW_END
 static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -11517,10 +11074,10 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Goes on with a hash by all bytes of a file, which is closed; false: errno says why they cannot be read.
+// Adds all bytes of a file to a hash, and closes the file. false: reading failed, with the reason in errno.
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
-    uint64_t all = 0;
+    uint64_t bytes = 0;
     ssize_t n = file < 0 ? -1 : 1;
     while (n > 0) {
         size_t have = 0;
@@ -11528,99 +11085,101 @@ static bool kbi_hash_file(uint64_t* h, int file) {
             have += (size_t)n;
         memset((char*)words + have, 0, (size_t)(-have & 7));
         *h = kbi_hash_words(*h, words, (have + 7) / 8);
-        all += have;
+        bytes += have;
     }
-    int why = errno;
+    int error = errno;
     if (file >= 0) close(file);
-    *h = kbi_hash_words(*h, &all, 1);
-    return errno = why, n == 0;
+    *h = kbi_hash_words(*h, &bytes, 1);
+    return errno = error, n == 0;
 }
 
-// The hash of this process's executable; "" after a warning if it cannot be read, or is the loader of a program that
-// is its argument. KBENCH_SCRIPT in the environment names the file that an interpreter runs, which then counts, too.
+// Returns the hash of this process's executable, and of the script that KBENCH_SCRIPT in the environment names; ""
+// after one warning: a file cannot be read, or the executable is the dynamic loader.
 static const char* kbi_binary_hash(void) {
-    static char known[24];
-    static bool said;
+    static char hash[24];
+    static bool warned;
     const char* script = getenv("KBENCH_SCRIPT");
     uint64_t h = 14695981039346656037u;
-    if (known[0]) return known;
+    if (hash[0] || warned) return hash;
     char* path = realpath("/proc/self/exe", NULL);
     bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
     free(path);
+    bool program = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     if (loader) errno = ENOEXEC;
-    bool good = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
-    bool both = good && (!script || !*script || kbi_hash_file(&h, kbi_open_input(script, false)));
-    if (both) return snprintf(known, sizeof known, "%016llx", (unsigned long long)h), known;
-    if (!said)
+    warned = !program || (script && *script && !kbi_hash_file(&h, kbi_open_input(script, false)));
+    if (!warned)
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)h);
+    else
         kbi_warn("the file of this %s cannot be read (%s): records do not say which build they are of",
-                 good ? "script" : "program", kbi_why_not_open(errno));
-    said = true;
-    return known;
+                 program ? "script" : "program", kbi_why_not_open(errno));
+    return hash;
 }
 
-// The commit that is checked out here or in a folder above, read from .git itself: 40 digits of SHA-1, or 64 of
-// SHA-256.
-static void kbi_session_commit(kbi_session* s) {
+// Returns the commit (SHA-1 or SHA-256) that is checked out in this folder or the nearest one above, read from .git;
+// NULL: unknown.
+static const char* kbi_git_commit(kbi_arena* a) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
         snprintf(path, sizeof path, "%s.git", up);
-        if (kbi_first_line(path, line, (int)sizeof line)) return; // worktree, submodule: their HEAD is elsewhere
+        if (kbi_first_line(path, line, (int)sizeof line)) return NULL; // a worktree or submodule has HEAD elsewhere
         snprintf(path, sizeof path, "%s.git/HEAD", up);
         if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // no file outside, whatever HEAD says
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // never read a file outside of .git
             snprintf(path, sizeof path, "%s.git/%.200s", up, line + 5);
-            if (!kbi_first_line(path, line, (int)sizeof line)) return; // packed, or no commit yet
+            if (!kbi_first_line(path, line, (int)sizeof line)) return NULL; // packed, or no commit yet
         }
         size_t n = strspn(line, "0123456789abcdef");
-        if (!line[n] && (n == 40 || n == 64)) snprintf(s->git_commit, sizeof s->git_commit, "%.64s", line);
-        return;
+        return !line[n] && (n == 40 || n == 64) ? kbi_arena_text(a, line) : NULL;
     }
+    return NULL;
 }
 
-static void kbi_session_open(kbi_session* s, int argc, char** argv, uint64_t seed) {
+// Makes the run's record: the values of machine and run that all of its records share. kb_result_free frees it, after
+// all of them.
+static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     struct utsname u;
+    char text[260] = "";
     kbi_text command = KBI_BLANK;
     time_t now = time(NULL);
     const struct tm* t = gmtime(&now);
-    memset(s, 0, sizeof *s);
-    if (uname(&u) == 0) {
-        snprintf(s->host, sizeof s->host, "%.70s", u.nodename);
-        snprintf(s->kernel_version, sizeof s->kernel_version, "%.70s", u.release);
-    }
-    kbi_environment_read(&s->facts, "");
-    kbi_session_commit(s);
-    if (t) strftime(s->date, sizeof s->date, "%Y-%m-%dT%H:%M:%SZ", t);
-    kbi_show_build(s->build, sizeof s->build, kbi_build());
-    snprintf(s->binary, sizeof s->binary, "%s", kbi_binary_hash());
+    memset(&u, 0, sizeof u);
+    uname(&u);
+    kbi_result_clear(r);
+    r->kbench_version = KBENCH_VERSION;
+    r->schema = KBI_SCHEMA;
+    r->seed = (int64_t)seed;
+    r->host = kbi_arena_text(r->owned, u.nodename);
+    r->kernel_version = kbi_arena_text(r->owned, u.release);
+    r->git_commit = kbi_git_commit(r->owned);
+    kbi_environment_read(r, "");
+    if (t) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", t);
+    r->date = kbi_arena_text(r->owned, text);
+    uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), u.nodename);
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)kbi_hash(id, r->date));
+    r->run_id = kbi_arena_text(r->owned, text);
+    kbi_show_build(text, sizeof text, kbi_build());
+    r->build = kbi_arena_text(r->owned, text);
+    const char* binary = kbi_binary_hash();
+    if (*binary) r->binary = kbi_arena_text(r->owned, binary);
     for (int i = 0; i < argc; i++) {
         kbi_puts(&command, i ? " " : "");
         kbi_put_quoted(&command, argv[i]);
     }
-    s->command = command.s;
-    s->seed = (int64_t)seed;
-    uint64_t id = kbi_hash(14695981039346656037u ^ (uint64_t)kbi_now() ^ ((uint64_t)getpid() << 32), s->host);
-    snprintf(s->run_id, sizeof s->run_id, "%016llx", (unsigned long long)kbi_hash(id, s->date));
-}
-
-static void kbi_record_session(kb_result* r, const kbi_session* s) {
-    kbi_result_take(r, KBI_OF_RUN, s);
-    r->command = kbi_arena_text(r->owned, s->command);
-    kbi_record_facts(r, &s->facts);
-    r->kbench_version = KBENCH_VERSION;
-    r->schema = KBI_SCHEMA;
+    r->command = kbi_arena_text(r->owned, command.s);
+    kbi_text_free(&command);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>store     record: files that survive a crash.
+  >>store     record: the files of records: a JSON array, and JSON lines.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_store {
-    const char *json, *jsonl; // NULL: none
+    const char *json, *jsonl; // paths, NULL: none
     kbi_out array;
     kbi_lines lines;
-    int64_t n;
-    bool json_failed, jsonl_failed;
-    bool keep; // results of an earlier run are worth more than an empty array
+    int64_t n;                      // records in the array
+    bool json_failed, jsonl_failed; // an error was reported
+    bool keep;                      // an empty array does not replace an old file
 } kbi_store;
 
 static void kbi_store_free(kbi_store* s) {
@@ -11628,7 +11187,6 @@ static void kbi_store_free(kbi_store* s) {
     kbi_out_free(&s->lines);
 }
 
-// The files of records as an array and of records a line; NULL: none.
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     memset(s, 0, sizeof *s);
     s->json = json;
@@ -11643,14 +11201,13 @@ static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     return false;
 }
 
-// Said once of each; what could not be written waits for the next record, and for the end of the run.
-static void kbi_store_trouble(bool* failed, const char* option, const char* path) {
+static void kbi_store_failed(bool* failed, const char* option, const char* path) {
     if (!*failed) kbi_error("writing --%s %s failed: %s", option, path, strerror(errno));
     *failed = true;
 }
 
-// Records that belong together are appended at once: a process that reads the same file finds all of them or none.
-// appended false: the file of lines has them already.
+// Appends records. Lines of one call are written at once, so that a process that reads the file finds all of them or
+// none. What cannot be written now is kept for the next call. appended: false if the file of lines has the records.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -11658,25 +11215,19 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     for (int64_t i = 0; i < n; i++) {
         record.n = 0;
         kbi_json_result(&record, &results[i]);
-        if (s->json) {
-            kbi_puts(&s->array.waiting, s->n++ ? ",\n" : "[\n");
-            kbi_put(&s->array.waiting, record.s, record.n);
-        }
-        if (s->jsonl && appended) {
-            kbi_put(&s->lines.waiting, record.s, record.n);
-            kbi_puts(&s->lines.waiting, "\n");
-        }
+        if (s->json) kbi_putf(&s->array.waiting, "%s%s", s->n++ ? ",\n" : "[\n", record.s);
+        if (s->jsonl && appended) kbi_putf(&s->lines.waiting, "%s\n", record.s);
     }
     kbi_text_free(&record);
     if (s->array.file >= 0 && !kbi_flush(s->array.file, &s->array.waiting, 1000))
-        kbi_store_trouble(&s->json_failed, "json", s->json);
-    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_trouble(&s->jsonl_failed, "jsonl", s->jsonl);
+        kbi_store_failed(&s->json_failed, "json", s->json);
+    if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Writes what waits and ends the array; the old file stays as it is until the new one is complete.
+// Ends the files, and replaces the old array. false: records could not be written; an error names the file.
 static bool kbi_store_close(kbi_store* s) {
-    bool nothing = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
-    bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || nothing;
+    bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
+    bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
     if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
     if (!lines && errno)
         kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n, strerror(errno));
@@ -11692,19 +11243,18 @@ static bool kbi_store_close(kbi_store* s) {
 bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
     kbi_store store;
     kbi_set names = KBI_BLANK;
-    const char* twice = NULL;
-    if (!kbi_store_open(&store, path, NULL)) return false;
+    const char* repeated = NULL;
     for (int64_t i = 0; i < n; i++) {
         const char* name = results[i].name ? results[i].name : "";
-        if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name)) && !twice) twice = name;
-        kbi_store_add(&store, &results[i], 1, true);
+        if (!kbi_set_add(&names, kbi_hash(14695981039346656037u, name))) repeated = name;
     }
     kbi_set_free(&names);
-    if (twice)
-        kbi_warn(
-            "kb_write_json: several results are named %s, of which comparisons take the last: tell them apart by "
-            "kb_desc.implementation or kb_desc.params",
-            twice);
+    if (!kbi_store_open(&store, path, NULL)) return false;
+    if (repeated)
+        kbi_warn("kb_write_json: several results are named %s, and comparisons use the last one; set "
+                 "kb_desc.implementation or kb_desc.params",
+                 repeated);
+    kbi_store_add(&store, results, n, true);
     return kbi_store_close(&store);
 }
 
@@ -12693,6 +12243,7 @@ static struct kbi_startup {
 } kbi_startup;
 
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
+#define KBI_WORKER_MARK (SIGRTMAX - 1) // ignored from exec until kb_main in a worker; valgrind uses SIGRTMAX
 
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     const char* s = getenv(KBI_STARTED_AS);
@@ -12855,14 +12406,14 @@ static int kbi_worker_main(const kbi_options* o) {
     memset(&plan, 0, sizeof plan);
     if (link < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
     while (kbi_read_all(link, &job, sizeof job)) {
+        kbi_arena arena = KBI_BLANK;
         size_t n = (size_t)job.n;
-        char* wanted = (char*)kbi_grow(NULL, n + 1);
-        kbi_verdict* verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (n + 1));
+        char* wanted = (char*)kbi_arena_alloc(&arena, n);
+        kbi_verdict* verdicts = (kbi_verdict*)kbi_arena_alloc(&arena, sizeof(kbi_verdict) * n);
         if (!kbi_read_all(link, wanted, n) || !kbi_read_all(link, verdicts, sizeof(kbi_verdict) * n)) break;
         b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
         if (!b) return KBI_EXIT_USAGE;
-        KBENCH_FREE(verdicts);
-        KBENCH_FREE(wanted);
+        kbi_arena_free(&arena);
     }
     _exit(0); // the CUDA runtime can hang in its exit handlers after the device was lost
 }
@@ -13048,17 +12599,12 @@ typedef struct kbi_worker { // as the supervisor sees it
     int status;             // as from waitpid
 } kbi_worker;
 
-typedef struct kbi_waiting { // a case of the group
-    bool wanted;             // it still has to run
-    int64_t spent_ns;
-    char failure[200]; // in a worker that had run other cases: the case runs again, alone; "": none
-} kbi_waiting;
-
 typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
     int first, n;
     kbi_measured* m;             // [n]: results; without samples: not measured
     kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
-    kbi_waiting* cases;          // [n]
+    char* wanted;                // [n]: whether the case still has to run
+    int64_t* spent_ns;           // [n]: time of the case in this worker
     const kbi_verdict* verdicts; // [n]: of the inspection
     int current;                 // the case that the worker runs, -1: none
     kbi_measured failed; // flags and message of the current case, if it failed or was skipped but has not ended
@@ -13072,7 +12618,6 @@ typedef struct kbi_supervisor {
     const kbi_plan* plan;
     kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool known; // the machine
     bool isolated;
     const kbi_backend* backend; // of the only process
     kbi_worker worker;
@@ -13080,7 +12625,7 @@ typedef struct kbi_supervisor {
     kbi_job job; // the current or the next one
     kbi_store store;
     kbi_outputs outputs;
-    kbi_session session;
+    kb_result run_record; // each record starts as a copy
     kb_planned* planned; // the plan's cases, with existing records that replace a measurement
     kbi_table table;
     kb_result* held; // with --sort: records that wait until their operation is complete
@@ -13089,16 +12634,14 @@ typedef struct kbi_supervisor {
     kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
     void* collect_to;
-    unsigned instruments;  // bits of the instruments that profile cases
-    kbi_verdict* verdicts; // of the inspection, for all cases
-    int inspected;         // number of cases of the plan that were inspected
-    char warned[400];      // the last warning about a case
-    int64_t read_ns;       // when the supervisor last waited for messages
-    int done, ok, failed, skipped;
-    int absent;    // cases that this machine cannot run
-    int recalled;  // cases with an existing record
-    bool unseen;   // an instrument saw nothing
-    bool unstored; // a file could not be written
+    unsigned instruments;                            // bits of the instruments that profile cases
+    kbi_verdict* verdicts;                           // of the inspection, for all cases
+    int inspected;                                   // number of cases of the plan that were inspected
+    char warned[400];                                // the last warning about a case
+    int64_t read_ns;                                 // when the supervisor last waited for messages
+    int done, ok, failed, skipped, absent, recalled; // absent: this machine cannot run it; recalled: has a record
+    bool unseen;                                     // an instrument saw nothing
+    bool unstored;                                   // a file could not be written
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -13113,16 +12656,11 @@ static void kbi_interrupt(int number) {
     kbi_control.interrupted = number;
 }
 
-// A signal that is ignored from the start (nohup, a shell's background job) stays ignored.
-static void kbi_watch_unless_ignored(int number, void (*handler)(int number)) {
-    if (signal(number, handler) == SIG_IGN) signal(number, SIG_IGN);
-}
-
+// A signal that is ignored from the start (nohup, a shell's background job) stays ignored, except SIGTERM.
 static void kbi_watch_ends(void) {
-    kbi_watch_unless_ignored(SIGINT, kbi_interrupt);
-    kbi_watch_unless_ignored(SIGHUP, kbi_interrupt);
-    kbi_watch_unless_ignored(SIGQUIT, kbi_interrupt);
-    signal(SIGTERM, kbi_interrupt);
+    static const int numbers[] = { SIGINT, SIGHUP, SIGQUIT, SIGTERM };
+    for (int i = 0; i < KBI_COUNT(numbers); i++)
+        if (signal(numbers[i], kbi_interrupt) == SIG_IGN && numbers[i] != SIGTERM) signal(numbers[i], SIG_IGN);
 }
 
 // Whether a child process has ended. A traced process that only stopped has not.
@@ -13166,7 +12704,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     setpgid(0, 0);
     dup2(2, 1); // what benchmarks print is not part of the results
     signal(SIGXFSZ, SIG_DFL);
-    signal(SIGRTMAX, SIG_IGN); // survives exec: see kbi_main
+    signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
@@ -13195,16 +12733,16 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_text command = KBI_BLANK;
     int link[2];
-    // by number: <sys/socket.h> declares send, bind, listen, which are names of users' functions, too
-    enum { UNIX = 1, STREAM = 1, SOCKET = 1, RECEIVE_TIMEOUT = 20, SEND_TIMEOUT = 21 };
+    // <sys/socket.h> is not included, because users' functions may be named send, bind or listen
+    enum { KBI_AF_UNIX = 1, KBI_SOCK_STREAM = 1, KBI_SOL_SOCKET = 1, KBI_SO_RCVTIMEO = 20, KBI_SO_SNDTIMEO = 21 };
     const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
     w->first = -1;
-    if (syscall(SYS_socketpair, UNIX, STREAM, 0, link) != 0)
+    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0)
         return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno)), false;
     fcntl(link[0], F_SETFD, FD_CLOEXEC);
-    syscall(SYS_setsockopt, link[0], SOCKET, RECEIVE_TIMEOUT, &receive, sizeof receive);
-    syscall(SYS_setsockopt, link[0], SOCKET, SEND_TIMEOUT, &start, sizeof start);
+    syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_RCVTIMEO, &receive, sizeof receive);
+    syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_SNDTIMEO, &start, sizeof start);
     pid_t process = kbi_start_again(s->o, KBI_WORKER, link[1], -1);
     close(link[1]);
     if (process < 0) return close(link[0]), false;
@@ -13231,10 +12769,8 @@ static void kbi_ask_reference(kbi_supervisor* s) {
     close(ends[0]);
 }
 
-// --- events of cases, in a worker or in this process ---
-
 static void kbi_case_over(kbi_group* g, int i) {
-    g->cases[i].wanted = false;
+    g->wanted[i] = false;
     g->current = -1;
     g->machine = false;
     g->idle_ns = 0;
@@ -13247,27 +12783,11 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Takes a result, and owns its arrays. The first failure of a case does not count if other cases ran before in the same
-// worker, because they may be the cause: the case is measured again, alone in a fresh worker.
 static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
-    kbi_waiting* c = &s->group.cases[i];
-    bool failed = s->isolated && m->status == KB_FAILED, inspected = s->group.verdicts[i].flag >= 0;
-    kbi_case_over(&s->group, i);
-    s->worker.failed |= failed;
-    if (failed && s->worker.mixed && !inspected && !c->failure[0]) {
-        for (int f = KB_FLAG_COUNT - 1; f >= 0; f--)
-            if (kb_flag_is_error((kb_flag)f) && (m->flags >> f & 1))
-                snprintf(c->failure, sizeof c->failure, "%s, %.160s", kb_flag_name((kb_flag)f), m->message);
-        c->wanted = true;
-        kbi_measured_free(m);
-        return;
-    }
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
     s->group.m[i] = *m;
-    if (c->failure[0] && m->status == KB_OK)
-        kbi_note(&s->group.m[i],
-                 "measured alone in a fresh process, because it failed in a process that had run other cases: %s",
-                 c->failure);
+    s->worker.failed |= m->status == KB_FAILED;
+    kbi_case_over(&s->group, i);
     s->done++;
 }
 
@@ -13285,10 +12805,9 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     g->idle_ns = 0;
     switch (type) {
     case KBI_HELLO:
-        if (data != &s->machine) memcpy(&s->machine, data, sizeof s->machine);
+        memmove(&s->machine, data, sizeof s->machine); // the same address with --no-isolate
         s->job.roofs = s->machine.roofs;
         s->job.core = s->machine.core;
-        s->known = true;
         return;
     case KBI_ENTER:
         g->current = i;
@@ -13315,8 +12834,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     case KBI_DONE:
         if (!s->isolated && data)
             kbi_warn_once(s, 0, "", (const char*)data,
-                          ". Later cases in this process may fail or be slower. Without --no-isolate they run in a "
-                          "fresh process.");
+                          ". Later cases may fail or be slower; without --no-isolate they run in a fresh process.");
         return;
     }
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
@@ -13331,7 +12849,7 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
     m.flags = (uint64_t)1 << flag;
     if (i == s->group.current && s->group.failed.status != KB_OK) m = s->group.failed;
     if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
-    m.wall_ns = (double)s->group.cases[i].spent_ns;
+    m.wall_ns = (double)s->group.spent_ns[i];
     if (s->group.profiles)
         kbi_receive_profile(s, i, kbi_inside_without(m.message)); // the time that was measured stays
     else
@@ -13343,27 +12861,28 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
-    char why[96], time[40];
+    char why[160], time[40];
     int i = g->current;
     kbi_worker_end(w, w->invalid || limit > 0);
     int number = WTERMSIG(w->status);
     if (i < 0 && limit <= 0 && g->deaths++ < 2) return;
     for (int j = g->n - 1; g->current < 0 && j >= 0; j--)
-        if (g->cases[j].wanted) i = j;
+        if (g->wanted[j]) i = j;
     if (i < 0) return;
     if (limit > 0)
         snprintf(why, sizeof why, "longer than %s", kbi_show_time(limit * 1e3, time));
     else if (w->invalid)
         snprintf(why, sizeof why, "its process sent an invalid message");
     else if (WIFSIGNALED(w->status))
-        snprintf(why, sizeof why, "signal %d (%s)", number,
-                 number == SIGKILL ? "killed, perhaps because memory ran out" : strsignal(number));
+        snprintf(why, sizeof why, "signal %d (%s)%s", number,
+                 number == SIGKILL ? "killed, perhaps because memory ran out" : strsignal(number),
+                 w->mixed ? ", in a process that had run other cases" : "");
     else
         snprintf(why, sizeof why, "the benchmark ended the process with exit code %d", WEXITSTATUS(w->status));
     kbi_case_lost(s, i, limit > 0 ? KB_FLAG_TIMEOUT : KB_FLAG_CRASHED, why);
 }
 
-typedef enum kbi_pump { KBI_PUMP_ON, KBI_PUMP_DONE, KBI_PUMP_LOST } kbi_pump;
+typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
 enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
@@ -13376,7 +12895,7 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     if (m->size < least || m->size > (least ? KBI_MESSAGE_LIMIT : 0)) return false;
     if (m->type == KBI_HELLO || m->type == KBI_BEAT || m->type == KBI_DONE) return true;
     if (m->type == (g->profiles ? KBI_RESULT : KBI_FOUND)) return false;
-    return i >= 0 && i < g->n && g->cases && g->cases[i].wanted;
+    return i >= 0 && i < g->n && g->wanted && g->wanted[i];
 }
 
 // Copies the arrays that follow a result in a message of `size` bytes. False: the size is wrong.
@@ -13393,13 +12912,12 @@ static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     return !left;
 }
 
-// Receives and handles a message.
-static kbi_pump kbi_receive(kbi_supervisor* s) {
+static kbi_link_state kbi_receive(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     kbi_message m;
-    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_PUMP_LOST;
+    if (!kbi_read_all(w->link, &m, sizeof m)) return KBI_LINK_LOST;
     w->invalid = !kbi_message_possible(s, &m);
-    if (w->invalid) return KBI_PUMP_LOST;
+    if (w->invalid) return KBI_LINK_LOST;
     void* data = kbi_grow(NULL, (size_t)m.size + 1);
     bool whole = kbi_read_all(w->link, data, m.size);
     w->invalid = whole && ((m.type == KBI_RESULT && !kbi_measured_receive((kbi_measured*)data, m.size)) ||
@@ -13407,14 +12925,14 @@ static kbi_pump kbi_receive(kbi_supervisor* s) {
     bool good = whole && !w->invalid;
     if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
     if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
-    if (m.type != KBI_DONE) return good ? KBI_PUMP_ON : KBI_PUMP_LOST;
+    if (m.type != KBI_DONE) return good ? KBI_LINK_OPEN : KBI_LINK_LOST;
     if (!m.index) kbi_worker_end(w, true); // this process can run no other job
-    return KBI_PUMP_DONE;
+    return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (KBI_PUMP_DONE), has ended (KBI_PUMP_LOST), or was ended because
-// it was over its limit, or the run was interrupted (KBI_PUMP_ON).
-static kbi_pump kbi_listen(kbi_supervisor* s) {
+// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), or was ended because
+// it was over its limit, or the run was interrupted (KBI_LINK_OPEN).
+static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
     const int64_t wait_ns = 100000000;
@@ -13424,24 +12942,22 @@ static kbi_pump kbi_listen(kbi_supervisor* s) {
         bool ready = kbi_readable(w->link, 100);
         int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
         bool counts = g->current >= 0 && !g->machine;
-        int64_t* spent = counts ? &g->cases[g->current].spent_ns : &g->idle_ns;
+        int64_t* spent = counts ? &g->spent_ns[g->current] : &g->idle_ns;
         double limit = counts ? s->o->timeout : kbi_start_limit(s);
         *spent += ready ? step : wait_ns;
         s->read_ns = now;
-        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_PUMP_ON;
+        if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_LINK_OPEN;
         // a process that the worker started may keep the socket open after the worker has ended
-        kbi_pump next = KBI_PUMP_ON;
+        kbi_link_state next = KBI_LINK_OPEN;
         if (ready)
             next = kbi_receive(s);
         else if (kbi_worker_ended(w) && !kbi_readable(w->link, 0))
-            next = KBI_PUMP_LOST;
-        if (next == KBI_PUMP_LOST) kbi_worker_lost(s, 0);
-        if (next != KBI_PUMP_ON) return next;
+            next = KBI_LINK_LOST;
+        if (next == KBI_LINK_LOST) kbi_worker_lost(s, 0);
+        if (next != KBI_LINK_OPEN) return next;
     }
-    return KBI_PUMP_ON;
+    return KBI_LINK_OPEN;
 }
-
-// --- jobs ---
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     const kb_entry* e = c->entry;
@@ -13460,16 +12976,17 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->profiles = profiles;
     g->current = -1;
     if (!n) return;
-    g->cases = (kbi_waiting*)kbi_grow(NULL, sizeof(kbi_waiting) * (size_t)n);
-    memset(g->cases, 0, sizeof(kbi_waiting) * (size_t)n);
+    g->spent_ns = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
+    g->wanted = (char*)kbi_grow(NULL, (size_t)n);
+    for (int i = 0; i < n; i++) g->spent_ns[i] = g->wanted[i] = 0;
     g->verdicts = s->verdicts + first;
 }
 
-// Gives the worker all wanted cases of the group, or one alone; with --no-isolate, runs them here. False: the worker
-// cannot get the job.
-static bool kbi_job_send(kbi_supervisor* s, int alone) {
+// Gives the worker all wanted cases of the group; with --no-isolate, runs them here. False: the worker cannot get the
+// job.
+static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
-    kbi_text wanted = KBI_BLANK, data = KBI_BLANK;
+    const size_t n = (size_t)g->n;
     s->job.first = g->first;
     s->job.n = g->n;
     s->job.instruments = g->profiles ? s->instruments : 0;
@@ -13477,79 +12994,60 @@ static bool kbi_job_send(kbi_supervisor* s, int alone) {
     g->machine = false;
     g->idle_ns = 0;
     s->read_ns = kbi_now();
-    kbi_reserve(&wanted, (size_t)g->n);
-    for (int i = 0; i < g->n; i++) {
-        g->cases[i].spent_ns = 0; // the time in an earlier worker does not count
-        wanted.s[i] = alone < 0 ? g->cases[i].wanted : i == alone;
-    }
-    bool good = true;
-    if (s->isolated) {
-        kbi_put(&data, (const char*)&s->job, sizeof s->job);
-        kbi_put(&data, wanted.s, (size_t)g->n);
-        if (g->n) kbi_put(&data, (const char*)g->verdicts, sizeof(kbi_verdict) * (size_t)g->n);
-        good = kbi_worker_write(&s->worker, data.s, data.n);
-        kbi_text_free(&data);
-    } else {
-        const kbi_sink sink = { kbi_handle_message, s };
-        s->backend =
-            kbi_job_run(s->o, &s->job, s->plan->cases, wanted.s, g->verdicts, s->backend, &s->machine, &sink);
-        kbi_process_start.known = false; // the program may change its process between two groups
-    }
-    kbi_text_free(&wanted);
-    return good;
+    for (int i = 0; i < g->n; i++) g->spent_ns[i] = 0; // the time in an earlier worker does not count
+    if (s->isolated)
+        return kbi_worker_write(&s->worker, &s->job, sizeof s->job) && kbi_worker_write(&s->worker, g->wanted, n) &&
+               kbi_worker_write(&s->worker, g->verdicts, sizeof(kbi_verdict) * n);
+    const kbi_sink sink = { kbi_handle_message, s };
+    s->backend = kbi_job_run(s->o, &s->job, s->plan->cases, g->wanted, g->verdicts, s->backend, &s->machine, &sink);
+    kbi_process_start.known = false; // the program may change its process between two groups
+    return true;
 }
 
 // Learns the machine by a job without cases. Before, another process measures the calibration's launches with CUPTI.
 // False after an error message, or when the run was interrupted.
-static bool kbi_meet(kbi_supervisor* s) {
+static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
-    s->known = false;
     kbi_group_open(s, 0, 0, NULL, NULL);
     if (gpu && s->isolated && (s->recipe.timing == KBI_BY_EVENTS || s->recipe.timing == KBI_BY_BOTH))
         kbi_ask_reference(s);
     s->backend = NULL;
     if (s->isolated && !kbi_worker_start(s)) return false;
-    bool sent = kbi_job_send(s, -1);
-    kbi_pump next = !s->isolated ? KBI_PUMP_DONE : sent ? kbi_listen(s) : KBI_PUMP_LOST;
-    if (next == KBI_PUMP_DONE) return s->known;
-    bool ended = next == KBI_PUMP_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
+    bool sent = kbi_job_send(s);
+    kbi_link_state next = !s->isolated ? KBI_LINK_DONE : sent ? kbi_listen(s) : KBI_LINK_LOST;
+    if (next == KBI_LINK_DONE) return s->isolated || s->backend;
+    bool ended = next == KBI_LINK_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
     if (ended)
         kbi_error("the worker ended before it began; --no-isolate shows why");
     else
-        kbi_error("the worker did not start in %.0f s: %s", kbi_start_limit(s),
-                  gpu ? "does nvidia-smi answer? --device cpu needs no GPU"
-                      : "does its main reach kb_main? --no-isolate needs no worker");
+        kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
+                  kbi_start_limit(s));
     return false;
 }
 
-// Runs all wanted cases of the group, and closes it. A case that failed after other cases runs alone in a fresh worker.
+// Runs all wanted cases of the group, and closes it. A worker in which a case failed gets no other job.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
-    while (!kbi_control.interrupted) {
-        int alone = -1, left = 0;
-        for (int i = g->n - 1; i >= 0; i--) {
-            left += g->cases[i].wanted;
-            if (g->cases[i].wanted && g->cases[i].failure[0]) alone = i;
-        }
-        if (!left) break;
-        if (w->failed || (alone >= 0 && w->first >= 0)) kbi_worker_end(w, true);
+    while (!kbi_control.interrupted && memchr(g->wanted, 1, (size_t)g->n)) {
+        if (w->failed) kbi_worker_end(w, true);
         bool started = !s->isolated || w->process || kbi_worker_start(s);
-        if (started && !kbi_job_send(s, alone))
+        if (started && !kbi_job_send(s))
             kbi_worker_lost(s, 0);
         else if (started && s->isolated)
             kbi_listen(s);
         if (started && s->isolated) continue;
         for (int i = 0; i < g->n; i++)
-            if (g->cases[i].wanted)
+            if (g->wanted[i])
                 kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
                               started ? "another case lost the device before this one"
                                       : "not run: its process could not be started");
     }
-    KBENCH_FREE(g->cases);
-    g->cases = NULL;
+    KBENCH_FREE(g->spent_ns);
+    KBENCH_FREE(g->wanted);
+    g->wanted = NULL;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13564,7 +13062,7 @@ typedef struct kbi_batch {
     int first, n, processes;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; without samples: not measured
-    bool* over;            // [case]: failed or was skipped in a process; later processes leave it out
+    bool* excluded;        // [case]: failed or was skipped in a process; later processes leave it out
     double* share;         // [case]: the lowest max_time in a process with --budget; -1: no time was left
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
@@ -13586,10 +13084,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// --- inspection: the CUDA calls of each case's block, before it is measured ---
-
-// Inspects the cases before `end`, and more, so that one process serves several groups. That process replaces the
-// worker meanwhile. Without CUPTI, the first verdict holds for all cases.
+// Inspects the CUDA calls of the blocks of all cases before `end`, and more, so that one process serves several groups.
+// That process replaces the worker meanwhile. Without CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -13597,36 +13093,34 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     const kbi_worker measuring = s->worker;
     const unsigned instruments = s->instruments;
     const int64_t began = kbi_now();
-    double most = 10; // seconds
-    bool able = true;
-    if (s->budget.until) most = KBI_MIN(most, (double)(s->budget.until - began) * 1e-10);
+    double limit_s = 10;
+    bool has_cupti = true;
+    kbi_arena memory = KBI_BLANK;
+    if (s->budget.until) limit_s = KBI_MIN(limit_s, (double)(s->budget.until - began) * 1e-10);
     memset(&s->worker, 0, sizeof s->worker);
     s->instruments = KBI_WISH_STREAMS;
-    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && able && !kbi_control.interrupted; i = next) {
+    for (int i = KBI_MAX(first, s->inspected), next; i < plan->n && has_cupti && !kbi_control.interrupted; i = next) {
         next = kbi_group_end(plan, i);
-        if (i >= end && kbi_seconds_since(began) > most) break;
+        if (i >= end && kbi_seconds_since(began) > limit_s) break;
         s->inspected = next;
         if (kbi_group_recorded(s->planned, plan, i)) continue;
-        kbi_arena memory = KBI_BLANK;
         kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
         kbi_group_open(s, i, next - i, NULL, found);
-        for (int k = i; k < next; k++) s->group.cases[k - i].wanted = kbi_runs_here(s, &plan->cases[k]);
+        for (int k = i; k < next; k++) s->group.wanted[k - i] = kbi_runs_here(s, &plan->cases[k]);
         kbi_measure_group(s);
         for (int k = i; k < next; k++) {
             if (found[k - i]) s->verdicts[k] = found[k - i]->verdict;
-            able &= s->verdicts[k].known || !s->verdicts[k].note[0];
+            has_cupti &= s->verdicts[k].known || !s->verdicts[k].note[0];
             KBENCH_FREE(found[k - i]);
         }
-        kbi_arena_free(&memory);
     }
-    for (int i = s->inspected; i < plan->n && !able; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
-    if (!able) s->inspected = plan->n;
+    kbi_arena_free(&memory);
+    for (int i = s->inspected; i < plan->n && !has_cupti; i++) s->verdicts[i] = s->verdicts[s->inspected - 1];
+    if (!has_cupti) s->inspected = plan->n;
     kbi_worker_end(&s->worker, true);
     s->worker = measuring;
     s->instruments = instruments;
 }
-
-// --- measurement ---
 
 // With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the group,
 // or if the first process had no time for it.
@@ -13658,8 +13152,8 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
         kbi_group_open(s, first, next - first, b->m + (process * b->n + at), NULL);
         if (!process) s->absent += next - first - here;
         for (int i = 0; i < next - first; i++) {
-            s->group.cases[i].wanted = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->over[at + i];
-            s->done += !s->group.cases[i].wanted;
+            s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->excluded[at + i];
+            s->done += !s->group.wanted[i];
             b->share[at + i] = KBI_MIN(b->share[at + i], s->job.max_time);
         }
         int64_t began = kbi_now();
@@ -13669,7 +13163,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     }
     for (int i = 0; i < b->n; i++) {
         const kbi_measured* m = &b->m[process * b->n + i];
-        b->over[i] |= m->samples && m->status != KB_OK;
+        b->excluded[i] |= m->samples && m->status != KB_OK;
     }
     if (b->processes > 1) kbi_worker_end(&s->worker, true);
 }
@@ -13683,13 +13177,11 @@ static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
         int at = first - b->first;
         next = kbi_group_end(s->plan, first);
         kbi_group_open(s, first, next - first, NULL, b->profiles + at);
-        for (int i = 0; i < next - first; i++) s->group.cases[i].wanted = b->m[at + i].samples && !b->over[at + i];
+        for (int i = 0; i < next - first; i++) s->group.wanted[i] = b->m[at + i].samples && !b->excluded[at + i];
         kbi_measure_group(s);
     }
     kbi_worker_end(&s->worker, true);
 }
-
-// --- judgement, records ---
 
 // Number of cases of the plan, all shards together, with the operation and direction of this case.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
@@ -13705,10 +13197,11 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
-    kb_result* all = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
-    kb_result** each = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kb_result* judged = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
+    kb_result** by_case = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
+    kbi_record_machine(&s->run_record, &s->machine);
     int* selected = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // process whose result is recorded, or -1
     int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);     // the case of each row
     for (int i = 0; i < n; i++) {
@@ -13716,31 +13209,31 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         int count = 0;
         for (int p = 0; p < processes; p++) {
             const kbi_measured* m = &b->m[p * n + i];
-            kb_result* r = &all[i * processes + p];
+            kb_result* r = &judged[i * processes + p];
             values[p] = (double)NAN;
             if (!m->samples) continue;
+            kbi_record_start(r, &s->run_record);
             kbi_judge(r, m, &s->machine);
-            each[i * processes + p] = r;
+            by_case[i * processes + p] = r;
             values[p] = log(r->time_ms);
             sum += values[p], count++;
         }
-        selected[i] = count ? kbi_judge_stands(each + i * processes, processes) : -1;
-        if (processes == 1 || selected[i] < 0 || all[i * processes + selected[i]].status != KB_OK) continue;
+        selected[i] = count ? kbi_judge_representative(by_case + i * processes, processes) : -1;
+        if (processes == 1 || selected[i] < 0 || judged[i * processes + selected[i]].status != KB_OK) continue;
         kbi_pool_add(&pools.times, values, exp(sum / count));
     }
-    kbi_pool_settle(&pools.times, kbi_beside);
+    kbi_pool_settle(&pools.times, kbi_prediction_variance);
     for (int i = 0, pooled = 0; i < n; i++) {
         if (selected[i] < 0) continue;
         const kbi_case* c = &s->plan->cases[b->first + i];
         const kbi_measured* m = &b->m[selected[i] * n + i];
         kb_result* r = &b->results[b->n_rows];
-        *r = all[i * processes + selected[i]];
+        *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
-            kbi_judge_merge(r, each + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // all processes skip the same cases
-            kbi_judge_blame(r, selected[i], processes);
-        kbi_record_case(r, c, m, &s->machine);
-        kbi_record_session(r, &s->session);
+            kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // judged processes skip the same cases
+            kbi_judge_name_process(r, selected[i], processes);
+        kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
         for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
             if (k->amend && k->on) k->amend(r, b->first + i);
@@ -13748,7 +13241,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         rows[b->n_rows++] = i;
     }
     for (int i = 0; i < n * processes; i++)
-        if (each[i] && i % processes != selected[i / processes]) kb_result_free(each[i]);
+        if (by_case[i] && i % processes != selected[i / processes]) kb_result_free(by_case[i]);
     for (int row = 0, end; row < b->n_rows; row = end) {
         int stop = kbi_group_end(s->plan, b->first + rows[row]) - b->first;
         for (end = row; end < b->n_rows && rows[end] < stop;) end++;
@@ -13764,8 +13257,6 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pool_settle(&pools.equals, 0);
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
-
-// --- output ---
 
 // Prints the held records, and frees those that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
@@ -13804,7 +13295,6 @@ static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
         kbi_output_group(s, c->results, c->n, true);
 }
 
-// Measures, judges, records and shows n cases.
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
@@ -13814,7 +13304,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     b.processes = (int)processes;
     b.began = kbi_now();
     b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
-    b.over = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
+    b.excluded = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
     b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
     b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
     b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
@@ -13844,30 +13334,19 @@ static const char* kbi_no_gpu(const kbi_supervisor* s) {
                                           : "no GPU: this program was built without CUDA; use nvcc";
 }
 
-// Returns a record with the values that all records of the run share; the caller frees it.
-static kb_result kbi_machine_result(const kbi_supervisor* s) {
-    kb_result r;
-    kbi_result_clear(&r);
-    kbi_record_machine(&r, &s->machine);
-    kbi_record_session(&r, &s->session);
-    return r;
-}
-
 static void kbi_show_machine(kbi_supervisor* s) {
-    kb_result r = kbi_machine_result(s);
-    kbi_table_machine(&s->table, &r);
+    kbi_record_machine(&s->run_record, &s->machine);
+    kbi_table_machine(&s->table, &s->run_record);
     kbi_table_flush(&s->table);
-    kb_result_free(&r);
 }
 
 // Asks the outputs for existing records of cases on this device (--resume). False after an error message.
 static bool kbi_recall_here(kbi_supervisor* s) {
-    kb_result like = kbi_machine_result(s);
     KBENCH_FREE(s->planned);
     s->planned = kbi_planned_cases(s->plan);
     for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
-    bool good = kbi_recall(s->planned, s->plan, &like);
-    kb_result_free(&like);
+    kbi_record_machine(&s->run_record, &s->machine);
+    bool good = kbi_recall(s->planned, s->plan, &s->run_record);
     for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
     return good;
 }
@@ -13912,10 +13391,9 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->job.has_reference = false;
     kbi_roofs_clear(&s->job.roofs);
     s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
-    memset(s->verdicts, 0, sizeof(kbi_verdict) * (size_t)plan->n);
-    for (int i = 0; i < plan->n; i++) s->verdicts[i].flag = -1;
+    for (int i = 0; i < plan->n; i++) memset(&s->verdicts[i], 0, sizeof(kbi_verdict)), s->verdicts[i].flag = -1;
     s->inspected = s->done = 0;
-    if (!kbi_meet(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
+    if (!kbi_learn_machine(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
     const bool gpu = s->machine.gpu_present != 0, host = !gpu && !required && s->recipe.target != KBI_ON_OWN;
     const kb_option* option;
     for (int k = 0; host && (option = kbi_option_next(o, KBI_GPU, &k)) != NULL;)
@@ -13987,7 +13465,7 @@ static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan*
     kbi_roofs_clear(&s->job.roofs);
     kbi_roofs_clear(&s->job.core);
     s->isolated = !o->on[KBI_OPTION_no_isolate] && !kbi_profiled();
-    kbi_session_open(&s->session, o->argc, o->argv, o->seed);
+    kbi_record_run(&s->run_record, o->argc, o->argv, o->seed);
     const kbi_how how = kbi_how_of(o, out);
     kbi_table_open(&s->table, &how);
     signal(SIGPIPE, SIG_IGN);
@@ -14008,8 +13486,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
     s->store.keep = true;
-    if (o->shards)
-        snprintf(s->session.shard, sizeof s->session.shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
+    char shard[48];
+    snprintf(shard, sizeof shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
+    if (o->shards) s->run_record.shard = kbi_arena_text(s->run_record.owned, shard);
     kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
     kbi_control.one_process = !s->isolated;
     kbi_watch_ends();
@@ -14050,17 +13529,14 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
     kbi_outputs_free(&s->outputs);
     KBENCH_FREE(s->planned);
-    KBENCH_FREE(s->session.command);
+    kb_result_free(&s->run_record);
     return code;
 }
-
-// --- --env ---
 
 static void kbi_env_line(const char* name, const char* text, const char* unit) {
     if (*text) kbi_print_line(stdout, "  %-34s %s%s%s", name, text, *unit ? " " : "", unit);
 }
 
-// Prints the measured peaks, and how long their measurement took.
 static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     for (int i = 0; i < KBI_ROOFS; i++) {
         char name[40], unit[80], took[40], number[40];
@@ -14083,28 +13559,25 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     const kbi_machine* m = &s->machine;
     char number[40];
     s->job.device = (int)o->gpu;
-    if (!kbi_meet(s)) return KBI_EXIT_FAILED;
+    if (!kbi_learn_machine(s)) return KBI_EXIT_FAILED;
     kbi_worker_end(&s->worker, true);
     kbi_show_machine(s);
-    kb_result r = kbi_machine_result(s);
+    const kb_result* r = &s->run_record;
     for (const kbi_key* key = kbi_keys; key < kbi_keys + KBI_COUNT(kbi_keys); key++) {
-        const char* words = kbi_field_words(&r, key);
-        double x = kbi_field_number(&r, key);
+        const char* words = kbi_field_words(r, key);
+        double x = kbi_field_number(r, key);
         if (!kbi_is(key->group, "machine") || strstr(key->name, "_roof_")) continue;
         if (words || kbi_finite(x)) kbi_env_line(key->name, words ? words : kbi_number(x, number), "");
     }
-    kb_result_free(&r);
-    for (int i = 0; i < s->session.facts.n; i++)
-        kbi_env_line(s->session.facts.of[i].name, s->session.facts.of[i].value, "");
-    kbi_env_line("build", s->session.build, "");
+    for (int64_t i = 0; i < r->environment.n; i++) kbi_env_line(r->environment.of[i].name, r->environment.of[i].s, "");
+    kbi_env_line("build", r->build, "");
     if (!KBI_FIBERS) kbi_env_line("interleaved rounds", "off: no fibers for this C library and processor", "");
     const struct {
         const char* name;
         double value; // left out if not known or 0
         const char* unit;
-    } numbers[] = { { "clock now", kbi_cpu_mhz(kbi_cpu_root, kbi_cpu_now()), "MHz" },
-                    { "step of the host's clock", kbi_clock_step(), "ns" },
-                    { "cost of reading it", kbi_measure_wall_bias(false), "ns" },
+    } numbers[] = { { "step of the host's clock", kbi_clock_step(), "ns" },
+                    { "cost of reading it", kbi_measure_wall_bias(), "ns" },
                     { "share of L2 that eviction empties", 100 * m->cold, "%" },
                     { "    by the counters of DRAM", m->counted_cold, "%" },
                     { "step of event times", m->quantum, "ns" },
@@ -14116,7 +13589,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
                     { "graph: time of an empty kernel", m->floor[2], "ns" },
                     { "an empty kernel's own duration", m->floor[1] - m->bias[1], "ns" },
                     { "    or more or less by up to", m->own_error, "ns" } };
-    for (int i = 0; i < (m->gpu_present ? KBI_COUNT(numbers) : 3); i++)
+    for (int i = 0; i < (m->gpu_present ? KBI_COUNT(numbers) : 2); i++)
         if (kbi_finite(numbers[i].value) && numbers[i].value > 0)
             kbi_env_line(numbers[i].name, kbi_show(numbers[i].value, 4, number), numbers[i].unit);
     if (m->gpu_present) {
@@ -14125,7 +13598,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         kbi_env_roofs(&m->roofs, "");
     }
     kbi_env_roofs(&m->core, ", one core");
-    KBENCH_FREE(s->session.command);
+    kb_result_free(&s->run_record);
     return KBI_EXIT_FINE;
 }
 
@@ -14173,10 +13646,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
-    if (kbi_is(d->mode, "rotate"))
-        return "kb_desc.mode: rotate needs a case that sets up its data, as KBENCH does; use --rotate";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
-        return "kb_desc.mode is none of cold, hot or graph";
+        return "kb_desc.mode is none of cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))
@@ -14216,10 +13687,9 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
         d->name = name, d->implementation = implementation;
     } else if (!kbi_is(d->name, lead->name)) {
         g->fault = "kb_compare: a comparison has one operation, and this kb_desc.name differs from the first one";
-    } else if ((d->device && d->device != lead->device) || (d->seed && d->seed != lead->seed) ||
-               (d->samples && d->samples != lead->samples) || (d->host && !lead->host) ||
-               (d->precision > 0 && d->precision != lead->precision) ||
-               (d->max_time > 0 && d->max_time != lead->max_time) ||
+#define KBI_DIFFERS(member) (d->member != 0 && d->member != lead->member)
+    } else if (KBI_DIFFERS(device) || KBI_DIFFERS(seed) || KBI_DIFFERS(samples) || KBI_DIFFERS(host) ||
+               KBI_DIFFERS(precision) || KBI_DIFFERS(max_time) ||
                (d->mode && !kbi_is(d->mode, lead->mode ? lead->mode : "cold"))) {
         g->fault =
             "kb_compare: host, mode, samples, precision, max_time, seed and device are the first one's, or zero";
@@ -14265,17 +13735,13 @@ static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
 
 static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kbi_recipe* recipe) {
     kb_result r;
-    kbi_session session;
     m->leaked = KB_NONE; // the program may keep memory
+    kbi_record_run(&r, 0, NULL, recipe->seed);
+    kbi_record_machine(&r, &kbi_host_program.machine);
     kbi_judge(&r, m, &kbi_host_program.machine);
-    kbi_record_case(&r, c, m, &kbi_host_program.machine);
-    kbi_session_open(&session, 0, NULL, recipe->seed);
-    kbi_record_session(&r, &session);
-    KBENCH_FREE(session.command);
+    kbi_record_case(&r, c, m);
     return r;
 }
-
-// --- a block between two calls ---
 
 typedef struct kbi_embedded {
     kbi_run run; // first: kb_close gets a pointer to it
@@ -14314,8 +13780,6 @@ kb_result kb_close(kb_state* kb) {
     KBENCH_FREE(e);
     return r;
 }
-
-// --- functions ---
 
 kb_state* kb_current(void) { return kbi_host_program.current; }
 
@@ -14387,16 +13851,13 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
+// For a binding, before the first measurement: takes durations of empty kernels by CUPTI, as a process with
+// KBI_REFERENCE writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are invalid.
 #if defined(__cplusplus)
 extern "C"
-#else
-extern
 #endif
     bool
-    kbi_calibrate_from(const void* reference, int64_t bytes);
-// For a binding, before the first measurement: durations of empty kernels by CUPTI, as a process with KBI_REFERENCE
-// writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are not valid.
-bool kbi_calibrate_from(const void* reference, int64_t bytes) {
+    kbi_calibrate_from(const void* reference, int64_t bytes) {
     kbi_reference r;
     const double* ns = &r.ns[0][0][0][0];
     if (!KBI_CUDA || kbi_host_program.backend || !reference || bytes != (int64_t)sizeof r) return false;
@@ -14414,12 +13875,14 @@ int64_t kb_abi(const char* what) {
         size_t value;
     } known[] = { { "version", KBENCH_VERSION_MAJOR * 10000 + KBENCH_VERSION_MINOR * 100 + KBENCH_VERSION_PATCH },
                   { "cuda", KBI_CUDA },
-                  { "kb_desc", sizeof(kb_desc) },
-                  { "kb_param", sizeof(kb_param) },
-                  { "kb_result", sizeof(kb_result) },
-                  { "kb_state", sizeof(kb_state) },
-                  { "kb_entry", sizeof(kb_entry) },
-                  { "kb_axis", sizeof(kb_axis) } };
+#define KBI_SIZE(type) { #type, sizeof(type) }
+                  KBI_SIZE(kb_desc),
+                  KBI_SIZE(kb_param),
+                  KBI_SIZE(kb_result),
+                  KBI_SIZE(kb_state),
+                  KBI_SIZE(kb_entry),
+                  KBI_SIZE(kb_axis) };
+#undef KBI_SIZE
     for (int i = 0; i < KBI_COUNT(known); i++)
         if (kbi_is(what, known[i].name)) return (int64_t)known[i].value;
     return -1;
@@ -14429,32 +13892,22 @@ int64_t kb_abi(const char* what) {
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Warns about options that have no effect.
 static void kbi_warn_idle(const kbi_options* o) {
-    static const int pairs[][2] = {
-        { KBI_OPTION_precision, KBI_OPTION_iters },  { KBI_OPTION_min_time, KBI_OPTION_iters },
-        { KBI_OPTION_precision, KBI_OPTION_rounds }, { KBI_OPTION_min_time, KBI_OPTION_rounds },
-        { KBI_OPTION_procs, KBI_OPTION_env },        { KBI_OPTION_shard, KBI_OPTION_env }
-    };
-    for (int i = 0; i < KBI_COUNT(pairs); i++)
-        if (o->on[pairs[i][0]] && o->on[pairs[i][1]])
-            kbi_warn("--%s is without effect%s: --%s is given", kbi_options_table[pairs[i][0]].name,
-                     pairs[i][1] == KBI_OPTION_rounds ? " in a comparison" : "", kbi_options_table[pairs[i][1]].name);
     const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    bool env = o->on[KBI_OPTION_env] && !kbi_option_any(o, KBI_MORE);
     for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
         bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
         if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-        if (given && (option->rules & KBI_CHOOSES) && env)
-            kbi_warn("--%s is without effect: --env runs no benchmarks", option->name);
     }
 }
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
     const char* slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-    const bool marked = signal(SIGRTMAX, SIG_DFL) == SIG_IGN, worker = kbi_startup.role == KBI_WORKER;
+    const bool worker = kbi_startup.role == KBI_WORKER;
+    struct sigaction mark;
+    const bool marked = sigaction(KBI_WORKER_MARK, NULL, &mark) == 0 && mark.sa_handler == SIG_IGN;
+    if (marked) signal(KBI_WORKER_MARK, SIG_DFL);
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
     unsetenv(KBI_STARTED_AS); // a program that a benchmark starts is not a worker
@@ -14504,20 +13957,14 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Returns the exit code of the run, or KBI_EXIT_FAILED if stdout did not take all output. errno of an earlier write is
-// lost, so one more byte is written to learn the reason.
+// Returns the exit code of the run, or KBI_EXIT_FAILED if stdout did not take all output.
 int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);
     int code = kbi_main(&o, argc, argv);
     bool refused = fflush(stdout) != 0;
-    const char* why = refused ? strerror(errno) : "a part of it was refused";
-    if (!refused && ferror(stdout)) {
-        refused = true;
-        clearerr(stdout);
-        if (putchar('\n') < 0 || fflush(stdout)) why = strerror(errno);
-    }
-    if (!refused || code != KBI_EXIT_FINE || kbi_startup.role != KBI_STARTED) return code;
+    const char* why = refused ? strerror(errno) : "a part of the output is missing";
+    if ((!refused && !ferror(stdout)) || code != KBI_EXIT_FINE || kbi_startup.role != KBI_STARTED) return code;
     return kbi_error("writing to stdout failed: %s", why), KBI_EXIT_FAILED;
 }
 
@@ -14550,36 +13997,32 @@ enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB
 
 static const char* const kbi_ptx[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
-    // kbi_null(): does nothing.
+    // kbi_null()
     ".visible .entry kbi_null(){ret;}\n",
-    // kbi_read(p, n16, sink): reads n16 units of 16 bytes through L2 (.cg), 4 loads of a thread in flight. The store,
-    // for one xor pattern of 2^64, keeps the loads alive.
+    // kbi_read(p, n16, sink)
     ".visible .entry kbi_read(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<6>;.reg .b32 %r<6>;"
     ".reg .b64 %d<62>;ld.param.u64 %d18,[p0];ld.param.u64 %d19,[p1];ld.param.u64 %d20,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d22,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d23,%d2,%d22;"
     "mov.u32 %r3,%tid.x;cvt.u64.u32 %d24,%r3;add.s64 %d57,%d23,%d24;mul.wide.u32 %d4,%r1,3;add.s64 %d25,%d57,%d4;"
     "setp.ge.u64 %p1,%d25,%d19;mov.u64 %d61,0;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;"
-    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;"
-    "$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];"
-    "add.s64 %d33,%d30,%d5;ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;"
-    "ld.global.cg.v2.u64 {%d34,%d35},[%d36];add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];"
-    "xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;"
-    "xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;"
-    "add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];"
-    "xor.b64 %d53,%d50,%d61;xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;"
-    "$5:setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
-    "st.global.u32 [%d54],%r5;"
-    "$7:ret;}\n",
-    // kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
+    "cvt.u64.u32 %d27,%r4;mul.lo.s64 %d6,%d2,%d27;mov.u64 %d61,0;$2:.pragma \"nounroll\";shl.b64 %d40,%d57,4;"
+    "add.s64 %d30,%d18,%d40;ld.global.cg.v2.u64 {%d28,%d29},[%d30];add.s64 %d33,%d30,%d5;"
+    "ld.global.cg.v2.u64 {%d31,%d32},[%d33];add.s64 %d36,%d33,%d5;ld.global.cg.v2.u64 {%d34,%d35},[%d36];"
+    "add.s64 %d39,%d36,%d5;ld.global.cg.v2.u64 {%d37,%d38},[%d39];xor.b64 %d41,%d29,%d61;xor.b64 %d42,%d41,%d28;"
+    "xor.b64 %d43,%d42,%d31;xor.b64 %d44,%d43,%d32;xor.b64 %d45,%d44,%d34;xor.b64 %d46,%d45,%d35;"
+    "xor.b64 %d47,%d46,%d37;xor.b64 %d61,%d47,%d38;add.s64 %d57,%d57,%d6;add.s64 %d48,%d57,%d4;"
+    "setp.lt.u64 %p2,%d48,%d19;@%p2 bra $2;$3:setp.ge.u64 %p3,%d57,%d19;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d52,%d57,4;add.s64 %d51,%d18,%d52;ld.global.cg.v2.u64 {%d49,%d50},[%d51];xor.b64 %d53,%d50,%d61;"
+    "xor.b64 %d61,%d53,%d49;add.s64 %d57,%d57,%d1;setp.lt.u64 %p4,%d57,%d19;@%p4 bra $4;$5:"
+    "setp.ne.s64 %p5,%d61,-7121221799741372324;@%p5 bra $7;cvta.to.global.u64 %d54,%d20;mov.u32 %r5,-1012545444;"
+    "st.global.u32 [%d54],%r5;$7:ret;}\n",
+    // kbi_copy(dst, src, n16)
     ".visible .entry kbi_copy(.param .u64 p0,.param .u64 p1,.param .u64 p2){.reg .pred %p<5>;.reg .b32 %r<45>;"
     ".reg .b64 %d<36>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u64 %d14,[p2];mov.u32 %r1,%ntid.x;"
     "cvt.u64.u32 %d1,%r1;mov.u32 %r2,%ctaid.x;cvt.u64.u32 %d15,%r2;mul.wide.u32 %d2,%r1,4;mul.lo.s64 %d16,%d2,%d15;"
     "mov.u32 %r3,%tid.x;cvt.u64.u32 %d17,%r3;add.s64 %d34,%d16,%d17;mul.wide.u32 %d4,%r1,3;add.s64 %d18,%d34,%d4;"
     "setp.ge.u64 %p1,%d18,%d14;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r4,%nctaid.x;cvt.u64.u32 %d19,%r4;"
-    "mul.lo.s64 %d6,%d2,%d19;"
-    "$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
+    "mul.lo.s64 %d6,%d2,%d19;$2:.pragma \"nounroll\";shl.b64 %d28,%d34,4;add.s64 %d20,%d13,%d28;"
     "ld.global.cs.v4.u32 {%r5,%r6,%r7,%r8},[%d20];add.s64 %d21,%d20,%d5;"
     "ld.global.cs.v4.u32 {%r9,%r10,%r11,%r12},[%d21];add.s64 %d22,%d21,%d5;"
     "ld.global.cs.v4.u32 {%r13,%r14,%r15,%r16},[%d22];add.s64 %d23,%d22,%d5;"
@@ -14588,49 +14031,40 @@ static const char* const kbi_ptx[] = {
     "st.global.cs.v4.u32 [%d25],{%r9,%r10,%r11,%r12};add.s64 %d26,%d25,%d5;"
     "st.global.cs.v4.u32 [%d26],{%r13,%r14,%r15,%r16};add.s64 %d27,%d26,%d5;"
     "st.global.cs.v4.u32 [%d27],{%r17,%r18,%r19,%r20};add.s64 %d34,%d34,%d6;add.s64 %d29,%d34,%d4;"
-    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;"
-    "ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];add.s64 %d31,%d12,%d32;"
-    "st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;"
-    "$5:ret;}\n",
-    // kbi_write(dst, n16, value): the peak of writes; every 32-bit word becomes value.
+    "setp.lt.u64 %p2,%d29,%d14;@%p2 bra $2;$3:setp.ge.u64 %p3,%d34,%d14;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d32,%d34,4;add.s64 %d30,%d13,%d32;ld.global.cs.v4.u32 {%r37,%r38,%r39,%r40},[%d30];"
+    "add.s64 %d31,%d12,%d32;st.global.cs.v4.u32 [%d31],{%r37,%r38,%r39,%r40};add.s64 %d34,%d34,%d1;"
+    "setp.lt.u64 %p4,%d34,%d14;@%p4 bra $4;$5:ret;}\n",
+    // kbi_write(dst, n16, value)
     ".visible .entry kbi_write(.param .u64 p0,.param .u64 p1,.param .u32 p2){.reg .pred %p<5>;.reg .b32 %r<26>;"
     ".reg .b64 %d<30>;ld.param.u64 %d12,[p0];ld.param.u64 %d13,[p1];ld.param.u32 %r1,[p2];mov.u32 %r2,%ntid.x;"
     "cvt.u64.u32 %d1,%r2;mov.u32 %r3,%ctaid.x;cvt.u64.u32 %d14,%r3;mul.wide.u32 %d2,%r2,4;mul.lo.s64 %d15,%d2,%d14;"
     "mov.u32 %r4,%tid.x;cvt.u64.u32 %d16,%r4;add.s64 %d28,%d15,%d16;mul.wide.u32 %d4,%r2,3;add.s64 %d17,%d28,%d4;"
     "setp.ge.u64 %p1,%d17,%d13;@%p1 bra $3;shl.b64 %d5,%d1,4;mov.u32 %r5,%nctaid.x;cvt.u64.u32 %d18,%r5;"
-    "mul.lo.s64 %d6,%d2,%d18;"
-    "$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
+    "mul.lo.s64 %d6,%d2,%d18;$2:.pragma \"nounroll\";shl.b64 %d23,%d28,4;add.s64 %d19,%d12,%d23;"
     "st.global.cs.v4.u32 [%d19],{%r1,%r1,%r1,%r1};add.s64 %d20,%d19,%d5;"
     "st.global.cs.v4.u32 [%d20],{%r1,%r1,%r1,%r1};add.s64 %d21,%d20,%d5;"
     "st.global.cs.v4.u32 [%d21],{%r1,%r1,%r1,%r1};add.s64 %d22,%d21,%d5;"
     "st.global.cs.v4.u32 [%d22],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d6;add.s64 %d24,%d28,%d4;"
-    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;"
-    "$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;"
-    "$4:.pragma \"nounroll\";shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;"
-    "st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;"
-    "$5:ret;}\n",
-    // kbi_spin(cycles): every thread waits until its SM's clock has advanced by cycles.
+    "setp.lt.u64 %p2,%d24,%d13;@%p2 bra $2;$3:setp.ge.u64 %p3,%d28,%d13;@%p3 bra $5;$4:.pragma \"nounroll\";"
+    "shl.b64 %d26,%d28,4;add.s64 %d25,%d12,%d26;st.global.cs.v4.u32 [%d25],{%r1,%r1,%r1,%r1};add.s64 %d28,%d28,%d1;"
+    "setp.lt.u64 %p4,%d28,%d13;@%p4 bra $4;$5:ret;}\n",
+    // kbi_spin(cycles)
     ".visible .entry kbi_spin(.param .u64 p0){.reg .pred %p<2>;.reg .b64 %d<6>;ld.param.u64 %d2,[p0];"
-    "mov.u64 %d3,%clock64;"
-    "$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;@%p1 bra $1;ret;}\n",
-    // kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks
-    // once in up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
+    "mov.u64 %d3,%clock64;$1:.pragma \"nounroll\";mov.u64 %d4,%clock64;sub.s64 %d5,%d4,%d3;setp.lt.u64 %p1,%d5,%d2;"
+    "@%p1 bra $1;ret;}\n",
+    // kbi_clock(out, cycles)
     ".visible .entry kbi_clock(.param .u64 p0,.param .u64 p1){.reg .pred %p<9>;.reg .b32 %r<4>;.reg .b64 %d<27>;"
     "ld.param.u64 %d11,[p0];ld.param.u64 %d12,[p1];mov.u32 %r1,%tid.x;mov.u32 %r2,%ctaid.x;or.b32 %r3,%r2,%r1;"
     "setp.ne.s32 %p1,%r3,0;@%p1 bra $8;cvta.to.global.u64 %d1,%d11;add.s64 %d2,%d12,268435456;mov.u64 %d13,%clock64;"
-    "mov.u64 %d14,%globaltimer;"
-    "$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;setp.eq.s64 %p2,%d15,%d14;"
-    "sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;mov.u64 %d18,%clock64;"
-    "$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;"
-    "mov.u64 %d21,%globaltimer;"
-    "$6:.pragma \"nounroll\";mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;"
-    "sub.s64 %d24,%d23,%d18;setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;"
-    "st.global.u64 [%d1],%d25;sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;"
-    "$8:ret;}\n",
-    // kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
-    // NaN, so nothing is stored.
+    "mov.u64 %d14,%globaltimer;$2:.pragma \"nounroll\";mov.u64 %d15,%globaltimer;mov.u64 %d16,%clock64;"
+    "setp.eq.s64 %p2,%d15,%d14;sub.s64 %d17,%d16,%d13;setp.lt.u64 %p3,%d17,%d2;and.pred %p4,%p2,%p3;@%p4 bra $2;"
+    "mov.u64 %d18,%clock64;$4:.pragma \"nounroll\";mov.u64 %d19,%clock64;sub.s64 %d20,%d19,%d16;"
+    "setp.lt.u64 %p5,%d20,%d12;@%p5 bra $4;mov.u64 %d21,%globaltimer;$6:.pragma \"nounroll\";"
+    "mov.u64 %d22,%globaltimer;mov.u64 %d23,%clock64;setp.eq.s64 %p6,%d22,%d21;sub.s64 %d24,%d23,%d18;"
+    "setp.lt.u64 %p7,%d24,%d2;and.pred %p8,%p6,%p7;@%p8 bra $6;sub.s64 %d25,%d22,%d15;st.global.u64 [%d1],%d25;"
+    "sub.s64 %d26,%d23,%d16;st.global.u64 [%d1+8],%d26;$8:ret;}\n",
+    // kbi_fma(out, iters)
     ".visible .entry kbi_fma(.param .u64 p0,.param .u64 p1){.reg .pred %p<4>;.reg .f32 %f<117>;.reg .b32 %r<2>;"
     ".reg .b64 %d<7>;ld.param.u64 %d4,[p0];ld.param.u64 %d6,[p1];mov.u32 %r1,%tid.x;cvt.rn.f32.u32 %f35,%r1;"
     "mul.rn.f32 %f36,%f35,0f358637BD;add.rn.f32 %f1,%f36,0f3F000000;setp.eq.s64 %p1,%d6,0;@%p1 bra $5;"
@@ -14638,8 +14072,7 @@ static const char* const kbi_ptx[] = {
     "mov.f32 %f113,0f40400000;mov.f32 %f112,0f40800000;mov.f32 %f111,0f40A00000;mov.f32 %f110,0f40C00000;"
     "mov.f32 %f109,0f40E00000;mov.f32 %f108,0f41000000;mov.f32 %f107,0f41100000;mov.f32 %f106,0f41200000;"
     "mov.f32 %f105,0f41300000;mov.f32 %f104,0f41400000;mov.f32 %f103,0f41500000;mov.f32 %f102,0f41600000;"
-    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;"
-    "$2:.pragma \"nounroll\";",
+    "mov.f32 %f101,0f41700000;mov.f32 %f115,%f51;$2:.pragma \"nounroll\";",
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
     KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA KBI_PTX_FMA,
@@ -14648,9 +14081,8 @@ static const char* const kbi_ptx[] = {
     "add.rn.f32 %f89,%f88,%f113;add.rn.f32 %f90,%f89,%f112;add.rn.f32 %f91,%f90,%f111;add.rn.f32 %f92,%f91,%f110;"
     "add.rn.f32 %f93,%f92,%f109;add.rn.f32 %f94,%f93,%f108;add.rn.f32 %f95,%f94,%f107;add.rn.f32 %f96,%f95,%f106;"
     "add.rn.f32 %f97,%f96,%f105;add.rn.f32 %f98,%f97,%f104;add.rn.f32 %f99,%f98,%f103;add.rn.f32 %f100,%f99,%f102;"
-    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;"
-    "$5:ret;}\n",
-    // kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
+    "add.rn.f32 %f34,%f100,%f101;setp.num.f32 %p3,%f34,%f34;@%p3 bra $5;st.global.f32 [%d1],%f34;$5:ret;}\n",
+    // kbi_fill(p, n, dtype, kind, seed, tensor)
     ".visible .entry kbi_fill(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u32 p3,.param .u64 p4,"
     ".param .u32 p5){.reg .pred %p<37>;.reg .b16 %h<5>;.reg .f32 %f<4>;.reg .b32 %r<114>;.reg .f64 %g<71>;"
     ".reg .b64 %d<51>;ld.param.u64 %d22,[p0];ld.param.u64 %d20,[p1];ld.param.u32 %r41,[p2];ld.param.u32 %r42,[p3];"
@@ -14662,14 +14094,13 @@ static const char* const kbi_ptx[] = {
     "cvt.u32.u64 %r3,%d25;shl.b32 %r49,%r41,2;mov.u64 %d26,9906741768688416;shr.u64 %d27,%d26,%r49;"
     "cvt.u16.u64 %h2,%d27;and.b16 %h1,%h2,15;setp.eq.s32 %p8,%r41,14;selp.b32 %r4,20,21,%p8;"
     "selp.b32 %r5,126,123,%p8;selp.b32 %r6,121,113,%p8;mad.lo.s32 %r7,%r6,-8388608,8388608;and.b32 %r8,%r41,1;"
-    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;"
-    "$2:.pragma \"nounroll\";cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;"
-    "mov.u32 %r110,%r109;mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;"
-    "cvt.u32.u64 %r10,%d29;shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;"
-    "mov.u32 %r102,%r1;"
-    "$4:.pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
-    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;"
-    "$5:.pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
+    "mov.u32 %r50,%nctaid.x;cvt.u64.u32 %d28,%r50;mul.lo.s64 %d4,%d28,%d2;$2:.pragma \"nounroll\";"
+    "cvt.u32.u64 %r54,%d48;and.b32 %r9,%r54,1;setp.eq.s32 %p9,%r42,0;mov.u32 %r109,0;mov.u32 %r110,%r109;"
+    "mov.u32 %r111,%r109;@%p9 bra $8;and.b64 %d6,%d48,2;shr.u64 %d29,%d48,2;cvt.u32.u64 %r10,%d29;"
+    "shr.u64 %d7,%d48,34;mov.u32 %r56,0;mov.u32 %r109,%r56;mov.u32 %r110,%r56;mov.u32 %r102,%r1;$4:"
+    ".pragma \"nounroll\";mov.u32 %r12,%r110;mov.u32 %r11,%r109;mov.u64 %d49,%d7;mov.u32 %r103,%r56;"
+    "mov.u32 %r104,%r3;mov.u32 %r105,%r2;mov.u32 %r106,%r102;mov.u32 %r107,%r43;mov.u32 %r108,%r10;$5:"
+    ".pragma \"nounroll\";mul.wide.u32 %d9,%r108,-766435501;mul.wide.u32 %d10,%r107,-845247145;"
     "cvt.u32.u64 %r58,%d49;xor.b32 %r59,%r105,%r58;shr.u64 %d30,%d10,32;cvt.u32.u64 %r60,%d30;"
     "xor.b32 %r108,%r59,%r60;shr.u64 %d31,%d9,32;cvt.u32.u64 %r61,%d31;xor.b32 %r62,%r104,%r106;"
     "xor.b32 %r107,%r62,%r61;cvt.u32.u64 %r106,%d9;add.s32 %r105,%r105,-1640531527;add.s32 %r104,%r104,-1150833019;"
@@ -14678,59 +14109,53 @@ static const char* const kbi_ptx[] = {
     "setp.gt.s32 %p12,%r102,0;mov.u32 %r102,%r28;@%p12 bra $4;setp.eq.s32 %p13,%r9,0;selp.b32 %r111,%r11,%r12,%p13;"
     "$8:setp.eq.s32 %p14,%r9,0;selp.b32 %r33,%r109,%r110,%p14;@!%p1 bra $9;setp.eq.s32 %p30,%r42,3;"
     "cvt.u64.u32 %d38,%r111;cvt.u64.u32 %d39,%r33;bfi.b64 %d40,%d38,%d39,32,32;selp.b64 %d50,%d48,%d40,%p30;"
-    "bra.uni $25;"
-    "$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;cvt.rn.f64.s64 %g6,%d48;"
-    "setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;add.s32 %r65,%r64,1;"
-    "cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;shr.u64 %d35,%d34,52;"
-    "cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;add.s64 %d37,%d36,4604544269498187776;"
-    "mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;add.rn.f64 %g10,%g8,0d3FF0000000000000;"
-    "div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;mul.rn.f64 %g13,%g12,0d3FB1111111111111;"
-    "add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;add.rn.f64 %g16,%g15,0d3FB745D1745D1746;"
-    "mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;mul.rn.f64 %g19,%g12,%g18;"
-    "add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;add.rn.f64 %g22,%g21,0d3FC999999999999A;"
-    "mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;mul.rn.f64 %g25,%g12,%g24;"
-    "add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;cvt.rn.f64.s32 %g27,%r68;"
-    "mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;mul.rn.f64 %g30,%g29,%g26;"
-    "add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;shr.u32 %r69,%r110,8;"
-    "add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;sub.s32 %r73,%r69,%r72;"
-    "cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;mul.rn.f64 %g36,%g35,%g35;",
-    "mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;mul.rn.f64 %g39,%g36,%g38;"
-    "add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;"
-    "mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;mul.rn.f64 %g45,%g36,%g44;"
-    "add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;mul.rn.f64 %g48,%g35,%g47;"
-    "add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;"
-    "mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;mul.rn.f64 %g54,%g36,%g53;"
-    "add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;add.rn.f64 %g57,%g56,0d3FA5555555555555;"
-    "mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;mul.rn.f64 %g60,%g36,%g59;"
-    "add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;"
-    "selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;"
-    "selp.f64 %g64,%g62,%g63,%p18;mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;"
-    "$11:cvt.rn.f32.f64 %f1,%g3;mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;"
-    "@%p20 bra $14;"
-    "$13:cvt.u64.u32 %d50,%r34;bra.uni $25;"
-    "$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;shr.u32 %r35,%r83,23;"
-    "add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;and.b32 %r84,%r34,8388607;"
-    "or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;min.u32 %r112,%r86,25;"
-    "$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;and.b32 %r91,%r90,1;"
-    "add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;shr.u32 %r95,%r94,%r112;"
-    "shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;cvt.u64.u32 %d50,%r99;"
-    "bra.uni $25;"
-    "$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;setp.eq.s32 %p23,%r41,3;@%p23 bra $19;"
-    "setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;"
-    "add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;bra.uni $25;"
-    "$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;"
-    "$20:setp.eq.s32 %p25,%r8,0;mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
+    "bra.uni $25;$9:shr.u32 %r63,%r33,8;cvt.rn.f64.s32 %g4,%r63;mul.rn.f64 %g5,%g4,0d3E70000000000000;"
+    "cvt.rn.f64.s64 %g6,%d48;setp.eq.s32 %p16,%r42,3;selp.f64 %g3,%g6,%g5,%p16;@%p7 bra $11;shr.u32 %r64,%r109,8;"
+    "add.s32 %r65,%r64,1;cvt.rn.f64.s32 %g7,%r65;mov.b64 %d33,%g7;add.s64 %d34,%d33,2638149301829632;"
+    "shr.u64 %d35,%d34,52;cvt.u32.u64 %r66,%d35;and.b64 %d36,%d34,4503599627370495;"
+    "add.s64 %d37,%d36,4604544269498187776;mov.b64 %g8,%d37;add.rn.f64 %g9,%g8,0dBFF0000000000000;"
+    "add.rn.f64 %g10,%g8,0d3FF0000000000000;div.rn.f64 %g11,%g9,%g10;mul.rn.f64 %g12,%g11,%g11;"
+    "mul.rn.f64 %g13,%g12,0d3FB1111111111111;add.rn.f64 %g14,%g13,0d3FB3B13B13B13B14;mul.rn.f64 %g15,%g12,%g14;"
+    "add.rn.f64 %g16,%g15,0d3FB745D1745D1746;mul.rn.f64 %g17,%g12,%g16;add.rn.f64 %g18,%g17,0d3FBC71C71C71C71C;"
+    "mul.rn.f64 %g19,%g12,%g18;add.rn.f64 %g20,%g19,0d3FC2492492492492;mul.rn.f64 %g21,%g12,%g20;"
+    "add.rn.f64 %g22,%g21,0d3FC999999999999A;mul.rn.f64 %g23,%g12,%g22;add.rn.f64 %g24,%g23,0d3FD5555555555555;"
+    "mul.rn.f64 %g25,%g12,%g24;add.rn.f64 %g26,%g25,0d3FF0000000000000;mov.u32 %r67,1047;sub.s32 %r68,%r67,%r66;"
+    "cvt.rn.f64.s32 %g27,%r68;mul.rn.f64 %g28,%g27,0d3FE62E42FEFA39EF;mul.rn.f64 %g29,%g11,0dC000000000000000;"
+    "mul.rn.f64 %g30,%g29,%g26;add.rn.f64 %g31,%g28,%g30;add.rn.f64 %g32,%g31,%g31;sqrt.rn.f64 %g33,%g32;"
+    "shr.u32 %r69,%r110,8;add.s32 %r70,%r69,2097152;shr.u32 %r71,%r70,22;and.b32 %r72,%r70,29360128;"
+    "sub.s32 %r73,%r69,%r72;cvt.rn.f64.s32 %g34,%r73;mul.rn.f64 %g35,%g34,0d3E9921FB54442C73;",
+    "mul.rn.f64 %g36,%g35,%g35;mul.rn.f64 %g37,%g36,0d3DE6124613A86D09;add.rn.f64 %g38,%g37,0dBE5AE64567F544E4;"
+    "mul.rn.f64 %g39,%g36,%g38;add.rn.f64 %g40,%g39,0d3EC71DE3A556C734;mul.rn.f64 %g41,%g36,%g40;"
+    "add.rn.f64 %g42,%g41,0dBF2A01A01A01A01A;mul.rn.f64 %g43,%g36,%g42;add.rn.f64 %g44,%g43,0d3F81111111111111;"
+    "mul.rn.f64 %g45,%g36,%g44;add.rn.f64 %g46,%g45,0dBFC5555555555555;mul.rn.f64 %g47,%g36,%g46;"
+    "mul.rn.f64 %g48,%g35,%g47;add.rn.f64 %g49,%g35,%g48;mul.rn.f64 %g50,%g36,0d3E21EED8EFF8D898;"
+    "add.rn.f64 %g51,%g50,0dBE927E4FB7789F5C;mul.rn.f64 %g52,%g36,%g51;add.rn.f64 %g53,%g52,0d3EFA01A01A01A01A;"
+    "mul.rn.f64 %g54,%g36,%g53;add.rn.f64 %g55,%g54,0dBF56C16C16C16C17;mul.rn.f64 %g56,%g36,%g55;"
+    "add.rn.f64 %g57,%g56,0d3FA5555555555555;mul.rn.f64 %g58,%g36,%g57;add.rn.f64 %g59,%g58,0dBFE0000000000000;"
+    "mul.rn.f64 %g60,%g36,%g59;add.rn.f64 %g61,%g60,0d3FF0000000000000;mad.lo.s32 %r74,%r9,3,%r71;"
+    "and.b32 %r75,%r74,1;setp.eq.b32 %p17,%r75,1;selp.f64 %g62,%g49,%g61,%p17;add.s32 %r76,%r74,1;"
+    "and.b32 %r77,%r76,2;setp.eq.s32 %p18,%r77,0;neg.f64 %g63,%g62;selp.f64 %g64,%g62,%g63,%p18;"
+    "mul.rn.f64 %g65,%g64,%g33;cvt.rn.f32.f64 %f2,%g65;cvt.f64.f32 %g3,%f2;$11:cvt.rn.f32.f64 %f1,%g3;"
+    "mov.b32 %r34,%f1;setp.eq.s32 %p19,%r41,13;@%p19 bra $13;setp.ne.s32 %p20,%r41,1;@%p20 bra $14;$13:"
+    "cvt.u64.u32 %d50,%r34;bra.uni $25;$14:setp.gt.u32 %p21,%r41,13;@!%p21 bra $15;and.b32 %r83,%r34,2147483647;"
+    "shr.u32 %r35,%r83,23;add.s32 %r113,%r7,%r83;setp.ge.u32 %p29,%r35,%r6;mov.u32 %r112,%r4;@%p29 bra $23;"
+    "and.b32 %r84,%r34,8388607;or.b32 %r113,%r84,8388608;sub.s32 %r85,%r4,%r35;add.s32 %r86,%r85,%r6;"
+    "min.u32 %r112,%r86,25;$23:add.s32 %r87,%r112,-1;mov.u32 %r88,1;shl.b32 %r89,%r88,%r87;shr.u32 %r90,%r113,%r112;"
+    "and.b32 %r91,%r90,1;add.s32 %r92,%r113,%r89;add.s32 %r93,%r92,%r91;add.s32 %r94,%r93,-1;"
+    "shr.u32 %r95,%r94,%r112;shr.u32 %r96,%r34,24;and.b32 %r97,%r96,128;min.u32 %r98,%r95,%r5;or.b32 %r99,%r98,%r97;"
+    "cvt.u64.u32 %d50,%r99;bra.uni $25;$15:mov.b64 %d50,%g3;setp.eq.s32 %p22,%r41,2;@%p22 bra $25;"
+    "setp.eq.s32 %p23,%r41,3;@%p23 bra $19;setp.ne.s32 %p24,%r41,4;@%p24 bra $20;shr.u32 %r78,%r34,16;"
+    "and.b32 %r79,%r78,1;add.s32 %r80,%r34,%r79;add.s32 %r81,%r80,32767;shr.u32 %r82,%r81,16;cvt.u64.u32 %d50,%r82;"
+    "bra.uni $25;$19:cvt.rn.f16.f32 %h3,%f1;cvt.u64.u16 %d50,%h3;bra.uni $25;$20:setp.eq.s32 %p25,%r8,0;"
+    "mul.rn.f64 %g66,%g3,0d4020000000000000;setp.lt.f64 %p26,%g66,0d0000000000000000;"
     "selp.f64 %g67,0dBFE0000000000000,0d3FE0000000000000,%p26;add.rn.f64 %g68,%g66,%g67;"
     "setp.lt.f64 %p27,%g68,0d0000000000000000;and.pred %p28,%p25,%p27;selp.f64 %g69,0d0000000000000000,%g68,%p28;"
-    "cvt.rzi.s64.f64 %d50,%g69;"
-    "$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;setp.eq.s16 %p35,%h1,1;"
-    "@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;bra.uni $34;"
-    "$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
-    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;"
-    "$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;bra.uni $34;"
-    "$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;"
-    "$34:add.s64 %d48,%d48,%d4;setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;"
-    "$35:ret;}\n",
+    "cvt.rzi.s64.f64 %d50,%g69;$25:setp.gt.s16 %p31,%h1,1;@%p31 bra $29;setp.eq.s16 %p34,%h1,0;@%p34 bra $33;"
+    "setp.eq.s16 %p35,%h1,1;@!%p35 bra $34;shl.b64 %d45,%d48,1;add.s64 %d46,%d1,%d45;st.global.u16 [%d46],%d50;"
+    "bra.uni $34;$29:setp.eq.s16 %p32,%h1,2;@%p32 bra $32;setp.ne.s16 %p33,%h1,3;@%p33 bra $34;shl.b64 %d41,%d48,3;"
+    "add.s64 %d42,%d1,%d41;st.global.u64 [%d42],%d50;bra.uni $34;$33:add.s64 %d47,%d1,%d48;st.global.u8 [%d47],%d50;"
+    "bra.uni $34;$32:shl.b64 %d43,%d48,2;add.s64 %d44,%d1,%d43;st.global.u32 [%d44],%d50;$34:add.s64 %d48,%d48,%d4;"
+    "setp.lt.u64 %p36,%d48,%d20;@%p36 bra $2;$35:ret;}\n",
 };
 // clang-format on
 

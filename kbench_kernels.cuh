@@ -22,7 +22,7 @@
    A launcher neither synchronises nor allocates, and can be captured into a CUDA graph. Exceptions are alloc,
    pageable copies, and the first call of cuBLAS on a device. For an empty shape a launcher launches nothing and
    returns NULL. Base addresses must be multiples of the element size; rows may have any length. Kernels that load
-   by TMA need 16-byte alignment and return an error otherwise: rungs 5, 6, 9 to 14 and 16 of matmul, 3 and 4 of
+   by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of matmul, 3 and 4 of
    matmul_e4m3, 4 of bmm, 7 to 9 of attention.
 
    THE TABLE
@@ -92,10 +92,13 @@
                 fused     several results from one read
                 sorted    ids sorted first, one owner per row
                 matmul    a call of the matmul operation
-       tiles    regblock  register tile per thread
+       tiles    coalesced the threads of a warp access neighbouring elements
+                column    a thread computes a column of a tile (1-D block tiling)
+                regblock  register tile per thread
                 cpasync   cp.async pipeline (multistage)
                 warptile  CTA, warp and thread tiles
                 warpmma   mma.sync; no overlap of loads and products
+                swizzle   the same on tiles loaded by 16-byte vectors, swizzled
                 tmaload   the same on tiles loaded by TMA
                 warpgroup wgmma on such tiles, no overlap
                 mma       mma.sync on swizzled tiles
@@ -164,11 +167,11 @@
        >>embedding      rows of a table, selected by index
        >>embedding_bwd  gradient of a table: several tokens may add to the same row
        >>matmul_simt    matrix product without tensor cores
-       >>matmul_steps   matrix product with mma.sync, with TMA, with wgmma, one step each
+       >>matmul_steps   matrix product on tensor cores: mma.sync, TMA, wgmma; one idea per rung
        >>matmul_tile    matrix product in f32 with a cp.async pipeline and warp tiles; split-K
        >>matmul_mma     matrix product with mma.sync and a cp.async pipeline
        >>matmul_results epilogues of wgmma
-       >>matmul_hopper  matrix product with TMA and wgmma: warp specialization, persistent kernel, ping-pong
+       >>matmul_hopper  matrix product with TMA and wgmma: the production kernel
        >>matmul_wgmma   launches of these
        >>matmul_thin    matrix product of few rows
        >>matmul_select  matrix product with a configuration chosen by shape
@@ -312,6 +315,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 /*------------------------------------------------------------------------------------------------------------
   >>table     Every operation and every variant, one row each; there are no other lists.
 ------------------------------------------------------------------------------------------------------------*/
+#ifndef KBK_API_ONLY
 
 /*  KBK_OPS    op, dir, family, scratch (kbki_scratch_<name>, or none), formula
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
@@ -486,7 +490,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBK_TABLE_SOFTMAX(row)                                                                                   \
     row(softmax,   fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, three uncoalesced passes")      \
     row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
-    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, two reads")       \
+    row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction")       \
     row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
     row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
     row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
@@ -641,28 +645,31 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
     row(matmul,    fwd,  KBK_GEMM, matmul,     "C = A B; NN, NT (B given as N x K), TN (A as K x M)")              \
     row(matmul_e4m3, fwd, KBK_GEMM, matmul_e4m3, "C = sa sb A B; A and B in e4m3, NT; C in bf16")
 #define KBK_TABLE_MATMUL_SIMT(row)                                                                               \
-    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C")                   \
-    row(matmul,    fwd,  shared,   2,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
-    row(matmul,    fwd,  regblock, 3,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      4,  KBK_SINGLE, 0, KBK_OWN,  "16-byte accesses, A transposed when stored")    \
-    row(matmul,    fwd,  cpasync,  5,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
-    row(matmul,    fwd,  warptile, 6,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C, warps along rows") \
+    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "warps along columns")                           \
+    row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
+    row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread")           \
+    row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
+    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "loads and stores of 4, A transposed in tiles")  \
+    row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
+    row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")
 #define KBK_TABLE_MATMUL_STEPS(row)                                                                              \
-    row(matmul,    fwd,  warpmma,  4,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded plainly")      \
-    row(matmul,    fwd,  tmaload,  5,  KBK_HALF, 90,  KBK_OWN,  "tiles fetched by one thread, by TMA")           \
-    row(matmul,    fwd,  warpgroup, 6, KBK_HALF, 90a, KBK_OWN,  "these tiles multiplied by wgmma")
+    row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element")   \
+    row(matmul,    fwd,  swizzle,  8,  KBK_HALF, 75,  KBK_OWN,  "16-byte loads to swizzled tiles, 64 deep")      \
+    row(matmul,    fwd,  tmaload,  9,  KBK_HALF, 90,  KBK_OWN,  "one thread loads the tiles by TMA")             \
+    row(matmul,    fwd,  warpgroup, 10, KBK_HALF, 90a, KBK_OWN, "wgmma reads the tiles in shared memory")        \
+    row(matmul,    fwd,  wgmma,    11, KBK_HALF, 90a, KBK_OWN,  "double buffering: loads during products")       \
+    row(matmul,    fwd,  ws,       12, KBK_HALF, 90a, KBK_OWN,  "a producer warp fills a pipeline of 4 stages")  \
+    row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups")      \
+    row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands")   \
+    row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")            \
+    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C, during the next tile")
 #define KBK_TABLE_MATMUL_MMA(row)                                                                                \
-    row(matmul,    fwd,  mma,      7,  KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
-    row(matmul,    fwd,  mmapipe,  8,  KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
+    row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
+    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")
 #define KBK_TABLE_MATMUL_HOPPER(row)                                                                             \
-    row(matmul,    fwd,  wgmma,    9,  KBK_HALF, 90a, KBK_OWN,  "TMA, two buffers, wgmma from shared memory")     \
-    row(matmul,    fwd,  ws,       10, KBK_HALF, 90a, KBK_OWN,  "one warp loads a ring, four multiply")           \
-    row(matmul,    fwd,  coop,     11, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two warpgroups multiply")       \
-    row(matmul,    fwd,  persist,  12, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM, bands of tiles")                   \
-    row(matmul,    fwd,  multicast, 13, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")             \
-    row(matmul,    fwd,  tma,      14, KBK_HALF, 90a, KBK_OWN,  "C leaves by TMA, under the next tile")           \
-    row(matmul,    fwd,  select,   15, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
-    row(matmul,    fwd,  tf32,     16, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
+    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")           \
+    row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)")
 #define KBK_TABLE_MATMUL_E4M3(row)                                                                               \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
@@ -738,11 +745,11 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #define KBKI_WORDS(word)                                                                                         \
     word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
     word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
-    word(fused) word(sorted) word(matmul) word(regblock) word(cpasync) word(warptile) word(warpmma)              \
-    word(tmaload) word(warpgroup) word(mma) word(mmapipe) word(tf32) word(wgmma) word(ws) word(coop)             \
-    word(persist) word(multicast) word(tma) word(select) word(flash) word(flashmma) word(flashws)                \
-    word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm) word(malloc) word(async) word(pool)         \
-    word(cudart) word(cublas) word(cublaslt)
+    word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync)              \
+    word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop)     \
+    word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash)          \
+    word(flashmma) word(flashws) word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm)                \
+    word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBK_OPS(row)                                                                                             \
     KBK_OPS_MEMORY(row) KBK_OPS_ACCESS(row) KBK_OPS_TRANSFER(row) KBK_OPS_ELEMENTWISE(row)                       \
     KBK_OPS_ACTIVATION(row) KBK_OPS_DROPOUT(row) KBK_OPS_SOFTMAX(row) KBK_OPS_LAYERNORM(row)                     \
@@ -783,6 +790,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 #undef bf16
 #endif
 // clang-format on
+#endif // KBK_API_ONLY
 
 /*------------------------------------------------------------------------------------------------------------
   >>shapes     Shapes, arguments, tensors, tolerances: the types of the table.
@@ -888,6 +896,35 @@ typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
+// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
+enum {
+    KBK_OWN = 1,
+    KBK_VENDOR = 2,
+    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
+    KBK_COPIES = 8,     // measures a copy by the runtime
+    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
+    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
+    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
+};
+
+// Result of kbk_verify.
+typedef struct kbk_report {
+    const char* why;         // NULL: passed
+    int64_t bad;             // elements outside their bound
+    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
+    double got, want, bound; // of the worst element: |got - want| should be <= bound
+    double norm, norm_bound; // ||got - want|| / ||want||
+} kbk_report;
+
+KBK_FN const char* kbk_dtype_name(int dtype) {
+    return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
+}
+KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
+KBK_FN int kbk_kind_size(int kind, int dtype) {
+    return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
+}
+#ifndef KBK_API_ONLY
+
 // norm, ulps, abs of f32, of f16, of bf16
 // clang-format off
 #define KBKI_CHECKS(n, u, a, n16, u16, a16, nb, ub, ab) {{n, u, a}, {n16, u16, a16}, {nb, ub, ab}}
@@ -908,17 +945,6 @@ typedef struct kbk_op {
     size_t (*scratch)(const kbk_shape* s, int elem, int word); // word: KBKI_WORD_<...> of the variant
     kbk_check check[KBK_DTYPES];
 } kbk_op;
-
-// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
-enum {
-    KBK_OWN = 1,
-    KBK_VENDOR = 2,
-    KBK_UNORDERED = 4,  // atomics: the order of additions is not fixed
-    KBK_COPIES = 8,     // measures a copy by the runtime
-    KBK_ALLOCATES = 16, // measures allocation, by the host's clock; cannot be captured into a graph
-    KBK_PAGEABLE = 32,  // needs its host tensors in pageable memory
-    KBK_TF32 = 64       // uses 10 of the 23 mantissa bits of f32, with a tolerance of its own: see kbk_op_of
-};
 
 // Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
@@ -964,13 +990,6 @@ enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
 #endif
 enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
-KBK_FN const char* kbk_dtype_name(int dtype) {
-    return dtype == KBK_F32 ? "f32" : dtype == KBK_F16 ? "f16" : dtype == KBK_BF16 ? "bf16" : "?";
-}
-KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
-KBK_FN int kbk_kind_size(int kind, int dtype) {
-    return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
-}
 KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
 // Constructors for the tensors of an operation.
@@ -1269,14 +1288,6 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 #define KBKI_HUGE 1e300
 
-typedef struct kbk_report {
-    const char* why;         // NULL: passed
-    int64_t bad;             // elements outside their bound
-    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
-    double got, want, bound; // of the worst element: |got - want| should be <= bound
-    double norm, norm_bound; // ||got - want|| / ||want||
-} kbk_report;
-
 // Spacing of the element type at |x|; at least the least subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
@@ -1396,7 +1407,6 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     return kbki_verify_whole(as, &c, &sum, r);
 }
 
-#ifndef KBK_API_ONLY
 /*------------------------------------------------------------------------------------------------------------
   >>device     What kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the last CTA
                (tickets).
@@ -1751,7 +1761,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
 }
 
 // Tree reduction in shared memory (Harris 2007), halving the active threads each time.
-template <class Reduce, int Threads> __device__ float kbki_tree(float v, float* s) {
+template <class Reduce, int Threads, class V> __device__ V kbki_tree(V v, V* s) {
     int t = threadIdx.x;
     __syncthreads(); // s may still be read from the previous reduction
     s[t] = v;
@@ -2862,25 +2872,27 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
            norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
            can dominate the norm
     ladder as above; bulk: add only */
-/*  measured add fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       457.2 us   83 %      -  one element per thread
-     2 stride      433.6 us   87 % 1.05 x  device-sized grid, grid-stride loop
-     3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.1 us  104 % 1.00 x  two 16-byte vectors per input in flight
-     5 bulk        372.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
-                 loses at bf16 32768 x 4096 (0.97 x) and all of 1 more
+/*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
+    2 stride 575.1 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    519.1 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 521.9 us 118 % 0.99 x   32 83 % 91 %         0  two 16-byte vectors per input in flight
+    5 bulk   537.8 us 114 % 0.97 x   31 25 % 89 %    1274 k  pipeline of bulk copies (cp.async.bulk)
     end of measured */
-/*  measured mul fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       457.4 us   83 %      -  one element per thread
-     2 stride      433.1 us   88 % 1.06 x  device-sized grid, grid-stride loop
-     3 vec         364.0 us  104 % 1.19 x  16-byte accesses
-     4 unroll      365.2 us  104 % 1.00 x  two 16-byte vectors per input in flight
+/*  measured mul fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
+    2 stride 574.9 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    519.1 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 521.7 us 118 % 0.99 x   32 83 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
-/*  measured div fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       467.7 us   81 %      -  one element per thread
-     2 stride      439.9 us   86 % 1.06 x  device-sized grid, grid-stride loop
-     3 vec         364.0 us  104 % 1.21 x  16-byte accesses
-     4 unroll      364.6 us  104 % 1.00 x  two 16-byte vectors per input in flight
+/*  measured div fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  581.7 us 105 %      -   16 77 % 82 %         0  one element per thread
+    2 stride 578.5 us 106 % 1.01 x   32 97 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    519.1 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 519.9 us 118 % 1.00 x   34 66 % 92 %         0  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_add_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 #define KBK_CHECK_mul_fwd KBKI_CHECKS(0, 0, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
@@ -2967,32 +2979,33 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     check  2 ulp
     ladder as every element-wise operation
     bound by   memory */
-/*  measured copy run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive       781.5 us   65 %      -  one element per thread
-     2 stride      696.4 us   73 % 1.12 x  device-sized grid, grid-stride loop
-     3 vec         496.1 us  102 % 1.40 x  16-byte accesses
-     4 unroll      499.9 us  101 % 0.99 x  two 16-byte vectors in flight
-                 loses at f32 4194304 (0.98 x) alone of 8 shapes; gains at f32 2097152 (1.04 x)
-     5 bulk        527.8 us   96 % 0.95 x  bulk copies in and out
-                 loses at f32 268435456 (0.95 x) and all of 7 more
-    99 cudart      499.1 us  102 %      -  cudaMemcpyAsync
+/*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+     1 naive  885.2 us  93 %      -    8 73 % 72 %         0  one element per thread
+     2 stride 876.9 us  94 % 1.01 x   26 97 % 73 %         0  device-sized grid, grid-stride loop
+     3 vec    703.9 us 117 % 1.25 x   22 85 % 90 %         0  16-byte accesses
+     4 unroll 706.2 us 116 % 1.00 x   27 84 % 90 %         0  two 16-byte vectors in flight
+     5 bulk   737.6 us 111 % 0.96 x   18  6 % 86 %         0  bulk copies in and out
+    99 cudart 706.7 us 116 %      -    - 82 % 90 %         0  cudaMemcpyAsync
     end of measured */
-/*  measured fill run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive       631.0 us   38 %      -  one element per thread
-     2 unroll      228.6 us  104 % 2.76 x  two 16-byte stores per thread
-    99 cudart      232.6 us  102 %      -  driver memset of 32- or 16-bit words
+/*  measured fill run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+     1 naive  631.0 us  59 %      -    8 14 % 50 %         0  one element per thread
+     2 unroll 323.9 us 116 % 1.95 x   14 85 % 97 %         0  two 16-byte stores per thread
+    99 cudart 327.2 us 115 %      -    - 77 % 96 %         0  driver memset of 32- or 16-bit words
     end of measured */
-/*  measured read run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 vec         245.1 us   98 %      -  16-byte accesses, the last CTA folds
-     2 unroll      239.3 us  101 % 1.02 x  four 16-byte vectors in flight
+/*  measured read run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, the last CTA folds
+    2 unroll 346.2 us 117 % 1.00 x   32 98 % 93 %       611  four 16-byte vectors in flight
     end of measured */
-/*  measured triad run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive       918.0 us   83 %      -  one element per thread
-     2 stride      873.5 us   87 % 1.05 x  device-sized grid, grid-stride loop
-     3 vec         730.0 us  104 % 1.20 x  16-byte accesses
-     4 unroll      732.9 us  104 % 1.00 x  two vectors per input in flight
-     5 bulk        748.9 us  102 % 0.98 x  pipeline of bulk copies (cp.async.bulk)
-                 loses at f32 268435456 (0.98 x)
+/*  measured triad run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+                time  peak   gain regs  occ DRAM conflicts
+    1 naive  1153 us 107 %      -   12 77 % 83 %         0  one element per thread
+    2 stride 1159 us 106 % 0.99 x   24 98 % 83 %         0  device-sized grid, grid-stride loop
+    3 vec    1044 us 118 % 1.11 x   28 87 % 92 %         0  16-byte accesses
+    4 unroll 1049 us 117 % 1.00 x   32 83 % 91 %         0  two vectors per input in flight
+    5 bulk   1078 us 114 % 0.97 x   31 25 % 89 %    2540 k  pipeline of bulk copies (cp.async.bulk)
     end of measured */
 #define KBK_CHECK_copy_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_fill_run KBK_CHECK_copy_run
@@ -3356,17 +3369,19 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
                that it is in the cache that it fits into
     bound by   latency alone: dependent loads cannot overlap */
-/*  measured strided run: f32 8388608, stride 32, NVIDIA H200, 2026-11-24
-     1 naive       147.3 us   11 %      -  one element per thread
-     2 unroll      152.1 us   10 % 0.97 x  four independent reads per thread
-                 loses at f32 8388608, stride 32 (0.97 x)
+/*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time peak   gain regs  occ DRAM conflicts
+    1 naive  203.1 us 10 %      -   10 85 % 84 %         0  one element per thread
+    2 unroll 206.9 us 10 % 0.98 x   30 85 % 82 %         0  four independent reads per thread
     end of measured */
-/*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H200, 2026-11-24
-     1 naive       952.0 us   13 %      -  one element per thread
-     2 unroll      957.5 us   13 % 0.99 x  eight indices, then eight reads
+/*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H100 80GB HBM3, 2026-11-26
+                time peak   gain regs  occ DRAM conflicts
+    1 naive  1204 us 17 %      -   10 84 % 62 %         0  one element per thread
+    2 unroll 1208 us 17 % 1.00 x   32 91 % 62 %         0  eight indices, then eight reads
     end of measured */
-/*  measured chase run: f32 268435456, NVIDIA H200, 2026-11-24
-     1 naive        5509 us    0 % -  one thread, dependent loads
+/*  measured chase run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+               time peak regs occ DRAM conflicts
+    1 naive 5680 us  0 %   26 2 %  0 %         0  one thread, dependent loads
     end of measured */
 #define KBK_CHECK_strided_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_gather_run KBK_CHECK_strided_run
@@ -3551,30 +3566,32 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     bytes  0
     check  nothing to check
     1 naive    one warp that does nothing: the launch overhead */
-/*  measured h2d run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    35.28 ms    0 %      -  staged by the driver
-     2 pinned       4841 us    1 % 7.29 x  direct DMA
-     3 sm           5227 us    1 % 0.93 x  a kernel on mapped memory
-                 loses at f32 67108864 (0.93 x)
+/*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                   time peak   gain regs  occ DRAM conflicts
+    1 pageable 32.00 ms  0 %      -    -  0 %  0 %         0  staged by the driver
+    2 pinned    4895 us  2 % 6.54 x    -  0 %  2 %         0  direct DMA
+    3 sm        5293 us  2 % 0.92 x   27 86 %  1 %         0  a kernel on mapped memory
     end of measured */
-/*  measured d2h run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 pageable    19.97 ms    0 %      -  staged by the driver
-     2 pinned       4860 us    1 % 4.11 x  direct DMA
-     3 sm           5097 us    1 % 0.95 x  a kernel on mapped memory
-                 loses at f32 67108864 (0.95 x)
+/*  measured d2h run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                   time peak   gain regs  occ DRAM conflicts
+    1 pageable 19.14 ms  0 %      -    -  0 %  0 %         0  staged by the driver
+    2 pinned    4883 us  2 % 3.92 x    -  0 %  2 %         0  direct DMA
+    3 sm        5131 us  2 % 0.95 x   27 82 %  2 %         0  a kernel on mapped memory
     end of measured */
-/*  measured d2d run: f32 67108864, NVIDIA H200, 2026-11-24
-     3 sm          124.2 us  102 % -  the unrolled copy
-    99 cudart      123.2 us  102 % -  cudaMemcpyAsync
+/*  measured d2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak regs  occ DRAM conflicts
+     3 sm     173.6 us 115 %   27 84 % 89 %         0  the unrolled copy
+    99 cudart 172.7 us 116 %    - 82 % 89 %         0  cudaMemcpyAsync
     end of measured */
-/*  measured alloc run: f32 67108864, NVIDIA H200, 2026-11-24
-     1 malloc      296.5 us      -      -  cudaMalloc, cudaFree
-     2 async       853.6 us      - 0.35 x  a pool that returns its memory
-                 loses at f32 67108864 (0.35 x)
-     3 pool         1.32 us      -  649 x  a pool that keeps its memory
+/*  measured alloc run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time   gain occ DRAM conflicts
+    1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
+    2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns its memory
+    3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
-/*  measured null run: f32 1, NVIDIA H200, 2026-11-24
-     1 naive        0.46 us      - -  an empty kernel
+/*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
+               time regs occ DRAM conflicts
+    1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
 #define KBK_CHECK_h2d_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_d2h_run KBK_CHECK_h2d_run
@@ -3714,11 +3731,12 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  bit-exact
     ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
-/*  measured relu fwd: f32 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       392.2 us   64 %      -  one element per thread
-     2 stride      344.6 us   73 % 1.14 x  device-sized grid, grid-stride loop
-     3 vec         247.9 us  102 % 1.39 x  16-byte accesses
-     4 unroll      249.1 us  101 % 1.00 x  two 16-byte vectors in flight
+/*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  443.2 us  92 %      -   10 73 % 71 %         0  one element per thread
+    2 stride 437.6 us  94 % 1.01 x   22 96 % 72 %         0  device-sized grid, grid-stride loop
+    3 vec    350.2 us 117 % 1.25 x   22 85 % 90 %         0  16-byte accesses
+    4 unroll 350.7 us 117 % 1.00 x   24 86 % 90 %         0  two 16-byte vectors in flight
     end of measured */
 #define KBK_CHECK_relu_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
@@ -3754,27 +3772,29 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
                error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
-/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       370.5 us   34 %      -  one element per thread, exp2 and polynomial
-     2 stride      283.3 us   45 % 1.31 x  device-sized grid, grid-stride loop
-     3 vec         148.5 us   85 % 1.91 x  16-byte accesses
-     4 unroll      138.1 us   91 % 1.08 x  two 16-byte vectors in flight
-     6 approx      124.3 us  101 % 1.11 x  logistic of a short polynomial
+/*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  393.2 us  51 %      -   10 77 % 40 %         0  one element per thread, exp2 and polynomial
+    2 stride 308.1 us  65 % 1.28 x   14 95 % 51 %         0  device-sized grid, grid-stride loop
+    3 vec    173.7 us 115 % 1.77 x   32 83 % 89 %         0  16-byte accesses
+    4 unroll 174.6 us 115 % 0.99 x   32 82 % 88 %         0  two 16-byte vectors in flight
+    6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic of a short polynomial
     end of measured */
-/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       380.6 us   33 %      -  one element per thread, exp and divide
-     2 stride      284.8 us   44 % 1.34 x  device-sized grid, grid-stride loop
-     3 vec         140.6 us   90 % 2.03 x  16-byte accesses
-     4 unroll      142.5 us   89 % 0.99 x  two 16-byte vectors in flight
-                 loses at bf16 32768 x 4096 (0.99 x) alone of 2 shapes
-     6 approx      124.3 us  102 % 1.15 x  hardware exp2 and reciprocal
+/*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  403.7 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
+    2 stride 309.8 us  65 % 1.30 x   18 96 % 50 %         0  device-sized grid, grid-stride loop
+    3 vec    173.1 us 116 % 1.79 x   28 87 % 89 %         0  16-byte accesses
+    4 unroll 174.6 us 115 % 0.99 x   32 90 % 88 %         0  two 16-byte vectors in flight
+    6 approx 173.4 us 115 % 1.01 x   31 87 % 89 %         0  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       374.9 us   34 %      -  one element per thread, exp and divide
-     2 stride      277.9 us   45 % 1.35 x  device-sized grid, grid-stride loop
-     3 vec         134.2 us   94 % 2.07 x  16-byte accesses
-     4 unroll      130.7 us   97 % 1.03 x  two 16-byte vectors in flight
-     6 approx      124.3 us  101 % 1.05 x  hardware exp2 and reciprocal
+/*  measured silu fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  398.2 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
+    2 stride 304.6 us  65 % 1.31 x   19 96 % 51 %         0  device-sized grid, grid-stride loop
+    3 vec    172.7 us 115 % 1.76 x   28 86 % 89 %         0  16-byte accesses
+    4 unroll 174.1 us 115 % 0.99 x   32 90 % 89 %         0  two 16-byte vectors in flight
+    6 approx 173.6 us 115 % 1.00 x   30 86 % 89 %         0  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBK_CHECK_gelu_erf_fwd KBKI_CHECK_ACTIVATION
@@ -3902,26 +3922,29 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
-/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       402.1 us   47 %      -  one element per thread, exp2 and polynomial
-     2 stride      336.1 us   56 % 1.20 x  device-sized grid, grid-stride loop
-     3 vec         183.4 us  103 % 1.83 x  16-byte accesses
-     4 unroll      182.4 us  104 % 1.01 x  two vectors per input in flight
-     6 approx      181.7 us  104 % 1.00 x  polynomial of degree 8 instead of 14
+/*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  429.3 us  61 %      -   13 79 % 55 %         0  one element per thread, exp2 and polynomial
+    2 stride 381.7 us  68 % 1.12 x   15 96 % 62 %         0  device-sized grid, grid-stride loop
+    3 vec    256.9 us 102 % 1.49 x   32 86 % 92 %         0  16-byte accesses
+    4 unroll 258.4 us 101 % 0.99 x   32 82 % 91 %         0  two vectors per input in flight
+    6 approx 258.0 us 101 % 1.00 x   32 84 % 91 %         0  polynomial of degree 8 instead of 14
     end of measured */
-/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       427.3 us   44 %      -  one element per thread, exp and divide
-     2 stride      367.6 us   51 % 1.16 x  device-sized grid, grid-stride loop
-     3 vec         211.2 us   90 % 1.74 x  16-byte accesses
-     4 unroll      200.1 us   95 % 1.06 x  two vectors per input in flight
-     6 approx      181.7 us  104 % 1.10 x  hardware exp2 and reciprocal
+/*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  452.0 us  67 %      -   19 80 % 53 %         0  one element per thread, exp and divide
+    2 stride 403.0 us  75 % 1.12 x   20 95 % 59 %         0  device-sized grid, grid-stride loop
+    3 vec    257.2 us 118 % 1.57 x   31 84 % 92 %         0  16-byte accesses
+    4 unroll 258.0 us 117 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
+    6 approx 257.9 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       418.5 us   45 %      -  one element per thread, exp and divide
-     2 stride      351.6 us   54 % 1.19 x  device-sized grid, grid-stride loop
-     3 vec         187.5 us  101 % 1.87 x  16-byte accesses
-     4 unroll      181.2 us  104 % 1.04 x  two vectors per input in flight
-     6 approx      181.4 us  104 % 1.00 x  hardware exp2 and reciprocal
+/*  measured silu bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  444.5 us  68 %      -   19 79 % 54 %         0  one element per thread, exp and divide
+    2 stride 392.4 us  77 % 1.13 x   20 96 % 61 %         0  device-sized grid, grid-stride loop
+    3 vec    256.8 us 118 % 1.53 x   31 88 % 92 %         0  16-byte accesses
+    4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
+    6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
 #define KBK_CHECK_gelu_erf_bwd KBKI_CHECK_ACTIVATION_BWD
@@ -4069,15 +4092,17 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
     3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
                first is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
-/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       688.8 us   18 %      -  one Philox call per element
-     2 vec         133.2 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
-     3 unroll      123.9 us  102 % 1.07 x  two vectors in flight
+/*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
+    2 vec    172.5 us 116 % 4.00 x   24 85 % 90 %         0  16-byte accesses, a Philox call per vector
+    3 unroll 173.2 us 116 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
-/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-24
-     1 naive       688.7 us   18 %      -  one Philox call per element
-     2 vec         133.1 us   95 % 5.17 x  16-byte accesses, a Philox call per vector
-     3 unroll      124.0 us  102 % 1.07 x  two vectors in flight
+/*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
+    2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
+    3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
 #define KBK_CHECK_dropout_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBK_CHECK_dropout_bwd KBK_CHECK_dropout_fwd
@@ -4584,8 +4609,10 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
-    3 online   warp per row, online softmax          <- two reads: one pass finds maximum and sum (Milakov &
-                                                        Gimelshein 2018)
+    3 online   online softmax, CTA per row           <- two reads and one reduction: one pass finds maximum and sum
+                                                        (Milakov & Gimelshein 2018). No gain for rows of 16 KiB: the
+                                                        third read of block comes from L1, and the update adds an
+                                                        exponential per element (DRAM 72 % instead of 78 %)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read; rows of 64 to 112 KiB as rung 5
     5 shared   persistent kernel; while a row is processed, cp.async prefetches the next rows into shared memory
@@ -4596,16 +4623,14 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
                row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
                different alignments modulo 16 bytes, they are read element by element */
-/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        1501 us    4 %      -  thread per row, three uncoalesced passes
-     2 block        78.7 us   80 % 19.1 x  CTA per row, shared-memory tree, three reads
-     3 online      129.8 us   49 % 0.61 x  warp per row, online softmax, two reads
-                 loses at f32 512 x 131072 (0.19 x) and 3 of 4 more; gains at bf16 65536 x 64 (4.84 x)
-     4 onepass      61.3 us  103 % 2.12 x  16-byte loads, row in registers, one read
-     5 shared       63.8 us   99 % 0.96 x  next rows prefetched into shared memory
-                 loses at bf16 65536 x 64 (0.16 x) and 3 of 4 more
-     6 cluster     116.9 us   54 % 0.55 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.03 x) and 3 of 4 more; gains at f32 512 x 131072 (1.39 x)
+/*  measured softmax fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1474 us   7 %      -   31  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 block    97.0 us 100 % 15.2 x   31 89 % 78 %      56 k  CTA per row, shared-memory tree, three reads
+    3 online  105.5 us  92 % 0.92 x   26 88 % 74 %      37 k  online softmax: two reads, one reduction
+    4 onepass  83.9 us 116 % 1.26 x   32 93 % 88 %      18 k  16-byte loads, row in registers, one read
+    5 shared   86.3 us 112 % 0.97 x   42 59 % 86 %      75 k  next rows prefetched into shared memory
+    6 cluster 130.3 us  74 % 0.66 x   46 49 % 57 %      15 k  row split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_softmax_fwd KBKI_CHECKS(4e-6, 96, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -4651,9 +4676,29 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_block_k(const T* x, T* y,
     for (int64_t c = threadIdx.x; c < cols; c += 256) y[c] = kbki_type<T>::from(expf(kbki_float(x[c]) - top) / sum);
 }
 
-// One warp per row. Online softmax: one pass for maximum and sum, one for the result.
+// One CTA per row. Online softmax: one pass for maximum and sum, one for the result; one tree reduction of the pairs.
 template <class T>
-__global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
+__global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    __shared__ kbki_pair s[256];
+    x += blockIdx.x * cols, y += blockIdx.x * cols;
+    kbki_pair p = kbki_pair::none();
+    for (int64_t c = threadIdx.x; c < cols; c += 256) p.add(kbki_float(x[c]));
+    p = kbki_tree<kbki_pair, 256>(p, s);
+    const kbki_base base(p.m);
+    for (int64_t c = threadIdx.x; c < cols; c += 256)
+        y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
+}
+
+struct kbki_softmax_scale {
+    kbki_base base;
+    float factor;
+};
+
+// ---- The plain rungs end here. The kernels below are optimised, and longer.
+
+// Short rows that are not aligned: online softmax with a warp per row.
+template <class T>
+__global__ void __launch_bounds__(128) kbki_softmax_fwd_warp_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     if (row >= rows) return;
     x += row * cols, y += row * cols;
@@ -4665,13 +4710,6 @@ __global__ void __launch_bounds__(128) kbk_softmax_fwd_online_k(const T* x, T* y
     for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) * inv);
 }
-
-struct kbki_softmax_scale {
-    kbki_base base;
-    float factor;
-};
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  Softmax of a row in registers: its maximum, its exponentials and their sum, the scaling. In f32 the
     exponentials, relative to the maximum of a warp, stay in registers and are scaled at the end. In 16 bits
@@ -4987,10 +5025,11 @@ template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stre
     return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_block_k<T>, 1, 256);
 }
 template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_stream st) {
-    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 4, 128);
+    return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 1, 256);
 }
 template <class T> const char* kbki_softmax_ones(const kbk_args* a, kbk_stream st) {
-    return a->s.cols <= KBKI_LONG_ONES ? kbk_softmax_fwd_online<T>(a, st) : kbk_softmax_fwd_block<T>(a, st);
+    return a->s.cols <= KBKI_LONG_ONES ? kbki_softmax_plain<T>(a, st, kbki_softmax_fwd_warp_k<T>, 4, 128)
+                                       : kbk_softmax_fwd_block<T>(a, st);
 }
 template <class T> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
     kbki_softmax_fwd_long_k<T><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
@@ -5095,14 +5134,13 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-24
-     1 naive        1657 us    6 %      -  thread per row, two uncoalesced passes
-     2 warp        182.2 us   52 % 9.09 x  warp per row, shuffles, two reads
-     3 onepass      90.0 us  105 % 2.02 x  16-byte loads, rows in registers, one read
-     4 shared       92.5 us  103 % 0.97 x  next rows prefetched into shared memory
-                 loses at bf16 65536 x 64 (0.18 x) and 2 of 4 more
-     5 cluster     116.2 us   82 % 0.80 x  rows split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.04 x) and 3 of 4 more; gains at f32 512 x 131072 (1.60 x)
+/*  measured softmax bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1644 us   9 %      -   32  6 % 12 %         0  thread per row, two uncoalesced passes
+    2 warp    245.8 us  61 % 6.69 x   32 90 % 80 %         0  warp per row, shuffles, two reads
+    3 onepass 126.1 us 118 % 1.95 x   48 59 % 91 %      16 k  16-byte loads, rows in registers, one read
+    4 shared  128.9 us 116 % 0.98 x   76 36 % 89 %     102 k  next rows prefetched into shared memory
+    5 cluster 146.8 us 102 % 0.88 x   48 50 % 80 %      12 k  rows split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_softmax_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -5518,14 +5556,13 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        1822 us    3 %      -  thread per row, three uncoalesced passes
-     2 warp        190.8 us   33 % 9.55 x  warp per row, shuffles, re-reads from cache
-     3 onepass      62.7 us  101 % 3.04 x  16-byte loads, row in registers, one read
-     4 persist      66.2 us   96 % 0.95 x  w and b in registers, next rows prefetched
-                 loses at f32 8192 x 4096 (0.95 x) alone of 5 shapes; gains at bf16 8192 x 1024 (1.03 x)
-     5 cluster     165.3 us   38 % 0.40 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.00 x) and all of 4 more
+/*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1466 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 warp    239.1 us  41 % 6.13 x   35 60 % 59 %         8  warp per row, shuffles, re-reads from cache
+    3 onepass  85.8 us 114 % 2.79 x   44 58 % 86 %      21 k  16-byte loads, row in registers, one read
+    4 persist  87.2 us 112 % 0.98 x   84 25 % 85 %      6334  w and b in registers, next rows prefetched
+    5 cluster 196.5 us  50 % 0.44 x   53 50 % 38 %      8908  row split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_layernorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6424,12 +6461,12 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      244.5 us   39 %      -  one atomic per element
-     2 split       291.7 us   33 % 0.84 x  dx, then column sums: two reads
-                 loses at f32 8192 x 4096 (0.84 x)
-     3 ticket      156.3 us   61 % 1.87 x  column sums per CTA, added in index order
-     4 onepass      95.3 us  100 % 1.64 x  one read, rows and sums in registers
+/*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 atomic  271.7 us  55 %      -   32 90 % 58 %      5726  one atomic per element
+    2 split   374.2 us  40 % 0.73 x   32 92 % 75 %      2706  dx, then column sums: two reads
+    3 ticket  182.9 us  81 % 2.05 x   40 60 % 66 %        27  column sums per CTA, added in index order
+    4 onepass 130.8 us 114 % 1.40 x   81 48 % 89 %     112 k  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_layernorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6869,14 +6906,13 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
                                                             16 KiB per row w comes from the L1 cache; up to 32 KiB
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
-/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        1418 us    4 %      -  thread per row, two uncoalesced passes
-     2 warp        125.7 us   50 % 11.3 x  warp per row, shuffles, re-reads from cache
-     3 onepass      61.7 us  103 % 2.04 x  16-byte loads, row in registers, one read
-     4 persist      63.8 us  100 % 0.97 x  w in registers, next rows prefetched
-                 loses at bf16 4096 x 16384 (0.89 x) and 1 of 4 more; gains at bf16 8192 x 1024 (1.01 x)
-     5 cluster     107.4 us   59 % 0.59 x  row split over a cluster, up to 512 KiB
-                 loses at bf16 65536 x 64 (0.01 x) and all of 4 more
+/*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 naive    1131 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
+    2 warp    160.7 us  61 % 7.04 x   28 89 % 72 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  85.0 us 115 % 1.89 x   32 93 % 87 %      20 k  16-byte loads, row in registers, one read
+    4 persist  86.5 us 113 % 0.98 x   64 48 % 86 %      12 k  w in registers, next rows prefetched
+    5 cluster 125.4 us  78 % 0.69 x   44 49 % 60 %      6686  row split over a cluster, up to 512 KiB
     end of measured */
 #define KBK_CHECK_rmsnorm_fwd KBKI_CHECKS(3e-6, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6912,12 +6948,12 @@ KBKI_REF(rmsnorm_fwd) {
     4 onepass  rows and column sums in registers, the next rows prefetched into shared memory
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      211.9 us   45 %      -  one atomic per element
-     2 split       284.8 us   33 % 0.74 x  dx, then column sums: two reads
-                 loses at f32 8192 x 4096 (0.74 x)
-     3 ticket      147.5 us   65 % 1.93 x  column sums per CTA, added in index order
-     4 onepass      93.5 us  102 % 1.58 x  one read, rows and sums in registers
+/*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 atomic  239.1 us  62 %      -   32 88 % 64 %      9937  one atomic per element
+    2 split   372.2 us  40 % 0.64 x   31 93 % 76 %      15 k  dx, then column sums: two reads
+    3 ticket  174.7 us  85 % 2.13 x   40 60 % 68 %      12 k  column sums per CTA, added in index order
+    4 onepass 129.6 us 115 % 1.35 x   80 46 % 89 %     110 k  one read, rows and sums in registers
     end of measured */
 #define KBK_CHECK_rmsnorm_bwd KBKI_CHECKS(1e-5, 64, 0, 5e-4, 2, 0, 4e-3, 2, 0)
 KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -6973,12 +7009,12 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured sum run: f32 65536 x 4096, NVIDIA H200, 2026-11-24
-     1 atomic      471.0 ms    0 %      -  one atomic per thread
-     2 shared      248.2 us   97 % 1898 x  tree per CTA, one atomic per CTA
-     3 warp        252.3 us   95 % 0.98 x  shuffles, one atomic per warp
-                 loses at f32 65536 x 4096 (0.98 x)
-     4 ticket      241.4 us   99 % 1.05 x  16-byte loads, last CTA finishes in order
+/*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 atomic 471.8 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
+    2 shared 354.9 us 115 % 1329 x   26 99 % 91 %       856  tree per CTA, one atomic per CTA
+    3 warp   356.9 us 114 % 0.99 x   26 97 % 90 %         0  shuffles, one atomic per warp
+    4 ticket 372.5 us 109 % 0.96 x   40 52 % 86 %       169  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBK_CHECK_sum_run KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_SUM_CTAS 4096 // most partial sums
@@ -7147,10 +7183,11 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
-     1 atomic      235.7 ms    0 %      -  one atomic per thread
-     2 block       238.8 us   50 %  987 x  sum per CTA, one atomic per CTA
-     3 ticket      122.0 us   98 % 1.96 x  16-byte loads, last CTA finishes
+/*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 atomic 235.8 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
+    2 block  259.9 us  78 %  907 x   18 99 % 62 %       406  sum per CTA, one atomic per CTA
+    3 ticket 173.9 us 117 % 1.49 x   32 78 % 93 %       446  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
 #define KBKI_MSE_CTAS 4096 // most partial sums
@@ -7299,9 +7336,10 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
                so that stores of one CTA overlap with loads of the next
     bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
                bytes, they are read element by element */
-/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H200, 2026-11-25
-     1 naive       392.2 us   48 %      -  one element per thread
-     2 unroll      182.4 us  104 % 2.15 x  two 16-byte vectors per input in flight
+/*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive  420.7 us  72 %      -   14 78 % 57 %         0  one element per thread
+    2 unroll 259.0 us 117 % 1.62 x   32 80 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
 #define KBK_CHECK_mse_bwd KBKI_CHECKS(1e-6, 2, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7410,13 +7448,13 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                                                       <- enough bytes in flight, few instructions. A long row has a
                CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        1110 us   23 %      -  thread per row, uncoalesced
-     2 split       945.5 us   27 % 1.17 x  two kernels: products to memory, row sums
-     3 matmul       2914 us    9 % 0.32 x  a GEMM with one column, mostly padding
-                 loses at f32 65536 x 4096 (0.32 x)
-     4 warp        242.5 us  105 % 12.0 x  warp per row, shuffles, one read
-     5 vec         235.2 us  108 % 1.03 x  16-byte loads, several rows in flight
+/*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   1109 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
+    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3289  two kernels: products to memory, row sums
+    3 matmul  2874 us  14 % 0.43 x   32 97 % 11 %    1117 k  a GEMM with one column, mostly padding
+    4 warp   355.6 us 114 % 8.08 x   32 93 % 90 %       603  warp per row, shuffles, one read
+    5 vec    335.9 us 121 % 1.06 x   40 72 % 96 %     103 k  16-byte loads, several rows in flight
     end of measured */
 #define KBK_CHECK_weighted_sum_fwd KBKI_CHECKS(1e-6, 8, 0, 3e-4, 1, 0, 2.5e-3, 1, 0)
 KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7655,14 +7693,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
                                              <- DRAM loses time at each change between reading and writing
     bound by   memory: compare with bytes / copy bandwidth */
-/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H200, 2026-11-25
-     1 naive        7958 us    6 %      -  thread per element of dx, per column of dw
-     2 split        1746 us   29 % 4.56 x  product to memory, its column sums, dx
-     3 matmul       5885 us    9 % 0.30 x  two GEMMs, K = 1 and M = 1
-                 loses at f32 65536 x 4096 (0.30 x)
-     4 ticket      923.6 us   55 % 6.37 x  column sums per CTA, added in order; dx
-     5 fused       540.5 us   94 % 1.71 x  dx and dw from one pass, 16-byte accesses
-     6 vec         477.3 us  107 % 1.13 x  large data: one kernel reads, one writes
+/*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   7719 us  11 %      -   28 38 %  8 %         0  thread per element of dx, per column of dw
+    2 split   2036 us  40 % 3.79 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
+    3 matmul  5815 us  14 % 0.35 x   32 63 % 11 %     816 k  two GEMMs, K = 1 and M = 1
+    4 ticket  1004 us  82 % 5.79 x   28 78 % 64 %       227  column sums per CTA, added in order; dx
+    5 fused  750.2 us 109 % 1.34 x   60 50 % 85 %         0  dx and dw from one pass, 16-byte accesses
+    6 vec    678.4 us 121 % 1.11 x   64 66 % 94 %       827  large data: one kernel reads, one writes
     end of measured */
 #define KBK_CHECK_weighted_sum_bwd KBKI_CHECKS(1e-5, 64, 0, 3e-4, 2, 0, 2.5e-3, 2, 0)
 KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -7933,11 +7971,12 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
                multiples of 16 bytes; otherwise padded runs */
-/*  measured transpose run: f32 16384 x 8192, NVIDIA H200, 2026-11-24
-     1 naive        2052 us   12 %      -  one element per thread, strided writes
-     2 shared      715.6 us   35 % 2.87 x  32 x 32 tile in shared memory, bank conflicts
-     3 padded      422.3 us   60 % 1.69 x  32 x 33 tile, no conflicts
-     4 vec         255.6 us   99 % 1.65 x  4 x 4 or 8 x 8 per thread, 16-byte accesses
+/*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   2717 us  15 %      -   16 81 % 14 %         0  one element per thread, strided writes
+    2 shared 749.7 us  55 % 3.62 x   24 96 % 42 %     131 M  32 x 32 tile in shared memory, bank conflicts
+    3 padded 482.4 us  85 % 1.55 x   24 96 % 65 %     259 k  32 x 33 tile, no conflicts
+    4 vec    361.2 us 113 % 1.34 x   42 59 % 87 %     128 k  4 x 4 or 8 x 8 per thread, 16-byte accesses
     end of measured */
 #define KBK_CHECK_transpose_run KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8103,10 +8142,11 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
                on. With a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
                unaligned start is read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
-/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 split        1422 us   14 %      -  log-softmax to memory in f32, then a gather
-     2 online      598.6 us   33 % 2.38 x  CTA per row, online softmax, one read
-     3 unroll      191.5 us  102 % 3.13 x  16-byte vectors, four in flight per thread
+/*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 split   1729 us  18 %      -   32 96 % 71 %      32 k  log-softmax to memory in f32, then a gather
+    2 online 605.7 us  51 % 2.86 x   29 95 % 41 %      1238  CTA per row, online softmax, one read
+    3 unroll 270.3 us 115 % 2.24 x   54 48 % 91 %      13 k  16-byte vectors, four in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_fwd KBKI_CHECKS(2e-6, 8, 1e-6, 2e-6, 8, 1e-6, 2e-6, 8, 1e-6)
 KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8376,9 +8416,10 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. If x and dx have different alignments modulo 16 bytes,
                they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
                Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
-/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 naive        1623 us   24 %      -  one element per thread
-     2 unroll      391.4 us  100 % 4.15 x  16-byte vectors, two in flight per thread
+/*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time  peak   gain regs  occ DRAM conflicts
+    1 naive   1677 us  37 %      -   20 82 % 29 %         0  one element per thread
+    2 unroll 540.3 us 116 % 3.10 x   32 89 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
 #define KBK_CHECK_cross_entropy_bwd KBKI_CHECKS(1e-5, -64, 1e-9, 4e-4, -2, 1e-9, 3e-3, -2, 1e-9)
 KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -8581,12 +8622,12 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                                               <- one read of rows up to 1.4 MiB
     bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
                different alignments modulo 16 bytes */
-/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H200, 2026-11-25
-     1 split       585.6 us   67 %      -  fwd unroll, then bwd unroll
-     2 fused       484.9 us   80 % 1.21 x  CTA per row, second read backwards
-     3 shared      420.5 us   93 % 1.15 x  row in shared memory, one read
-     4 cluster     460.6 us   85 % 0.91 x  row over 2 to 8 CTAs, sums by DSMEM
-                 loses at bf16 8192 x 50304 (0.91 x) alone of 2 shapes; gains at bf16 4096 x 131072 (1.23 x)
+/*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time  peak   gain regs  occ DRAM conflicts
+    1 split   812.2 us  77 %      -   54 75 % 90 %      13 k  fwd unroll, then bwd unroll
+    2 fused   706.6 us  89 % 1.15 x   62 43 % 87 %      17 k  CTA per row, second read backwards
+    3 shared  573.3 us 109 % 1.23 x   64 39 % 85 %    1124 k  row in shared memory, one read
+    4 cluster 593.8 us 106 % 0.97 x   62 46 % 82 %    1388 k  row over 2 to 8 CTAs, sums by DSMEM
     end of measured */
 #define KBK_CHECK_cross_entropy_fwdbwd KBK_CHECK_cross_entropy_bwd
 KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9010,10 +9051,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                rows need more loads in flight than a copy. If there are few tokens, each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned */
-/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
-     1 naive        57.4 us   38 %      -  one element per thread
-     2 vec          23.5 us   94 % 2.45 x  warp per token, 16-byte accesses
-     3 unroll       23.4 us   94 % 1.00 x  two vectors per thread, ids first
+/*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                time peak   gain regs  occ DRAM conflicts
+    1 naive  62.0 us 48 %      -   16 84 % 39 %         0  one element per thread
+    2 vec    30.3 us 99 % 2.05 x   28 76 % 76 %         0  warp per token, 16-byte accesses
+    3 unroll 30.6 us 98 % 0.99 x   28 84 % 76 %         0  two vectors per thread, ids first
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -9182,10 +9224,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
-/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H200, 2026-11-24
-     1 atomic       97.4 us   50 %      -  one atomic per element
-     2 vec          79.6 us   61 % 1.22 x  red.global.add.v4.f32
-     3 sorted       50.9 us   95 % 1.56 x  ids sorted, one owner per row of dW
+/*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+                 time peak   gain regs  occ DRAM conflicts
+    1 atomic 117.6 us 55 %      -   16 80 % 70 %         0  one atomic per element
+    2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
+    3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted, one owner per row of dW
     end of measured */
 #define KBK_CHECK_embedding_bwd KBKI_CHECKS(1e-5, 8, 0, 4e-4, 2, 0, 3e-3, 2, 0)
 #define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
@@ -9618,34 +9661,42 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
            sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
     backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
-    1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches
-    2 shared   32 x 32 tiles in shared memory    <- 32 times fewer global loads. Shared memory limits: two loads
-               per FMA
-    3 regblock 8 x 8 results per thread          <- register blocking (Volkov 2010, "Better Performance at Lower
-               Occupancy"): 16 values from shared memory feed 64 FMAs
-    4 vec      16-byte accesses, A transposed when it is stored
-                                                 <- a quarter of the load and store instructions
-    5 cpasync  cp.async pipeline of four tiles   <- loads overlap with FMAs and bypass the registers
-    6 warptile tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands;
-               split-K if there are few tiles    <- 128 FMAs per six 16-byte loads, which are issued one step early
-               (the tiling hierarchy of CUTLASS). Operands of a band stay in L2, and a small product fills the GPU
-    4 to 6 of f16 and bf16: >>matmul_steps.   7, 8: >>matmul_mma: mma.sync.   9 to 16: >>matmul_hopper,
-    >>matmul_select: wgmma
-    99 cublas  cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
+    1 naive     one thread per element of C; the threads of a warp compute neighbouring rows
+                <- slow: each load instruction of a warp reads 32 rows of A, so 32 sectors for 32 elements
+    2 coalesced the threads of a warp compute neighbouring columns
+                <- a warp reads one sector of A and neighbouring elements of B (Boehm 2022, "How to Optimize a CUDA
+                Matmul Kernel for cuBLAS-like Performance", kernel 2)
+    3 shared    32 x 32 tiles in shared memory
+                <- 32 times fewer global loads. Shared memory limits: two loads per FMA
+    4 column    1-D block tiling: 64 x 64 tiles, 8 results of a column per thread
+                <- 9 values from shared memory feed 8 FMAs
+    5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
+                <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
+                columns are 8 apart read the same banks, 437 M conflicts: no gain in bf16 before rung 6 moves them
+    6 vec       loads and stores of four elements, A transposed when it is stored in its tile
+                <- a quarter of the load and store instructions
+    7 cpasync   f32: cp.async pipeline of four tiles
+                <- loads overlap with FMAs and bypass the registers
+    8 warptile  f32: tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands; split-K if
+                there are few tiles
+                <- 128 FMAs per six 16-byte loads, which are issued one step early (the tiling hierarchy of CUTLASS).
+                Operands of a band stay in L2, and a small product fills the GPU
+    7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
+    19, 20: >>matmul_select, the production kernel: all of 9 to 16, split-K, batches, any alignment
+    99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
-/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
-     1 naive       46.85 ms    5 %      -  one thread per element of C
-     2 shared      22.41 ms   10 % 2.09 x  32 x 32 tiles in shared memory
-     3 regblock     6861 us   31 % 3.27 x  128 x 128 tiles, 8 x 8 results per thread
-                 loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
-                 (3.43 x)
-     4 vec          3877 us   55 % 1.77 x  16-byte accesses, A transposed when stored
-     5 cpasync      3080 us   69 % 1.26 x  cp.async pipeline of four tiles
-     6 warptile     2742 us   78 % 1.12 x  warp tiles, fragment pipeline, split-K
-                 loses at f32 2051 x 4096 x 1021 NT (0.88 x) and 1 of 15 more; gains at f32 256 x 256 x 16384 (16.8
-                 x)
-    16 tf32        381.1 us   89 % 7.19 x  select in TF32 (10 mantissa bits)
-    99 cublas       2675 us   80 %      -  cublasGemmEx, f32 accumulation, no TF32
+/*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                     time peak   gain regs   occ DRAM conflicts
+     1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element of C, warps along rows
+     2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  warps along columns
+     3 shared    22.14 ms 10 % 2.06 x   32 100 % 11 %      11 M  32 x 32 tiles in shared memory
+     4 column     8142 us 26 % 2.72 x   40  73 %  8 %     108 M  64 x 64 tiles, 8 results per thread
+     5 regblock   6802 us 31 % 1.20 x  126  24 %  2 %     439 M  128 x 128 tiles, 8 x 8 results per thread
+     6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  loads and stores of 4, A transposed in tiles
+     7 cpasync    3074 us 69 % 1.28 x  128  24 %  6 %      54 M  cp.async pipeline of four tiles
+     8 warptile   2741 us 77 % 1.12 x  231  12 %  4 %      32 M  warp tiles, fragment pipeline, split-K
+    20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  select in TF32 (10 mantissa bits)
+    99 cublas     2655 us 79 %      -  254  12 %  4 %      45 M  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #define KBK_CHECK_matmul_fwd KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0)
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
@@ -9798,8 +9849,18 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-// One thread per element of C.
+// One thread per element of C. The threads of a warp have neighbouring rows: 32 rows of A and of C.
 template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
+    int64_t i = blockIdx.x / io.across * 32 + threadIdx.x, j = blockIdx.x % io.across * 8 + threadIdx.y;
+    if (i >= io.m || j >= io.n) return;
+    float sum = 0;
+    for (int64_t k = 0; k < io.k; k++)
+        sum = fmaf(kbki_float(io.a[i * io.am + k * io.ak]), kbki_float(io.b[k * io.bk + j * io.bn]), sum);
+    io.c[i * io.n + j] = kbki_mm_result(io, sum);
+}
+
+// Coalescing: the threads of a warp have neighbouring columns of one row.
+template <class T> __global__ void kbk_matmul_fwd_coalesced_k(kbki_mm<T> io) {
     int64_t i = blockIdx.x / io.across * 8 + threadIdx.y, j = blockIdx.x % io.across * 32 + threadIdx.x;
     if (i >= io.m || j >= io.n) return;
     float sum = 0;
@@ -9835,6 +9896,33 @@ template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared
     if (i0 + y < io.m && j0 + x < io.n) io.c[(i0 + y) * io.n + j0 + x] = kbki_mm_result(io, sum);
 }
 
+// 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
+template <class T> __global__ void __launch_bounds__(512) kbk_matmul_fwd_column_k(kbki_mm<T> io) {
+    __shared__ float a[8][65], b[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
+    int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
+    int64_t i0 = blockIdx.x / io.across * 64, j0 = blockIdx.x % io.across * 64;
+    int ai = io.ak == 1 ? t / 8 : t % 64, ak = io.ak == 1 ? t % 8 : t / 64;
+    int bj = io.bk == 1 ? t / 8 : t % 64, bk = io.bk == 1 ? t % 8 : t / 64;
+    float c[8] = {};
+    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+        bool ina = i0 + ai < io.m && k0 + ak < io.k, inb = j0 + bj < io.n && k0 + bk < io.k;
+        a[ak][ai] = ina ? kbki_float(io.a[(i0 + ai) * io.am + (k0 + ak) * io.ak]) : 0.0f;
+        b[bk][bj] = inb ? kbki_float(io.b[(k0 + bk) * io.bk + (j0 + bj) * io.bn]) : 0.0f;
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
+            float v = b[k][x];
+#pragma unroll
+            for (int e = 0; e < 8; e++) c[e] = fmaf(a[k][y + e], v, c[e]);
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int e = 0; e < 8; e++)
+        if (i0 + y + e < io.m && j0 + x < io.n)
+            io.c[(i0 + y + e) * io.n + j0 + x] = kbki_type<T>::from(c[e]);
+}
+
 #define KBKI_MM_BAND 16
 // Tile of a CTA. Numbering runs down bands of 16 tile rows, so that CTAs resident together share operands in L2
 // (grouped ordering; CUTLASS calls it threadblock swizzle).
@@ -9851,21 +9939,25 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes four neighbours of row i of an m x n matrix; wide: with one 16-byte store.
-__device__ __forceinline__ void kbki_mm_put(float* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
+// Writes four neighbours of row i of an m x n matrix; wide: with one store.
+template <class T>
+__device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
     if (i >= m) return;
     c += i * n + j;
-    if (wide) {
-        if (j < n) *reinterpret_cast<float4*>(c) = make_float4(v[0], v[1], v[2], v[3]);
-    } else {
+    if (!wide) {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (j + e < n) c[e] = v[e];
+            if (j + e < n) c[e] = kbki_type<T>::from(v[e]);
+    } else if (j < n) {
+        if constexpr (sizeof(T) == 4)
+            *reinterpret_cast<float4*>(c) = make_float4(v[0], v[1], v[2], v[3]);
+        else
+            *reinterpret_cast<uint2*>(c) = make_uint2(kbki_word((T*)0, v), kbki_word((T*)0, v + 2));
     }
 }
 
-// Tile of 128 x 128 by 256 threads. Register blocking: a thread computes 8 x 8 elements.
+// 2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements.
 template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
     // odd pitch: tiles are written without bank conflicts in either direction
     __shared__ float a[8][129], b[8][129];
@@ -9901,18 +9993,23 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
                 io.c[(i0 + y + i) * io.n + j0 + x + j] = kbki_type<T>::from(c[i][j]);
 }
 
-/*  The f32 kernels below store tiles in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
+/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
     operand is transposed by the store; the pitch sends the stores of a warp to 32 different banks. The 8 x 8
     results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
     adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-template <bool Along> // this operand is K-major
-__device__ __forceinline__ float4 kbki_mm_load(const float* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
+template <bool Along, class T> // this operand is K-major; one load of four elements
+__device__ __forceinline__ float4 kbki_mm_load(const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
                                                int64_t depth) {
     int64_t x = x0 + (Along ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
     int64_t k = k0 + (Along ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
     if (x >= size || k >= depth) return make_float4(0, 0, 0, 0);
-    return *reinterpret_cast<const float4*>(p + (Along ? x * ld + k : k * ld + x));
+    p += Along ? x * ld + k : k * ld + x;
+    if constexpr (sizeof(T) == 4) return *reinterpret_cast<const float4*>(p);
+    uint2 w = *reinterpret_cast<const uint2*>(p);
+    float f[4];
+    kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
+    return make_float4(f[0], f[1], f[2], f[3]);
 }
 template <bool Along> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KBKI_MM_PITCH], float4 v) {
     int t = threadIdx.x;
@@ -9937,7 +10034,8 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], c
         kbki_mm_fma<8, 8>(u, v, c);
     }
 }
-__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_t i0, int64_t j0, float (*c)[8]) {
+template <class T>
+__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8]) {
     bool wide = io.n % 4 == 0 && ((uintptr_t)io.c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
@@ -9946,8 +10044,9 @@ __device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<float>& io, int64_
         kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
     }
 }
-// The same with 16-byte loads and stores.
-template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<float> io) {
+// The same with loads and stores of four elements.
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<T> io) {
     __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
     int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
     float c[8][8] = {};
@@ -9964,9 +10063,17 @@ template <bool AlongA, bool AlongB> __global__ void __launch_bounds__(256) kbk_m
 template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
-    const char* why = kbki_mm_args(a, 8, 32, &io, &ctas);
+    const char* why = kbki_mm_args(a, 32, 8, &io, &ctas);
     if (why || ctas == 0) return why;
     kbk_matmul_fwd_naive_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 8, 32, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_matmul_fwd_coalesced_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st) {
@@ -9975,6 +10082,14 @@ template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stre
     const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
     if (why || ctas == 0) return why;
     kbk_matmul_fwd_shared_k<T><<<(unsigned)ctas, dim3(32, 32), 0, st>>>(io);
+    return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_column(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_matmul_fwd_column_k<T><<<(unsigned)ctas, 512, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
@@ -9992,67 +10107,87 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     if (why || ctas == 0) return why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_vec_k<l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        kbk_matmul_fwd_vec_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
         return kbki_launched();
     });
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_steps     Matrix product of 16-bit types: the first kernels with tensor cores (mma.sync), with TMA and
-                     with wgmma. Each adds one instruction and nothing else.
+  >>matmul_steps     Matrix product of 16-bit types on tensor cores, from mma.sync to wgmma with TMA: rungs that differ
+                     by one idea. Each is one kernel; the production kernel is in >>matmul_hopper.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16, in place of the f32 rungs of these numbers -----------------------------
-    4 warpmma  128 x 128 tile, eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads; tiles
-               are copied element by element, as in rung 2
-               <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The
-               32 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and
-               ldmatrix loads them in that order from shared memory
-    5 tmaload  the same, but one thread starts TMA copies of both tiles, 64 deep; all threads then wait on an
-               mbarrier that counts the arriving bytes
-               <- no thread computes addresses, checks edges or moves data. Loads and products still do not
-               overlap. A and B need rows that are 16-byte aligned
-    6 warpgroup  the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
-                 instruction
-               <- operands come straight from shared memory: no fragment passes through registers, and no warp
-               reads again what another warp has read
-    bound by   latency: each CTA loads a tile, waits, and multiplies; there is no pipeline. Only other CTAs on the
-               same SM hide the wait. 7, 8: >>matmul_mma, for older GPUs too; 9 on: >>matmul_hopper, where loads
-               overlap with products */
-/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H200, 2026-11-23
-     1 naive       43.11 ms    0 %      -  one thread per element of C
-     2 shared      22.10 ms    1 % 1.95 x  32 x 32 tiles in shared memory
-     3 regblock     7909 us    2 % 2.79 x  128 x 128 tiles, 8 x 8 results per thread
-                 loses at bf16 256 x 256 x 16384 TN (0.12 x) and 11 of 29 more; gains at f32 4096 x 4096 x 4096 NT
-                 (3.43 x)
-     4 warpmma      2632 us    7 % 3.00 x  mma.sync, ldmatrix, tiles loaded plainly
-     5 tmaload     421.3 us   41 % 6.25 x  tiles fetched by one thread, by TMA
-     6 warpgroup   283.5 us   61 % 1.49 x  these tiles multiplied by wgmma
-     7 mma         464.9 us   37 % 0.61 x  ldmatrix, mma.sync m16n8k16, one stage
-                 loses at bf16 4096 x 4096 x 4096 NT (0.60 x) and 6 of 14 more; gains at bf16 16 x 4096 x 1021 (2.98
-                 x)
-     8 mmapipe     279.8 us   62 % 1.66 x  mma.sync and a cp.async ring; any alignment
-     9 wgmma       211.1 us   82 % 1.33 x  TMA, two buffers, wgmma from shared memory
-                 loses at bf16 256 x 256 x 131072 NT (0.05 x) and 7 of 46 more; gains at bf16 16 x 4096 x 1021 TN
-                 (2.07 x)
-    10 ws          195.6 us   88 % 1.08 x  one warp loads a ring, four multiply
-                 loses at bf16 8192 x 50304 x 768 NT (0.75 x) and 22 of 46 more; gains at bf16 256 x 256 x 131072 NT
-                 (1.86 x)
-    11 coop        180.4 us   96 % 1.08 x  128 x 256 tiles, two warpgroups multiply
-                 loses at bf16 256 x 256 x 16384 TN (0.52 x) and 16 of 46 more; gains at bf16 16 x 28672 x 8192 NT
-                 (1.74 x)
-    12 persist     177.9 us   97 % 1.01 x  a CTA per SM, bands of tiles
-                 loses at bf16 1024 x 1024 x 1024 (0.98 x) and 2 of 46 more; gains at bf16 16384 x 1024 x 512 NT
-                 (1.16 x)
-    13 multicast   176.9 us   98 % 1.01 x  pairs of CTAs share the tiles of B
-                 loses at bf16 16 x 28672 x 8192 NT (0.68 x) and 22 of 46 more; gains at bf16 4096 x 4096 x 4096 TN
-                 (1.01 x)
-    14 tma         175.8 us   98 % 1.01 x  C leaves by TMA, under the next tile
-    15 select      175.6 us   98 % 1.00 x  by shape; any alignment, with copies
-                 loses at bf16 8192 x 8192 x 8192 NT (0.99 x) and 1 of 51 more; gains at bf16 256 x 256 x 131072 NT
-                 (21.5 x)
-    99 cublas      174.9 us   99 %      -  cublasGemmEx, f32 accumulation, no TF32
+/*  matmul fwd, continued: f16 and bf16 --------------------------------------------------------------------------
+    7 warpmma   128 x 128 tile, 32 deep; eight warps of 64 x 32; mma.sync m16n8k16 on fragments that ldmatrix loads;
+                tiles are copied element by element, as in rung 3
+                <- one mma.sync multiplies 16 x 16 by 16 x 8: 4096 FLOPs per warp instruction; an FMA does 64. The 32
+                lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and ldmatrix
+                loads them in that order from shared memory
+    8 swizzle   tiles 64 deep, copied by 16-byte vectors; vector p of row r is stored in place p ^ r % 8
+                <- an eighth of the loads. Rows of 128 bytes without padding would put ldmatrix's eight rows into the
+                same banks; the swizzle spreads them over all 32
+    9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
+                <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
+    10 warpgroup the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per instruction
+                <- operands come straight from shared memory: no fragment passes through registers, and no warp reads
+                again what another warp has read
+    11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
+                <- until here only other CTAs on the same SM hid the time of the loads
+    12 ws       warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full. Two
+                mbarriers per stage tell that it is full, and that it is empty
+                <- the consumer waits for data only, and queues the next products before the last have finished
+    13 coop     128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the producer
+                gives registers to the consumers (setmaxnreg)
+                <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
+    14 persist  persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
+                <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
+    15 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
+                <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
+                epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
+    16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
+                <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
+    bound by    7 to 10: latency, because loads and products do not overlap. From 11 on: arithmetic; compare with
+                flops / rate of the tensor cores
+    predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
+                FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+    drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
+                        4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
+                swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
+                         row 1 | 1 0 3 2 5 4 7 6    vectors (what ldmatrix reads from eight rows) lies in eight
+                         row 2 | 2 3 0 1 6 7 4 5    different groups of four banks
+                         row 3 | 3 2 1 0 7 6 5 4
+                mma m16n8k16, A: lane l holds the pairs of columns 2 (l % 4) and 8 + 2 (l % 4) of rows l / 4, l / 4 + 8
+                         k  0 1   2 3   4 5   6 7  | 8 9 ...
+                  row 0     l0    l1    l2    l3   | l0 ...
+                  row 1     l4    l5    l6    l7   | l4 ...
+                ring of four stages over time, F: TMA fills, M: wgmma multiplies
+                  stage 0  FFF MM .   FFF MM
+                  stage 1   FFF  MM .  FFF  MM      the producer waits for a stage to be empty,
+                  stage 2    FFF   MM .  FFF        the consumer for a stage to be full
+                  stage 3     FFF    MM .  FFF                                                                */
+/*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+                     time  peak         gain regs   occ DRAM conflicts
+     1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element of C, warps along rows
+     2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  warps along columns
+     3 shared    22.00 ms   1 %       2.30 x   32 100 %  4 %    6285 k  32 x 32 tiles in shared memory
+     4 column     7932 us   2 %       2.77 x   40  73 %  2 %     104 M  64 x 64 tiles, 8 results per thread
+     5 regblock   7958 us   2 %       1.00 x  126  24 %  1 %     437 M  128 x 128 tiles, 8 x 8 results per thread
+     6 vec        3442 us   5 %       2.31 x  121  24 %  2 %    2682 k  loads and stores of 4, A transposed in tiles
+     7 warpmma    2641 us   7 %       1.30 x  128  24 %  2 %      52 M  mma.sync, ldmatrix, tiles loaded by element
+     8 swizzle   724.2 us  24 %       3.65 x  128  24 %  8 %     341 k  16-byte loads to swizzled tiles, 64 deep
+     9 tmaload   421.0 us  41 %       1.72 x   95  24 % 14 %      42 k  one thread loads the tiles by TMA
+    10 warpgroup 273.3 us  63 %       1.54 x  158  19 % 18 %         0  wgmma reads the tiles in shared memory
+    11 wgmma     260.4 us  66 %       1.05 x  158  18 % 19 %         0  double buffering: loads during products
+    12 ws        241.1 us  72 %       1.08 x  165   8 % 42 %         0  a producer warp fills a pipeline of 4 stages
+    13 coop      212.9 us  81 %       1.13 x  168  14 % 28 %         0  128 x 256 tiles, two consumer warpgroups
+    14 persist   194.2 us  89 %       1.10 x  168  14 % 27 %         0  a CTA per SM loops over the tiles, in bands
+    15 multicast 195.0 us  88 %       1.00 x  168  19 % 27 %         0  pairs of CTAs share the tiles of B
+    16 tma       174.3 us  99 %       1.12 x  168  19 % 30 %     119 k  TMA stores C, during the next tile
+    17 mma       457.7 us  38 %  1.58 x of 8  242  12 % 12 %      38 k  ldmatrix, mma.sync m16n8k16, one stage
+    18 mmapipe   278.1 us  62 %       1.65 x  248  12 % 19 %      11 k  mma.sync and a cp.async ring; any alignment
+    19 select    173.0 us 100 % 1.01 x of 16  168  14 % 31 %     133 k  by shape; any alignment, with copies
+    99 cublas    172.6 us 100 %            -  168  15 % 31 %     125 k  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
 
@@ -10119,17 +10254,21 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return kbki_launched();
 }
 
-/*  A tile of 128 by 64 k as TMA writes it, with the 128-byte swizzle (see kbki_map). K-major: 128 rows of 64.
+/*  A tile of 128 by 64 k with the 128-byte swizzle, as TMA writes it, too (see kbki_map). K-major: 128 rows of 64.
     Otherwise: two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is
-    stored in place p ^ row % 8, which avoids bank conflicts. */
-template <bool Along>
-__device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (Along)
-        kbki_tma_load<false>(tile, map, full, k, x);
-    else
-        for (int half = 0; half < 128; half += 64) kbki_tma_load<false>(tile + half * 128, map, full, x + half, k);
-#endif
+    stored in place p ^ row % 8, which avoids bank conflicts. 256 threads copy four vectors each; the contiguous
+    dimension is a multiple of 8, so that a vector is either inside or outside the tensor. */
+template <bool Along, class T>
+__device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
+                                               int64_t depth) {
+#pragma unroll
+    for (int t = threadIdx.x; t < 1024; t += 256) {
+        int line = t / 8, pack = t % 8; // of 128 rows, or of two panels of 64 k
+        int64_t x = x0 + (Along ? line : line / 64 * 64 + pack * 8), k = k0 + (Along ? pack * 8 : line % 64);
+        uint4 v = make_uint4(0, 0, 0, 0);
+        if (x < size && k < depth) v = *reinterpret_cast<const uint4*>(p + (Along ? x * ld + k : k * ld + x));
+        *reinterpret_cast<uint4*>(tile + line * 128 + (pack ^ line % 8) * 16) = v;
+    }
 }
 // A fragment, 16 of x by 16 of k. Second: for operand B, whose order swaps registers 1 and 2.
 template <bool Along, bool Second>
@@ -10138,6 +10277,58 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     x += Second ? high : low, k += Second ? low : high;
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
+}
+// The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(kbki_mm<T> io) {
+    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
+    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
+    float c[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < io.k; k0 += 64) {
+        kbki_step_copy<AlongA>(a, io.a, io.lda, i0, io.m, k0, io.k);
+        kbki_step_copy<AlongB>(b, io.b, io.ldb, j0, io.n, k0, io.k);
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 64; k += 16) {
+            uint32_t u[4][4], v[2][4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
+#pragma unroll
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+        }
+        __syncthreads();
+    }
+    kbki_step_put(io, i0 + y, j0 + x, c);
+}
+template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
+    if (why || ctas == 0) return why;
+    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_warpmma<T>(a, st);
+    if ((why = kbki_needs_mma<T>()) != NULL) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        kbk_matmul_fwd_swizzle_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        return kbki_launched();
+    });
+}
+
+// Starts the TMA copy of a tile of 128 by 64 k. Multicast: to every CTA of the mask.
+template <bool Along, bool Multicast = false>
+__device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k,
+                                                unsigned mask = 0) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    if (Along)
+        kbki_tma_load<Multicast>(tile, map, full, k, x, mask);
+    else
+        for (int half = 0; half < 128; half += 64)
+            kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
+#endif
 }
 // The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
 template <class T, bool AlongA, bool AlongB>
@@ -10176,15 +10367,16 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
 #endif
 }
-// Arguments and tensor maps of a product on such tiles, or why TMA cannot load the operands. K = 0: no maps.
-template <class T> struct kbki_step_maps {
+/*  Arguments and tensor maps of a product with tiles of 128 x Wide, or why TMA cannot load the operands. K = 0: no
+    maps. c: for stores of 64 x 64. */
+template <class T, int Wide = 128> struct kbki_step_maps {
     kbki_mm<T> io;
-    kbki_map a, b;
+    kbki_map a, b, c;
     int64_t ctas;
     const char* make(const kbk_args* args) {
-        const char* why = kbki_mm_args(args, 128, 128, &io, &ctas);
+        const char* why = kbki_mm_args(args, 128, Wide, &io, &ctas);
         const bool along_a = args->s.layout != KBK_TN, along_b = args->s.layout == KBK_NT;
-        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b);
+        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b), memset(&c, 0, sizeof c);
         if (why || ctas == 0 || io.k == 0) return why;
         if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
         if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
@@ -10194,6 +10386,10 @@ template <class T> struct kbki_step_maps {
         if (why) return why;
         return along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &b)
                        : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &b);
+    }
+    const char* make_for_wgmma(const kbk_args* args) {
+        const char* why = make(args);
+        return why || ctas == 0 ? why : kbki_needs_hopper();
     }
 };
 template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
@@ -10207,6 +10403,26 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     });
 }
 
+// Stores 64 x Width sums of a warpgroup: thread t has rows t / 32 * 16 + t % 32 / 4 and + 8, two columns of every 8.
+template <class T, int Width>
+__device__ __forceinline__ void kbki_step_store(const kbki_mm<T>& io, int64_t i0, int64_t j0, float* d) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    int t = threadIdx.x % 128;
+    bool pairs = io.n % 2 == 0 && (uintptr_t)io.c % 4 == 0;
+#pragma unroll
+    for (int e = 0; e < Width / 2; e += 2) {
+        int64_t i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
+        T* c = io.c + i * io.n + j;
+        if (i >= io.m || j >= io.n) continue;
+        if (pairs) {
+            *reinterpret_cast<uint32_t*>(c) = kbki_word((T*)0, d + e);
+        } else {
+            c[0] = kbki_type<T>::from(d[e]);
+            if (j + 1 < io.n) c[1] = kbki_type<T>::from(d[e + 1]);
+        }
+    }
+#endif
+}
 /*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor gives an operand's address
     and layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
     Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers, commit_group
@@ -10214,15 +10430,14 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               kbki_mm<T> io) {
+                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
     __shared__ uint64_t full;
     int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    // two blocks of 64 x 128; thread t of warp w has rows 16 w + t / 4 and + 8, two columns of every 8
-    float d[2][64];
+    float d[2][64]; // two blocks of 64 x 128
     u.set(a), v.set(b);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -10246,32 +10461,511 @@ __global__ void __launch_bounds__(128)
         __syncthreads();
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+#endif
+}
+// Writes 64 rows by 64 columns of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA store
+// undoes.
+template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, const float* d) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    int lane = threadIdx.x % 32, line = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
-    for (int e = 0; e < 128; e++) {
-        int64_t i = i0 + e / 64 * 64 + (int)threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + e / 2 % 2 * 8;
-        int64_t j = j0 + e % 64 / 4 * 8 + threadIdx.x % 4 * 2 + e % 2;
-        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(d[e / 64][e % 64]);
+    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
+        uint32_t w[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
+        kbki_stmatrix(kbki_shared(to + line * 128 + ((x + lane / 16) ^ line % 8) * 16), w);
     }
 #endif
 }
-template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make(a);
-    if (why || m.ctas == 0) return why;
-    if ((why = kbki_needs_hopper()) != NULL) return why;
+/*  Launches a kernel for wgmma in each layout, with a dynamic shared memory of `bytes`, in clusters of `cluster` CTAs.
+    K = 0: no kernel, C is zero. */
+template <class T, class Maps, class Kernel>
+const char* kbki_step_launch(const Maps& m, Kernel* kernel, int64_t ctas, int threads, size_t bytes, int cluster,
+                             kbk_stream st) {
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
     if (m.io.k == 0) {
         cudaMemsetAsync(m.io.c, 0, (size_t)(m.io.m * m.io.n) * sizeof(T), st);
         return kbki_launched();
     }
+    const char* why = bytes ? kbki_want_shared(kernel, &bytes) : NULL;
+    if (why) return why;
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3((unsigned)ctas), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
+    cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
+    cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, m.a, m.b, m.c, m.io);
+    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
+}
+template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_warpgroup_k<T, l.a, l.b><<<(unsigned)m.ctas, 128, 0, st>>>(m.a, m.b, m.io);
-        return kbki_launched();
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_warpgroup_k<T, l.a, l.b>, m.ctas, 128, 0, 1, st);
+    });
+}
+
+// --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 128 of B, each with 128 bytes per row.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+__device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
+#endif
+// Double buffering: while wgmma multiplies one stage, TMA loads the other.
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(128)
+    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                           const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Bytes = 2 * 128 * 128; // of a stage
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[2];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64);
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[2][64];
+    u.set(stages), v.set(stages + 128 * 128);
+    auto load = [&](int step) { // one thread
+        char* stage = stages + step % 2 * Bytes;
+        kbki_bar_expect(full + step % 2, Bytes);
+        kbki_step_fetch<AlongA>(stage, &map_a, full + step % 2, i0, step * 64);
+        kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + step % 2, j0, step * 64);
+    };
+    if (threadIdx.x == 0) {
+        kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
+        load(0);
+        if (steps > 1) load(1);
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        uint32_t stage = step % 2 * (Bytes / 16);
+        kbki_bar_wait(full + step % 2, step / 2 % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+        kbki_wg_commit();
+        kbki_wg_wait<0>();
+        __syncthreads(); // all warps have finished with this stage
+        if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
+    }
+    kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_wgmma_k<T, l.a, l.b>, m.ctas, 128, 1024 + 2 * 32768, 1, st);
+    });
+}
+
+/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the consumer
+    warpgroup multiplies. An mbarrier per stage tells that it is full, another that it is empty. The consumer queues
+    the products of a stage before those of the previous stage have finished. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                        const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 2 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64);
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (threadIdx.x >= 128) { // producer
+        for (int step = 0; threadIdx.x == 128 && step < steps; step++) {
+            int slot = step % Stages;
+            char* stage = stages + slot * Bytes;
+            kbki_bar_wait(empty + slot, step / Stages % 2 ^ 1);
+            kbki_bar_expect(full + slot, Bytes);
+            kbki_step_fetch<AlongA>(stage, &map_a, full + slot, i0, step * 64);
+            kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + slot, j0, step * 64);
+        }
+        return;
+    }
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[2][64];
+    u.set(stages), v.set(stages + 128 * 128);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        uint32_t stage = step % Stages * (Bytes / 16);
+        kbki_bar_wait(full + step % Stages, step / Stages % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int half = 0; half < 2; half++)
+                kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+        kbki_wg_commit();
+        kbki_wg_wait<1>(); // the products of the previous step have finished
+        if (step && threadIdx.x == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
+    }
+    kbki_wg_wait<0>();
+    kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
+    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_ws_k<T, l.a, l.b>, m.ctas, 256, 1024 + 4 * 32768, 1, st);
+    });
+}
+
+// --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
+/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each has 64 of its rows. The producer
+    gives registers to the consumers, which have 128 sums per thread. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                          const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 256;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int step = 0; threadIdx.x == 256 && step < steps; step++) {
+            int slot = step % Stages;
+            char* stage = stages + slot * Bytes;
+            kbki_bar_wait(empty + slot, step / Stages % 2 ^ 1);
+            kbki_bar_expect(full + slot, Bytes);
+            kbki_step_fetch<AlongA>(stage, &map_a, full + slot, i0, step * 64);
+            kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + slot, j0, step * 64);
+            kbki_step_fetch<AlongB>(stage + 256 * 128, &map_b, full + slot, j0 + 128, step * 64);
+        }
+        return;
+    }
+    kbki_wg_take<232>();
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[128];
+    u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        uint32_t stage = step % Stages * (Bytes / 16);
+        kbki_bar_wait(full + step % Stages, step / Stages % 2);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                  v.at(stage + k * v.step16), k ? 1 : step);
+        kbki_wg_commit();
+        kbki_wg_wait<1>();
+        if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
+    }
+    kbki_wg_wait<0>();
+    kbki_wg_hold<128>(d);
+    kbki_step_store<T, 256>(io, i0 + group * 64, j0, d);
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_coop_k<T, l.a, l.b>, m.ctas, 384, 1024 + 4 * 49152, 1, st);
+    });
+}
+
+// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
+template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
+    int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
+    int band = index / (most * across), in = index - band * (most * across);
+    int high = min(most, down - band * most), column = in / high;
+    return make_int2((band * most + in - column * high) * pair + rank, column);
+}
+/*  Persistent kernel: one CTA per SM computes tile after tile, down bands of 16 tile rows, whose operands stay in L2.
+    The producer loads the first stages of the next tile while the consumers store this one. `turn` counts stages
+    over all tiles. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                             const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int tiles = (int)(io.across * io.down), turn = 0;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int tile = (int)blockIdx.x; threadIdx.x == 256 && tile < tiles; tile += (int)gridDim.x) {
+            int2 at = kbki_wg_tile(io, 1, tile, 0);
+            for (int step = 0; step < steps; step++, turn++) {
+                int slot = turn % Stages;
+                char* stage = stages + slot * Bytes;
+                kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
+                kbki_bar_expect(full + slot, Bytes);
+                kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
+                kbki_step_fetch<AlongB>(stage + 128 * 128, &map_b, full + slot, at.y * 256, step * 64);
+                kbki_step_fetch<AlongB>(stage + 256 * 128, &map_b, full + slot, at.y * 256 + 128, step * 64);
+            }
+        }
+        return;
+    }
+    kbki_wg_take<232>();
+    kbki_wg_operand<AlongA> u;
+    kbki_wg_operand<AlongB> v;
+    float d[128];
+    u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+    for (int tile = (int)blockIdx.x; tile < tiles; tile += (int)gridDim.x) {
+        int2 at = kbki_wg_tile(io, 1, tile, 0);
+#pragma unroll 1
+        for (int step = 0; step < steps; step++, turn++) {
+            uint32_t stage = turn % Stages * (Bytes / 16);
+            kbki_bar_wait(full + turn % Stages, turn / Stages % 2);
+            kbki_wg_fence();
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                      v.at(stage + k * v.step16), k ? 1 : step);
+            kbki_wg_commit();
+            kbki_wg_wait<1>();
+            if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
+        }
+        kbki_wg_wait<0>();
+        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // the last stage of the tile
+        kbki_wg_hold<128>(d);
+        kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+    }
+#endif
+}
+template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    int64_t ctas = kbki_attribute(cudaDevAttrMultiProcessorCount);
+    if (ctas > m.ctas) ctas = m.ctas;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        return kbki_step_launch<T>(m, kbk_matmul_fwd_persist_k<T, l.a, l.b>, ctas, 384, 1024 + 4 * 49152, 1, st);
+    });
+}
+
+/*  Multicast: clusters of two CTAs, one above the other, use the same tile of B. Each CTA loads half of it for both.
+    A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
+        kbki_bar_ready();
+    }
+    kbki_cluster_barrier();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            for (int step = 0; step < steps; step++, turn++) {
+                int slot = turn % Stages;
+                char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
+                kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
+                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
+                kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
+            }
+        }
+    } else {
+        kbki_wg_take<232>();
+        kbki_wg_operand<AlongA> u;
+        kbki_wg_operand<AlongB> v;
+        float d[128];
+        u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+        for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+#pragma unroll 1
+            for (int step = 0; step < steps; step++, turn++) {
+                uint32_t stage = turn % Stages * (Bytes / 16);
+                kbki_bar_wait(full + turn % Stages, turn / Stages % 2);
+                kbki_wg_fence();
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                kbki_wg_commit();
+                kbki_wg_wait<1>();
+                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                    kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            }
+            kbki_wg_wait<0>();
+            if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            kbki_wg_hold<128>(d);
+            kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+        }
+    }
+    __syncwarp();
+    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+#endif
+}
+// The number of CTAs for multicast and tma: as many clusters of two as the device holds, at most one per pair of tiles.
+template <class T, class Kernel>
+const char* kbki_step_pairs(const kbki_step_maps<T, 256>& m, Kernel* kernel, size_t bytes, int64_t* ctas) {
+    cudaLaunchConfig_t cfg = {};
+    cudaLaunchAttribute attr = {};
+    int most = 0;
+    const char* why = kbki_want_shared(kernel, &bytes);
+    if (why) return why;
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim.x = 2, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+    cfg.gridDim = dim3(2), cfg.blockDim = dim3(384), cfg.dynamicSmemBytes = bytes, cfg.attrs = &attr, cfg.numAttrs = 1;
+    cudaError_t e = kbki_clusters(kernel, &cfg, &most);
+    if (e != cudaSuccess) return kbki_error(e);
+    if (most < 1) return "the device holds no such cluster";
+    int64_t pairs = m.io.across * ((m.io.down + 1) / 2);
+    *ctas = 2 * (pairs < most ? pairs : most);
+    return NULL;
+}
+template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        const auto kernel = kbk_matmul_fwd_multicast_k<T, l.a, l.b>;
+        const size_t bytes = 1024 + 4 * 49152;
+        int64_t ctas;
+        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
+        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
+    });
+}
+
+/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next tile is
+    multiplied. Each consumer has two buffers; the thread that starts the stores waits until a buffer has been read. */
+template <class T, bool AlongA, bool AlongB>
+__global__ void __launch_bounds__(384)
+    kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                         const __grid_constant__ kbki_map map_c, kbki_mm<T> io) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 4, Bytes = 3 * 128 * 128;
+    extern __shared__ uint4 kbki_mm_ring[];
+    __shared__ uint64_t full[Stages], empty[Stages];
+    char* stages = kbki_wg_align(kbki_mm_ring);
+    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
+        kbki_bar_ready();
+    }
+    kbki_cluster_barrier();
+    if (group == 2) { // producer
+        kbki_wg_give<40>();
+        for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            for (int step = 0; step < steps; step++, turn++) {
+                int slot = turn % Stages;
+                char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
+                kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
+                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
+                kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
+            }
+        }
+    } else {
+        kbki_wg_take<232>();
+        kbki_wg_operand<AlongA> u;
+        kbki_wg_operand<AlongB> v;
+        float d[128];
+        char* staging = stages + Stages * Bytes + group * 2 * 64 * 128;
+        u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
+        for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
+            int2 at = kbki_wg_tile(io, 2, pair, rank);
+#pragma unroll 1
+            for (int step = 0; step < steps; step++, turn++) {
+                uint32_t stage = turn % Stages * (Bytes / 16);
+                kbki_bar_wait(full + turn % Stages, turn / Stages % 2);
+                kbki_wg_fence();
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
+                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                kbki_wg_commit();
+                kbki_wg_wait<1>();
+                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                    kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            }
+            kbki_wg_wait<0>();
+            if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
+            kbki_wg_hold<128>(d);
+#pragma unroll
+            for (int x = 0; x < 256; x += 64) {
+                char* buffer = staging + x / 64 % 2 * 64 * 128;
+                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the store before the previous one has read it
+                kbki_barrier<128>(1 + group);
+                kbki_step_stage<T>(buffer, d + x / 2);
+                kbki_bulk_fence();
+                kbki_barrier<128>(1 + group);
+                if (threadIdx.x % 128 == 0)
+                    kbki_tma_store(&map_c, buffer, at.y * 256 + x, at.x * 128 + group * 64);
+            }
+        }
+        if (threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory must outlive the stores
+    }
+    __syncwarp();
+    kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
+#endif
+}
+// Whether TMA can store rows of C.
+template <class T> bool kbki_wg_storable(const kbk_args* a) {
+    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
+}
+template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
+    kbki_step_maps<T, 256> m;
+    const char* why = m.make_for_wgmma(a);
+    if (why || m.ctas == 0) return why;
+    if (!kbki_wg_storable<T>(a)) return kbk_matmul_fwd_multicast<T>(a, st);
+    if (m.io.k && (why = kbki_map_lines(m.io.c, m.io.m, m.io.n, m.io.n, 64, &m.c)) != NULL) return why;
+    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
+        const auto kernel = kbk_matmul_fwd_tma_k<T, l.a, l.b>;
+        const size_t bytes = 1024 + 4 * 49152 + 4 * 8192;
+        int64_t ctas;
+        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
+        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
     });
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 5 and 6 of matmul; their card is in >>matmul_simt.
+  >>matmul_tile     Matrix product in f32 at full rate: rungs 7 and 8 of matmul; their card is in >>matmul_simt.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -10504,16 +11198,16 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
                    later.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16 ----------------------------------------------------------------------
-    7 mma      128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
+/*  matmul fwd, continued: f16 and bf16, a branch of the ladder from rung 8 on for GPUs without wgmma ------------
+    17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
                <- 4096 FLOPs per warp instruction (an FMA: 64), on operands of half the size. The tensor cores wait
                for every tile
-    8 mmapipe  cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
+    18 mmapipe cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
                bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
                <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
                loop over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to
                padded rows (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16
-               bytes selects rung 7, which accepts any. If there are few tiles and K is long, split-K is used. The
+               bytes selects rung 17, which accepts any. If there are few tiles and K is long, split-K is used. The
                slices are added in order (workspace: 4*M*N bytes per slice)
     bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
                of wgmma, because all operands pass through registers
@@ -11057,36 +11751,10 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: kernels of rungs 9 to 14
-                      of matmul. Warp specialization, persistent kernel, cluster multicast, ping-pong schedule.
+  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: the production kernel. It has
+                      everything of rungs 12 to 16 of >>matmul_steps, and split-K, batches, ping-pong schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
-/*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    The rungs use the techniques of CUTLASS's Hopper kernels: TMA pipeline, warp specialization, persistent and
-    cooperative schedules.
-    9 wgmma      128 x 128 tile, 64 deep, double buffering; one thread starts the TMA loads, a warpgroup multiplies
-                 the tile that has arrived, and then all threads synchronise
-                 <- operands go from shared memory to the tensor cores without registers, 64 x 128 x 16 per
-                 instruction; TMA computes addresses, handles edges and applies the swizzle
-    10 ws        warp specialization: one producer thread, in a warpgroup of its own, keeps a pipeline of four
-                 stages full. Two mbarriers per stage tell that it is full, and that it is empty
-                 <- the consumer waits for data only, and the next products are queued before the last have
-                 finished
-    11 coop      128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the
-                 producer gives registers to the consumers (setmaxnreg)
-                 <- per FLOP, a 128 x 256 tile needs three quarters of the shared memory traffic of 128 x 128
-    12 persist   persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
-                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    13 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
-                 <- two thirds of the traffic from L2 to shared memory
-    14 tma       the epilogue writes 64 columns at a time to shared memory, and TMA stores them
-                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
-    15           >>matmul_select
-    bound by     arithmetic: compare with flops / rate of the tensor cores; large products by the power limit
-
-    9 to 14 take A and B of any size if every row is 16-byte aligned, because TMA requires that. They return an
-    error otherwise. C may have any alignment: if rows of C are not 16-byte aligned, 14 runs as 13. Edges of tiles
-    are multiplied as zeros. */
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
 #define KBKI_WG_RUN 4        // stages in a row that one slice of K takes
 // A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
@@ -11122,20 +11790,12 @@ template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                                  ? Plan::columns / Plan::pair
                              : Plan::columns / Plan::pair % 64 != 0 ? 64 / Plan::pair
                                                                     : 64;
-// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
-template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
-    int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
-    int band = index / (most * across), in = index - band * (most * across);
-    int high = min(most, down - band * most), column = in / high;
-    return make_int2((band * most + in - column * high) * pair + rank, column);
-}
 // Work units of one layer (product or slice) of the part that is split.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_cuts(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across - io.whole;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-__device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 // A work unit is one tile of a product of the batch or of a slice of K; two tiles for a cluster of two CTAs.
 struct kbki_wg_place {
     int i0, j0, layer; // first row and column; the product or the slice
@@ -11398,44 +12058,6 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Double buffering by TMA: one tile is loaded while the other is multiplied by wgmma.
-template <class T, bool AlongA, bool AlongB, class Plan>
-__global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    extern __shared__ uint4 kbki_mm_ring[];
-    __shared__ uint64_t full[2];
-    char* stages = kbki_wg_align(kbki_mm_ring);
-    kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
-    float d[Plan::blocks][Plan::tile_n / 2];
-    kbki_wg_place at = kbki_wg_where<Plan>(io, (int)blockIdx.x, 0);
-    int depth = (int)io.k;
-    factors.set(stages, 0);
-    if (threadIdx.x == 0) {
-        kbki_bar_init(full, 1), kbki_bar_init(full + 1, 1), kbki_bar_ready();
-        for (int k = 0; k < depth && k < 128; k += 64)
-            kbki_wg_load<T, Plan, AlongA, AlongB>(maps, stages + k / 64 * Plan::stage_bytes, full + k / 64, at.i0,
-                                                  at.j0, k, 0, 0);
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (int k = 0; k < depth; k += 64) {
-        int slot = k / 64 % 2;
-        kbki_bar_wait(full + slot, k / 128 % 2);
-        factors.multiply(slot, k, d);
-        kbki_wg_wait<0>();
-        __syncthreads();
-        if (threadIdx.x == 0 && k + 128 < depth)
-            kbki_wg_load<T, Plan, AlongA, AlongB>(maps, stages + slot * Plan::stage_bytes, full + slot, at.i0, at.j0,
-                                                  k + 128, 0, 0);
-    }
-#pragma unroll
-    for (int block = 0; block < Plan::blocks; block++) {
-        kbki_wg_hold<Plan::tile_n / 2>(d[block]);
-        kbki_wg_finish<T, Plan::tile_n>(io, at.i0 + block * 64, at.j0, d[block]);
-    }
-#endif
-}
 // Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
@@ -11476,7 +12098,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_wgmma     Matrix product with wgmma: tensor maps and launches, and rungs 9 to 14 of matmul.
+  >>matmul_wgmma     Matrix product with wgmma: tensor maps and launches of the production kernel.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11630,35 +12252,9 @@ const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, kbki_wg_split by 
     const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
     return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, by, st, stay);
 }
-template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
-    typedef kbki_wg_plan<128, 128, 1, 2, 1, false> Plan;
-    kbki_mm<T> of;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &of, &ctas);
-    if (why) return why;
-    return kbki_wg_product<T, Plan>(a, of, 1, 1, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-        return kbki_wg_launch<T, Plan>(kbk_matmul_fwd_wgmma_k<T, l.a, l.b, Plan>, 128, false, maps, io, st);
-    });
-}
-typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;                 // rungs 11 and 12
-typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // 13, and split-K
-typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;                 // 14
-typedef kbki_wg_plan<128, 128, 1, 4, 1, false> kbki_wg_four;                // 10
-template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_four>(a, st, 1, false);
-}
-template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_ring_run<T, kbki_wg_one>(a, st, 1, false);
-}
-KBKI_LAUNCHER(kbk_matmul_fwd_persist, kbki_wg_ring_run<T, kbki_wg_one>)
-KBKI_LAUNCHER(kbk_matmul_fwd_multicast, kbki_wg_ring_run<T, kbki_wg_shared>)
-// Whether TMA can store rows of C.
-template <class T> bool kbki_wg_storable(const kbk_args* a) {
-    return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
-}
-template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
-    return kbki_wg_storable<T>(a) ? kbki_wg_ring_run<T, kbki_wg_wide>(a, st) : kbk_matmul_fwd_multicast<T>(a, st);
-}
+typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;
+typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // and split-K
+typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -11883,21 +12479,21 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 15 and 16 of matmul, rung 3
+  >>matmul_select     Matrix products with wgmma, configuration chosen by shape: rungs 19 and 20 of matmul, rung 3
                       of bmm.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    15 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
-                 128 x 256 tiles as in 14, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
+    19 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
+                 128 x 256 tiles as in 16, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
                  ping-pong schedule, without clusters; 144 or 208 columns (NT, and NN as C' = B' A') or 160 (TN),
                  if other widths leave more SMs idle in the last wave (wave quantization); smaller tiles, if large
                  ones do not fill the GPU. Split-K, if even those are few, or for the tiles of a nearly empty last
                  wave; a second kernel adds the slices in order (workspace: 4 bytes per result and slice of a split
                  tile). Splitting only the last wave serves the purpose of stream-K (Osama et al. 2023), but each
                  tile has equal slices. Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
-                 copied first (workspace: as for 8)
-    bound by     as 9 to 14; 16 rows times a large matrix, and split-K, by memory */
+                 copied first (workspace: as for 18)
+    bound by     as 11 to 16; 16 rows times a large matrix, and split-K, by memory */
 
 /*  The configurations. stage: clocks for 64 of K if the data is in shared memory. finish: clocks of the epilogue
     of a tile; the ping-pong schedule hides it behind the products of the other warpgroup. split: 1 if K may be
@@ -11935,8 +12531,8 @@ typedef struct kbki_wg_choice {
 } kbki_wg_choice;
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = {
-        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 14, or 13 for split-K
-        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 12 with the epilogue of 14
+        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 16, or 15 for split-K
+        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 14 with the epilogue of 16
         { 128, 128, 1, 1, 0, 530, 3200 },  // ping-pong
         { 128, 128, 1, 0, 1, 590, 700 },   // mid
         { 64, 128, 1, 0, 0, 330, 760 },    // low
@@ -12183,7 +12779,7 @@ KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) 
     return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is sized for `by`
 }
 /*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
-    address is not aligned either, TMA cannot load the operand, and rung 7 (mma) runs. */
+    address is not aligned either, TMA cannot load the operand, and rung 17 (mma) runs. */
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -12419,14 +13015,13 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 
     3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
     and C and both factors aligned. They return an error otherwise. */
-/*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H200, 2026-11-23
-     1 naive       276.4 ms    0 %      -  one thread per element of C
-     2 shared      23.20 ms    0 % 11.9 x  32 x 32 tiles in shared memory, in f32
-     3 tma         101.6 us   89 %  228 x  wgmma on 128 x 128, f32 sums every 128 of K
-     4 select      102.7 us   88 % 0.99 x  by shape: 256 x 128, small tiles, split-K
-                 loses at bf16 2048 x 2048 x 2048 NT (0.93 x) and 4 of 12 more; gains at bf16 256 x 256 x 131072 NT
-                 (8.79 x)
-    99 cublas      100.4 us   90 %      -  cublasLtMatmul, no fast accumulation
+/*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
+                  time peak   gain regs   occ DRAM conflicts
+     1 naive  274.6 ms  0 %      -   30  99 %  0 %         0  one thread per element of C
+     2 shared 23.07 ms  0 % 11.9 x   32 100 %  0 %    3287 k  32 x 32 tiles in shared memory, in f32
+     3 tma    118.1 us 74 %  195 x  168  14 % 19 %      96 k  wgmma on 128 x 128, f32 sums every 128 of K
+     4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  by shape: 256 x 128, small tiles, split-K
+    99 cublas  99.4 us 89 %      -  168  15 % 25 %      96 k  cublasLtMatmul, no fast accumulation
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
 KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -12642,10 +13237,11 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
-     1 regblock     3805 us    2 %      -  matmul's kernel, batch in grid.z
-     2 mmapipe     198.1 us   44 % 19.2 x  matmul's kernel, batch in grid.z
-     3 select      115.5 us   75 % 1.72 x  by shape, wgmma; persistent over the batch
-    99 cublas      114.2 us   76 %      -  cublasGemmStridedBatchedEx, no TF32
+                    time peak   gain
+     1 regblock  3805 us  2 %      -  matmul's kernel, batch in grid.z
+     2 mmapipe  198.1 us 44 % 19.2 x  matmul's kernel, batch in grid.z
+     3 select   115.5 us 75 % 1.72 x  by shape, wgmma; persistent over the batch
+    99 cublas   114.2 us 76 %      -  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
 KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -12743,22 +13339,16 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                causally masked key has no effect, except in cublas and warpmma, which multiply v by zero
                probabilities */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-     1 naive       165.5 ms    0 %      -  score matrix in memory, three passes
-     2 cublas       1373 us   12 %  121 x  vendor's batched GEMMs, own softmax
-     3 online      20.18 ms    1 % 0.07 x  warp per row, online softmax, 32 keys a time
-                 loses at bf16 4 x 16 x 4096 x 128 (0.06 x) and all of 4 more
-     4 flash        6107 us    3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
-                 loses at f16 4 x 16 x 2048 x 128 (0.23 x) and 2 of 10 more; gains at bf16 4 x 16 x 4096 x 128 (3.33
-                 x)
-     5 warpmma     915.9 us   18 % 6.67 x  mma.sync, loads and products alternate
-     6 flashmma    385.6 us   43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
-     7 flashws     261.4 us   64 % 1.47 x  wgmma and TMA, warp specialization
-                 loses at bf16 32 x 8 x 128 x 64 (0.75 x) and 6 of 37 more; gains at bf16 1 x 32 x 2048 x 128 causal
-                 (1.89 x)
-     8 flashrs     231.9 us   72 % 1.13 x  three independent consumers
-     9 flashpp     219.4 us   76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
-                 loses at f16 4 x 16 x 4096 x 128 causal (0.91 x) and 3 of 37 more; gains at f16 32 x 8 x 256 x 64
-                 (1.28 x)
+                   time peak   gain
+    1 naive    165.5 ms  0 %      -  score matrix in memory, three passes
+    2 cublas    1373 us 12 %  121 x  vendor's batched GEMMs, own softmax
+    3 online   20.18 ms  1 % 0.07 x  warp per row, online softmax, 32 keys a time
+    4 flash     6107 us  3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
+    5 warpmma  915.9 us 18 % 6.67 x  mma.sync, loads and products alternate
+    6 flashmma 385.6 us 43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
+    7 flashws  261.4 us 64 % 1.47 x  wgmma and TMA, warp specialization
+    8 flashrs  231.9 us 72 % 1.13 x  three independent consumers
+    9 flashpp  219.4 us 76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
     end of measured */
 #define KBK_CHECK_attention_fwd KBKI_CHECKS(1e-5, 128, 1e-6, 1e-3, 4, 0, 6e-3, 4, 0)
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
@@ -14414,12 +15004,13 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked
                row or key has no effect, except in warpmma, which multiplies q, k and do by zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-     1 naive       326.5 ms    0 %      -  both S x S matrices in memory
-     3 shared      51.78 ms    1 % 6.31 x  warp per row, then per key, recomputation
-     4 flash       20.29 ms    2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
-     5 warpmma      5266 us    8 % 3.85 x  mma.sync, loads and products alternate
-     6 flashmma     1137 us   37 % 4.63 x  128 keys per CTA, dq by atomics
-     7 flashws     644.5 us   65 % 1.76 x  the same with wgmma and TMA
+                   time peak   gain
+    1 naive    326.5 ms  0 %      -  both S x S matrices in memory
+    3 shared   51.78 ms  1 % 6.31 x  warp per row, then per key, recomputation
+    4 flash    20.29 ms  2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
+    5 warpmma   5266 us  8 % 3.85 x  mma.sync, loads and products alternate
+    6 flashmma  1137 us 37 % 4.63 x  128 keys per CTA, dq by atomics
+    7 flashws  644.5 us 65 % 1.76 x  the same with wgmma and TMA
     end of measured */
 #define KBK_CHECK_attention_bwd KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0)
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -15826,6 +16417,9 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
 // Fills x with elements i0 .. i0 + n - 1 of tensor id, which must be an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
+// The same as kbk_widen and kbk_narrow: stored elements to doubles and back.
+KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
+KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
 // The same as kbk_verify: 1 if output k is correct.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
@@ -15975,6 +16569,12 @@ KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype,
     if (!x || i0 < 0 || n < 0 || i0 + n > t[id].count) return "no such elements";
     kbk_fill(&t[id], id, dtype, seed, i0, n, x);
     return NULL;
+}
+KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n) {
+    kbk_widen(kind, dtype, p, x, n);
+}
+KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n) {
+    kbk_narrow(kind, dtype, x, p, n);
 }
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r) {

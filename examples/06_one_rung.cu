@@ -125,7 +125,7 @@ static void fill(kb_state* kb, const kbk_tensor* t, int id, int dtype, void* dev
         char* raw = KB_ALLOC_HOST(kb, char, (int64_t)bytes);
         if (!x || !raw || !device) return;
         kbk_row_fill(row, &shape, id, dtype, kb->seed, 0, t->count, x);
-        kbk_narrow(t->kind, dtype, x, raw, t->count);
+        kbk_from_doubles(t->kind, dtype, x, raw, t->count);
         kb_from_host(kb, device, raw, bytes);
     }
 }
@@ -206,7 +206,7 @@ static void run(kb_state* kb) {
         char* raw = kb_host(kb, (char*)device[i]);
         double* x = KB_ALLOC_HOST(kb, double, t[i].count);
         if (!raw || !x) return;
-        kbk_widen(t[i].kind, dtype, raw, x, t[i].count);
+        kbk_to_doubles(t[i].kind, dtype, raw, x, t[i].count);
         a.in[ins] = device[i], in[ins++] = x;
     }
     a.workspace_bytes = (size_t)kbk_row_workspace(row, &shape, elem);

@@ -11,12 +11,7 @@ none() { if [ -z "$2" ]; then pass; else fail "$1: $(echo "$2" | head -n 5 | tr 
 
 for f in kbench.h kbench_kernels.cuh; do
     if [ ! -f $f ]; then skip "$f is not there" && continue; fi
-    # tags of the contents list: lines "    >>tag   text" before the end of the first comment; tags of the sections:
-    # lines "  >>tag" right after the opening ruler
-    listed=$(awk '/^\*\//{ exit } / \*\/$/ { exit } /^ +>>[a-z_]+ / { print $1 }' $f)
     placed=$(awk 'open && /^  >>[a-z_]+ / { print $1 } { open = /^\/\*-----/ }' $f)
-    check_same "$f: contents and sections" "$(echo $placed)" "$(echo $listed)"
-    check_same "$f: the contents begin in columns" "$(awk '/^\*\//{ exit } / \*\/$/ { exit } /^ +>>[a-z_]+ / { print index($0, ">") }' $f | sort -u | wc -l | tr -d ' ')" 1
     if [ "$(echo $placed | wc -w)" -ge 5 ]; then pass; else fail "$f: hardly any section was found: $placed"; fi
     none "$f: lines over 120 columns" "$(awk 'length($0) > 120 { print FILENAME ":" NR }' $f)"
     none "$f: includes that cost seconds" "$(grep -nE '#[[:space:]]*include[[:space:]]*<(cub/|thrust/|cooperative_groups|cuda/|curand|mma\.h|vector|string>|iostream|map>|algorithm|memory>|functional|chrono|thread|mutex|array>|utility|type_traits|c(std)?[a-z]+>)' $f | grep -vE '<(ctype|cublas|cuda_)')"
@@ -65,7 +60,7 @@ if have python3; then
         "^>>verdict \(judge\) reads the command line's options"
     found "stages out of order" '/^  >>registry / { sub("declare", "render") } { print }' 'is out of the order of the stages'
     found "no stage" '/^  >>plan +plan:/ { sub("plan:", "") } { print }' '>>plan: its header bears no stage'
-    found "contents that lack a section" '/^    >>stats / { next } { print }' '^contents: they have >>spread where the file has >>stats'
+    found "contents that lack a section" '/^    foundation / { sub(" >>stats", "") } { print }' '^contents: they have >>spread where the file has >>stats'
     found "a macro without a prefix" "$(before verdict '#define PLANTED 1')" '^macro without a prefix: PLANTED'
     found "a file beyond its budget" '{ print; print "" }' '^size: [0-9]+ lines'
 else

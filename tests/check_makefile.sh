@@ -33,7 +33,7 @@ target="$make -n test"
 
 run env PATH="$path" $make
 check_rc "make alone" 0
-for t in run test test-gpu examples sanitize format clean; do
+for t in run kernels test test-gpu examples sanitize format clean; do
     check_out "make alone explains $t" "^make $t +[a-z]"
 done
 check_same "make alone: stderr" "$(cat "$err")" ""
@@ -189,6 +189,17 @@ check_err "make test-gpu without a GPU" "no GPU"
 run env PATH="$path" PLAY_CAPS=9.0 $make test-gpu NVCC=
 if [ $rc -ne 0 ]; then pass; else fail "make test-gpu without nvcc: exit code 0"; fi
 check_err "make test-gpu without nvcc" "no nvcc"
+run env PATH="$path" PLAY_CAPS=9.0 $make -n kernels BUILD="$tmp/kernels"
+check_rc "make kernels" 0
+check_out "make kernels: the object" '^[^ ]*nvcc .*code=sm_90a .*-DKBENCH_SHARED -c kbench_kernels.cuh -o .*/kbench_kernels\.o$'
+for example in 05_against_library 06_one_rung; do
+    check_out "make kernels: $example" "^[^ ]*nvcc .*examples/$example.cu [^ ]*/kbench_kernels.o [^ ]*/kbench.o -o .*/examples/$example\$"
+done
+run env PATH="$path" $make kernels NVCC=
+if [ $rc -ne 0 ]; then pass; else fail "make kernels without nvcc: exit code 0"; fi
+check_err "make kernels without nvcc" "no nvcc"
+run env PATH="$path" $make -n examples
+check_not_out "make examples does not compile all kernels as an object" "kbench_kernels.o"
 : > "$play/bin/compute-sanitizer" && chmod +x "$play/bin/compute-sanitizer"
 run env PATH="$path" PLAY_CAPS=9.0 $make -n sanitize
 check_out "make sanitize: the tools" '^for tool in memcheck racecheck initcheck synccheck; do'

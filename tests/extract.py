@@ -703,27 +703,7 @@ class Parser:
         return ("do", e)
 
 
-LEVEL = {
-    "?": 1,
-    "||": 2,
-    "&&": 3,
-    "|": 4,
-    "^": 5,
-    "&": 6,
-    "==": 7,
-    "!=": 7,
-    "<": 8,
-    ">": 8,
-    "<=": 8,
-    ">=": 8,
-    "<<": 9,
-    ">>": 9,
-    "+": 10,
-    "-": 10,
-    "*": 11,
-    "/": 11,
-    "%": 11,
-}
+LEVEL = {operator: level for level, row in enumerate(BINARY, 1) for operator in row}  # precedence
 
 
 def shown(e, level=0):
@@ -1152,8 +1132,7 @@ HELPERS = """\
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 
-template <class V> static double widened(V x) { return (double)x; }
-%(widened)s
+template <class V> static double widened(V x) { return (double)x; }%(widened)s
 // The elements of a buffer of kb_alloc, in double precision.
 template <class V> static double* as_doubles(kb_state* kb, const V* device, int64_t n) {
     const V* host = kb_host(kb, device);
@@ -1250,308 +1229,241 @@ def checks_of(header, row, dtype):
     return of["f32"], of[dtype]
 
 
-def program(header, row, op, dtype, text_of_header):
-    base = "kbk_%s_%s" % (row["op"], row["dir"])
-    launcher, element = base + "_" + row["variant"], TYPES[dtype]
-    version = re.search(r'#define KBK_VERSION "([^"]*)"', text_of_header).group(1)
-    for name, text in SHORTER.items():
-        replaced(header, name, text)
-    roots = header.by_name[launcher]
-    scratches = [n for n in header.by_name if n.startswith("kbki_scratch_") and n != "kbki_scratch_tf32"]
-    taken = closure(header, roots, dtype, scratches)
-    words = sorted(
-        {
-            n[10:]
-            for i in taken
-            if not i.names[0].startswith("kbki_scratch_")
-            for n in names_in(i.tokens)
-            if n.startswith("KBKI_WORD_")
-        }
-        - {"", "ID", "COUNT"}
-    )
-    words = [w for w in words if w != row["variant"]] + [row["variant"]]
-    for name in {n for i in taken for n in i.names if n in scratches}:
-        item = header.by_name[name][-1]
-        new = specialised(header, item, words)
-        header.items[header.items.index(item)] = new
-        header.by_name[name] = [new]
-    enum = next(i for i in header.items if "KBKI_WORDS" in names_in(i.tokens) and i.macro is None)
-    numbered = ["KBKI_WORD_" + w for w in words]
-    enum.names, enum.text = numbered, "enum { %s };" % ", ".join(numbered)
-    enum.tokens = code(tokens_of(enum.text))
-    for n in numbered:
-        header.by_name[n] = [enum]
-    taken = closure(header, roots, dtype)
-    reference = closure(header, header.by_name[base + "_ref"], dtype)
+class Extraction:
+    """One variant in one type, taken out of the header."""
 
-    # shape and extra parameters
-    shape = [x for x in SHAPES[op["family"]]]
-    if op["family"] == "KBK_PICK":  # chase has no second number
-        second = {"strided": ("stride", "depth", 4), "gather": ("among", "depth", 1 << 20)}.get(row["op"])
-        shape += [second] if second else []
-    if row["op"] == "bmm":
-        shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
-    extra = []
-    if op["family"] == "KBK_GEMM":
-        extra.append(("layout", "int", "layout", 'KB_AXIS("layout", %d)' % (row["op"] == "matmul_e4m3")))
-    if op["family"] == "KBK_ATTN":
-        extra.append(("causal", "int", "causal", 'KB_AXIS("causal", 0, 1)'))
-    if row["op"] == "dropout":
-        extra += [("p", "double", "p", 'KB_AXIS_REAL("p", 0.1)'), ("seed", "uint64_t", "seed", None)]
-    fields = {f: ("num", "1") for f in ("batch", "heads", "rows", "cols")}
-    fields["depth"] = fields["layout"] = ("num", "0")
-    fields.update({f: ("name", n) for n, f, _ in shape})
-    fields.update({f: ("name", n) for n, _, f, _ in extra})
-    size = 2 if dtype != "f32" else 4
-    e = Evaluator(header, fields, {row["variant"]}, size)
-    e.call(base + "_tensors", [("name", "s"), ("name", "t")])
-    tensors = [e.tensors[i] for i in range(len(e.tensors))]
-    units = shown(plain(e.call(base + "_units", [("name", "s")])))
-    units = re.sub(r"^\w+ \? (.*) : 0$", r"\1", units)
-    flops = shown(e.call(base + "_flops", [("name", "s")]))
-    bytes_ = shown(e.call(base + "_bytes", [("name", "s"), ("num", str(size))]))
-    kinds = {"KBK_T": element, "KBK_KF32": "float", "KBK_KI32": "int", "KBK_KI64": "int64_t", "KBK_KE4M3": "kbk_e4m3"}
-    for t in tensors:
-        t["type"] = kinds[t["kind"][1]]
+    def __init__(self, header, row, op, dtype):
+        self.header, self.row, self.op, self.dtype = header, row, op, dtype
+        self.element, self.size = TYPES[dtype], 4 if dtype == "f32" else 2
+        self.base = f"kbk_{row['op']}_{row['dir']}"
+        self.launcher = f"{self.base}_{row['variant']}"
+        self.describe()
+        self.take()
+
+    def describe(self):
+        """Shape, tensors and formulas, as expressions of the parameters."""
+        name, family = self.row["op"], self.op["family"]
+        shape = list(SHAPES[family])
+        shape += {"strided": [("stride", "depth", 4)], "gather": [("among", "depth", 1 << 20)]}.get(name, [])
+        if name == "bmm":
+            shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
+        # further parameters: name and field, type, value in the benchmark, axis
+        extra = []
+        if family == "KBK_GEMM":
+            extra.append(
+                ("layout", "int", '(int)kb_int(kb, "layout")', f'KB_AXIS("layout", {int(name == "matmul_e4m3")})')
+            )
+        if family == "KBK_ATTN":
+            extra.append(("causal", "int", '(int)kb_int(kb, "causal")', 'KB_AXIS("causal", 0, 1)'))
+        if name == "dropout":
+            extra.append(("p", "double", 'kb_real(kb, "p")', 'KB_AXIS_REAL("p", 0.1)'))
+            extra.append(("seed", "uint64_t", "kb->seed", None))
+        self.shape, self.extra = shape, extra
+        # what each field of kbk_shape is
+        self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
+        self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
+        known = {f: ("num", "0") for f in ("depth", "layout")}
+        known |= {f: ("num" if n == "1" else "name", n) for f, n in self.fields.items()}
+        e = Evaluator(self.header, known, {self.row["variant"]}, self.size)
+        s = ("name", "s")
+        e.call(self.base + "_tensors", [s, ("name", "t")])
+        self.units = re.sub(r"^\w+ \? (.*) : 0$", r"\1", shown(plain(e.call(self.base + "_units", [s]))))
+        self.flops = shown(e.call(self.base + "_flops", [s]))
+        self.bytes = shown(e.call(self.base + "_bytes", [s, ("num", str(self.size))]))
+        self.tensors = [self.tensor(e.tensors[i]) for i in range(len(e.tensors))]
+        self.ins = [t for t in self.tensors if t["role"] == "in"]
+        self.outs = [t for t in self.tensors if t["role"] == "out"]
+
+    def tensor(self, t):
+        kinds = {"KBK_T": self.element, "KBK_KF32": "float", "KBK_KI32": "int", "KBK_KI64": "int64_t"}
+        taken = {n for n, _, _ in self.shape} | {n for n, _, _, _ in self.extra} | {"do", "n", "s"}
+        t["type"] = kinds.get(t["kind"][1], "kbk_e4m3")
         t["n"] = shown(plain(t["count"]))
-        t["id"] = (
-            t["name"] + "_"
-            if t["name"] in ("do", "p", "seed", "n") or t["name"] in [n for n, _, _ in shape]
-            else t["name"]
-        )
-    ins = [t for t in tensors if t["role"] == "in"]
-    outs = [t for t in tensors if t["role"] == "out"]
-    scratch = "kbki_scratch_" + op["scratch"]
-    room = specialised(header, header.by_name[scratch][-1], [row["variant"]]) if op["scratch"] != "none" else None
-    room = None if room is not None and room.text.endswith("{ return 0; }") else room
-    if room is not None:
-        if not any(scratch in i.names for i in taken):
-            header.items[header.items.index(header.by_name[scratch][-1])] = room
-            header.by_name[scratch] = [room]
-        reference = closure(header, header.by_name[base + "_ref"] + header.by_name[scratch], dtype)
-    reference = [i for i in reference if i not in taken]
-    word = "KBKI_WORD_" + row["variant"] if enum in taken else "0"
+        t["id"] = t["name"] + "_" if t["name"] in taken else t["name"]
+        t["whole"] = number(t["per_unit"]) == 0
+        t["per"] = t["n"] if t["whole"] else shown(plain(t["per_unit"]))
+        t["samples"] = "1" if t["whole"] else "samples"
+        t["scales"] = shown(plain(t["scales"])) if t["role"] == "out" and number(t["scales"]) != 0 else None
+        t["normal"] = t["role"] == "out" or (t["fill"][1], number(t["a"]), number(t["b"])) == ("KBK_NORMAL", 0, 1)
+        return t
 
-    # the entry
-    params = ["const %s* %s" % (t["type"], t["id"]) for t in ins] + ["%s* %s" % (t["type"], t["id"]) for t in outs]
-    params += ["int64_t " + n for n, _, _ in shape] + ["%s %s" % (kind, n) for n, kind, _, _ in extra]
-    params += ["void* workspace", "size_t workspace_bytes"] if room is not None else []
-    entry = launcher[4:]
-    notes = [t["id"] for t in outs if number(t.get("optional", ("num", "0")))]
-    lines = [
-        "// Launches the kernel. Returns NULL, or the reason why nothing was launched. Pointers are device pointers%s."
-        % ("; %s may be NULL" % " and ".join(notes) if notes else "")
-    ]
-    if any(n == "layout" for n, _, _, _ in extra):
-        lines.append("// layout 0: A is M x K, B is K x N. 1: B is N x K. 2: A is K x M.")
-    if room is not None:
-        lines.append("// The workspace is aligned to 256 bytes; its first 256 bytes are zeros before the first launch.")
-    lines.append(wrapped("const char* %s(%s, cudaStream_t stream) {" % (entry, ", ".join(params)), "    "))
-    lines.append("    kbk_args args = {};")
-    lines.append(
-        "    "
-        + ", ".join(
-            ["args.s.%s = %s" % (f, n) for n, f, _ in shape]
-            + ["args.s.%s = %s" % (f, n) for n, _, f, _ in extra]
-            + ["args.s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]
-        )
-        + ";"
-    )
-    for k, t in enumerate(ins):
-        lines.append("    args.in[%d] = %s;" % (k, t["id"]))
-    for k, t in enumerate(outs):
-        lines.append("    args.out[%d] = %s;" % (k, t["id"]))
-    if room is not None:
-        lines.append("    args.workspace = workspace, args.workspace_bytes = workspace_bytes;")
-    lines += ["    return %s<%s>(&args, stream);" % (launcher, element), "}"]
+    def take(self):
+        """The declarations of the kernel and of the reference; functions for scratch memory are evaluated first."""
+        header, variant = self.header, self.row["variant"]
+        for name, text in SHORTER.items():
+            replaced(header, name, text)
+        roots, reference = header.by_name[self.launcher], header.by_name[self.base + "_ref"]
+        scratches = [n for n in header.by_name if n.startswith("kbki_scratch_") and n != "kbki_scratch_tf32"]
+        own = f"kbki_scratch_{self.op['scratch']}"
+        device = closure(header, roots, self.dtype, scratches)
+        used = {n[10:] for i in device if i.names[0] not in scratches for n in names_in(i.tokens) if "KBKI_WORD_" in n}
+        words = sorted(used - {"", "ID", "COUNT", variant}) + [variant]
+        for name in {n for i in device for n in i.names if n in scratches} | {own}:
+            item = header.by_name[name][-1]
+            new = specialised(header, item, words)
+            header.items[header.items.index(item)] = new
+            header.by_name[name] = [new]
+        enum = next(i for i in header.items if "KBKI_WORDS" in names_in(i.tokens) and i.macro is None)
+        enum.names = ["KBKI_WORD_" + w for w in words]
+        enum.text = f"enum {{ {', '.join(enum.names)} }};"
+        enum.tokens = code(tokens_of(enum.text))
+        header.by_name.update((n, [enum]) for n in enum.names)
+        # the workspace, if this variant has one
+        needs_none = specialised(header, header.by_name[own][-1], [variant]).text.endswith("{ return 0; }")
+        self.scratch = None if self.op["scratch"] == "none" or needs_none else own
+        if any(t["type"] == "kbk_e4m3" for t in self.tensors):
+            reference = reference + header.by_name["kbk_e4m3_value"]
+        if self.scratch:
+            reference = reference + header.by_name[own]
+        self.device = closure(header, roots, self.dtype)
+        self.host = [i for i in closure(header, reference, self.dtype) if i not in self.device]
+        self.word = "KBKI_WORD_" + variant if enum in self.device + self.host else "0"
 
-    # the benchmark
-    host = [i for i in reference]
-    norm32, norm16 = checks_of(header, row, dtype)
-    fills = [t for t in ins if t["fill"][1] != "KBK_NORMAL" or shown(t["a"]) != "0" or shown(t["b"]) != "1"]
-    whole = any(number(t["per_unit"]) == 0 for t in outs)
-    axes = ['KB_AXIS("%s", %d)' % (n, d) for n, _, d in shape] + [x[3] for x in extra if x[3]]
-    name = row["op"] + ("" if row["dir"] in ("fwd", "run") else "_" + row["dir"])
-    b = [wrapped("KBENCH_IMPL(%s, %s, %s) {" % (name, row["variant"], ", ".join(axes)), "            ")]
-    b.append("    const int64_t %s;" % ", ".join('%s = kb_int(kb, "%s")' % (n, n) for n, _, _ in shape))
-    for n, kind, _, axis in extra:
-        b.append(
-            "    const %s %s = %s;"
-            % (kind, n, "kb->seed" if n == "seed" else 'kb_real(kb, "p")' if n == "p" else '(int)kb_int(kb, "%s")' % n)
-        )
-    b.append("    kbk_shape s = {};")
-    b.append(
-        "    "
-        + ", ".join(
-            ["s.%s = %s" % (f, n) for n, f, _ in shape]
-            + ["s.%s = %s" % (f, n) for n, _, f, _ in extra]
-            + ["s.%s = 1" % f for f in ("batch", "heads", "rows", "cols") if f not in [x[1] for x in shape]]
-        )
-        + ";"
-    )
-    for t in tensors:
-        place = ""
-        if t.get("place", ("name", ""))[1] == "KBK_ON_HOST":
-            place = "_HOST" if "KBK_PAGEABLE" in row["origin"] else "_PINNED"
-        b.append("    %s* %s = KB_ALLOC%s(kb, %s, %s);" % (t["type"], t["id"], place, t["type"], t["n"]))
-    if room is not None:
-        b.append("    const size_t bytes = %s(&s, %d, %s);" % (scratch, size, word))
-        b.append("    char* workspace = bytes ? KB_ALLOC(kb, char, (int64_t)bytes) : NULL;")
-    for k, t in enumerate(ins):
-        what, at = t["fill"][1], "(uint64_t)i + (%dull << 40)" % k
-        x, y = shown(plain(t["a"])), shown(t["b"])
+    def entry(self):
+        """The function that launches the kernel from pointers and sizes."""
+        params = [f"const {t['type']}* {t['id']}" for t in self.ins] + [f"{t['type']}* {t['id']}" for t in self.outs]
+        params += [f"int64_t {n}" for n, _, _ in self.shape] + [f"{kind} {n}" for n, kind, _, _ in self.extra]
+        params += ["void* workspace", "size_t workspace_bytes"] if self.scratch else []
+        optional = " and ".join(t["id"] for t in self.outs if number(t.get("optional", ("num", "0"))))
+        lines = [
+            "// Launches the kernel. Returns NULL, or the reason why nothing was launched. Pointers are device pointers."
+        ]
+        if optional:
+            lines.append(f"// {optional} may be NULL.")
+        if self.op["family"] == "KBK_GEMM":
+            lines.append("// layout 0: A is M x K, B is K x N. 1: B is N x K. 2: A is K x M.")
+        if self.scratch:
+            lines.append(
+                "// The workspace is aligned to 256 bytes. Its first 256 bytes are 0, or all ones, before the first launch."
+            )
+        lines.append(wrapped(f"const char* {self.launcher[4:]}({', '.join(params)}, cudaStream_t stream) {{", "    "))
+        lines.append("    kbk_args args = {};")
+        lines.append("    " + ", ".join(f"args.s.{f} = {n}" for f, n in self.fields.items()) + ";")
+        lines += [f"    args.in[{k}] = {t['id']};" for k, t in enumerate(self.ins)]
+        lines += [f"    args.out[{k}] = {t['id']};" for k, t in enumerate(self.outs)]
+        lines += ["    args.workspace = workspace, args.workspace_bytes = workspace_bytes;"] if self.scratch else []
+        return lines + [f"    return {self.launcher}<{self.element}>(&args, stream);", "}"]
+
+    def fill(self, k, t):
+        """The statement that fills input k."""
+        kind, x, y = t["fill"][1], shown(plain(t["a"])), shown(plain(t["b"]))
+        draw = f"uniform((uint64_t)i + ({k}ull << 40))"
+        if t["normal"]:
+            return f"    kb_fill(kb, {'(kb_e4m3*)' if t['type'] == 'kbk_e4m3' else ''}{t['id']}, {t['n']}, KB_NORMAL);"
         value = {
-            "KBK_UNIFORM": "%s + (%s - %s) * uniform(%s)" % (x, y, x, at),
-            "KBK_IDS": "floor(%s * uniform(%s))" % (y, at),
+            "KBK_UNIFORM": f"{x} + ({y} - {x}) * {draw}",
+            "KBK_IDS": f"floor({y} * {draw})",
             "KBK_SAME": x,
-            "KBK_NORMAL": "%s + %s * (2 * uniform(%s) - 1)" % (x, y, at),
-            "KBK_CYCLE": "(1664525 * i + 1013904223) %% %s" % t["n"],
-        }.get(what)
-        if t in fills:
-            b.append(
-                "    fill(kb, %s, %s, [=](int64_t i) { return %s; });%s"
-                % (t["id"], t["n"], value, " // one cycle if n is a power of 2" if what == "KBK_CYCLE" else "")
-            )
-        elif t["type"] == "kbk_e4m3":
-            b.append("    kb_fill(kb, (kb_e4m3*)%s, %s, KB_NORMAL);" % (t["id"], t["n"]))
-        else:
-            b.append("    kb_fill(kb, %s, %s, KB_NORMAL);" % (t["id"], t["n"]))
-    b.append(
-        "    const double* in[] = { %s };"
-        % (", ".join("as_doubles(kb, %s, %s)" % (t["id"], t["n"]) for t in ins) or "NULL")
-    )
-    b.append("    const char* why = NULL;")
-    if "KBK_COPIES" in row["origin"]:
-        b.append("    kb_expect(kb, KB_EXPECT_TRANSFER);")
-    call = (
-        [t["id"] for t in ins + outs]
-        + [n for n, _, _ in shape]
-        + [n for n, _, _, _ in extra]
-        + (["workspace", "bytes"] if room is not None else [])
-    )
-    b.append(wrapped("    KB_TIME(kb) { why = %s(%s, kb->stream); }" % (entry, ", ".join(call)), "        "))
-    b += ["    if (why) {", '        kb_skip(kb, "%s", why);', "        return;", "    }"]
-    if ins:
-        b += ["    for (const double* values : in)", "        if (!values) return;"]
-    if flops != "0":
-        b.append(wrapped("    const double flops = %s;" % flops, "        "))
-    b.append(wrapped("    kb_bytes(kb, %s);" % bytes_, "        "))
-    if flops != "0":
-        products = op["family"] in ("KBK_GEMM", "KBK_ATTN")
-        unit = "TF32" if "KBK_TF32" in row["origin"] else "E4M3" if row["op"] == "matmul_e4m3" else dtype.upper()
-        b.append("    kb_flops_as(kb, flops, KB_%s);" % (unit if products else "F32"))
-    b.append("    // the reference, for all units or for equally spaced ones if there is too much work")
-    step = "1" if whole or flops == "0" else "flops < 4e8 ? 1 : (int64_t)(flops / 4e8) * 2 + 1"
-    b.append("    const int64_t units = %s, step = %s, first = (units - 1) %% step;" % (units, step))
-    b.append("    const int64_t samples = (units - 1) / step + 1;")
-    for k, t in enumerate(outs):
-        per = shown(plain(t["per_unit"])) if number(t["per_unit"]) != 0 else t["n"]
-        t["per"], t["rows"] = per, "samples" if number(t["per_unit"]) != 0 else "1"
-        scale = number(t["scales"])
-        b.append("    double* want%d = KB_ALLOC_HOST(kb, double, %s);" % (k, scaled(t["rows"], per)))
-        b.append(
-            "    double* magnitude%d = %s;"
-            % (
-                k,
-                (
-                    "NULL"
-                    if scale == 0
-                    else "KB_ALLOC_HOST(kb, double, %s)" % scaled(t["rows"], shown(plain(t["scales"])))
-                ),
-            )
-        )
-    b.append(
-        "    if (%s) return;"
-        % " || ".join(
-            "!want%d%s" % (k, "" if number(t["scales"]) == 0 else " || !magnitude%d" % k) for k, t in enumerate(outs)
-        )
-    )
-    b.append("    for (int64_t k = 0; k < samples; k += step > 1 ? 1 : samples) {")
-    b.append("        double* out[2 * KBK_OUTS] = {};")
-    for k, t in enumerate(outs):
-        shift = "" if t["rows"] == "1" else " + " + scaled("k", t["per"])
-        b.append("        out[%d] = want%d%s;" % (k, k, shift))
-        if number(t["scales"]) != 0:
-            b.append(
-                "        out[KBK_OUTS + %d] = magnitude%d%s;"
-                % (k, k, "" if t["rows"] == "1" else " + " + scaled("k", shown(plain(t["scales"]))))
-            )
-    b.append(
-        "        %s_ref(&s, %d, in, out, first + k * step, step > 1 ? first + k * step + 1 : units);" % (base, size)
-    )
-    b.append("    }")
-    for k, t in enumerate(outs):
-        tolerance = norm16 if t["kind"][1] == "KBK_T" else norm32 if t["kind"][1] == "KBK_KF32" else ["0", "0", "0.5"]
-        b.append(
-            wrapped(
-                '    check(kb, "%s", %s, %s, %s, %s, want%d, magnitude%d, %s, %s);'
-                % (
-                    t["name"],
-                    t["id"],
-                    t["n"],
-                    "first, step" if t["rows"] != "1" else "0, 1",
-                    t["per"],
-                    k,
-                    k,
-                    "true" if number(t["scales"]) == 1 else "false",
-                    ", ".join(tolerance),
-                ),
-                "          ",
-            )
-        )
-    b += ["}", "KBENCH_MAIN()"]
+            "KBK_NORMAL": f"{x} + {y} * (2 * {draw} - 1)",
+            "KBK_CYCLE": f"(1664525 * i + 1013904223) % {t['n']}",  # one cycle if n is a power of 2
+        }[kind]
+        return f"    fill(kb, {t['id']}, {t['n']}, [=](int64_t i) {{ return {value}; }});"
 
-    widened = "" if dtype == "f32" else "static double widened(%s x) { return (float)x; }\n" % element
-    if any(t["type"] == "kbk_e4m3" for t in ins):
-        widened += "static double widened(kbk_e4m3 x) { return kbk_e4m3_value(x.bits); }\n"
-        value = closure(header, header.by_name["kbk_e4m3_value"], dtype)
-        host = [i for i in header.items if i in host or i in value and i not in taken]
-    exact = {"90a": "90a", "90": "90"}.get(row["sm"])
-    build = "-gencode=arch=compute_%s,code=sm_%s" % (exact, exact) if exact else "-arch=native"
-    least = "any" if row["sm"] == "0" else row["sm"] + (" exactly" if exact == "90a" else " or newer")
-    front = [
-        "// SPDX-License-Identifier: MIT OR Unlicense",
-        "/*  %s of kbench_kernels.cuh %s, taken out by tests/extract.py." % (name_of(row, dtype), version),
-        "",
-        wrapped("    %s" % op["formula"].replace("*/", "* /"), "    "),
-        "    " + row["note"],
-        "",
-        "    nvcc -std=c++17 -O3 %s -I. one.cu -o one && ./one      with kbench.h in this folder" % build,
-        "    ./one %s     other shapes" % " ".join("-a %s=%d" % (n, d) for n, _, d in shape),
-        "    -DKERNEL_ONLY leaves out the benchmark. Compute capability: %s. */" % least,
-    ]
-    body = "\n".join(lines) + "\n"
-    device = written(taken)
-    includes = [
-        "#include <%s>" % h
-        for h, t in (("cuda_bf16.h", "__nv_bfloat16"), ("cuda_fp16.h", "__half"))
-        if t in device + body
-    ]
-    includes += ["#include <cuda_runtime.h>", "#include <math.h>", "#include <stdint.h>", "#include <string.h>"]
-    helper = HELPERS % dict(
-        widened=widened.rstrip("\n"),
-        fill=(UNIFORM if any("uniform(" in line for line in b) else "") + (FILL if fills else ""),
-        bits={"f32": 23, "f16": 10, "bf16": 7}[dtype],
-    )
-    helper = re.sub(r"\n{2,}", "\n\n", helper).replace(
-        "widened(V x) { return (double)x; }\n\n", "widened(V x) { return (double)x; }\n"
-    )
-    return (
-        "\n".join(front)
-        + "\n"
-        + "\n".join(includes)
-        + "\n\n"
-        + device
-        + "\n"
-        + body
-        + "\n#ifndef KERNEL_ONLY\n// --- Reference in double precision, on the CPU.\n"
-        + written(host)
-        + "\n"
-        + helper
-        + "\n"
-        + "\n".join(b)
-        + "\n#endif // KERNEL_ONLY\n"
-    )
+    def benchmark(self):
+        """The function that kbench runs."""
+        row, shape, extra, outs = self.row, self.shape, self.extra, list(enumerate(self.outs))
+        name = row["op"] + ("" if row["dir"] in ("fwd", "run") else "_" + row["dir"])
+        axes = [f'KB_AXIS("{n}", {value})' for n, _, value in shape] + [x[3] for x in extra if x[3]]
+        b = [wrapped(f"KBENCH_IMPL({name}, {row['variant']}, {', '.join(axes)}) {{", "            ")]
+        sizes = ", ".join(f'{n} = kb_int(kb, "{n}")' for n, _, _ in shape)
+        b.append(f"    const int64_t {sizes};")
+        b += [f"    const {kind} {n} = {value};" for n, kind, value, _ in extra]
+        b.append("    kbk_shape s = {};")
+        b.append("    " + ", ".join(f"s.{f} = {n}" for f, n in self.fields.items()) + ";")
+        for t in self.tensors:
+            on_host = t.get("place", ("name", ""))[1] == "KBK_ON_HOST"
+            place = "" if not on_host else "_HOST" if "KBK_PAGEABLE" in row["origin"] else "_PINNED"
+            b.append(f"    {t['type']}* {t['id']} = KB_ALLOC{place}(kb, {t['type']}, {t['n']});")
+        if self.scratch:
+            b.append(f"    const size_t bytes = {self.scratch}(&s, {self.size}, {self.word});")
+            b.append("    char* workspace = bytes ? KB_ALLOC(kb, char, (int64_t)bytes) : NULL;")
+        b += [self.fill(k, t) for k, t in enumerate(self.ins)]
+        inputs = ", ".join(f"as_doubles(kb, {t['id']}, {t['n']})" for t in self.ins) or "NULL"
+        b.append(wrapped(f"    const double* in[] = {{ {inputs} }};", "        "))
+        b.append("    const char* why = NULL;")
+        b += ["    kb_expect(kb, KB_EXPECT_TRANSFER);"] if "KBK_COPIES" in row["origin"] else []
+        call = [t["id"] for t in self.ins + self.outs] + [x[0] for x in shape + extra]
+        call += ["workspace", "bytes"] if self.scratch else []
+        b.append(
+            wrapped(f"    KB_TIME(kb) {{ why = {self.launcher[4:]}({', '.join(call)}, kb->stream); }}", "        ")
+        )
+        b += ["    if (why) {", '        kb_skip(kb, "%s", why);', "        return;", "    }"]
+        b += ["    for (const double* values : in)", "        if (!values) return;"] if self.ins else []
+        b.append(wrapped(f"    kb_bytes(kb, {self.bytes});", "        "))
+        step = "1"
+        if self.flops != "0":
+            products = self.op["family"] in ("KBK_GEMM", "KBK_ATTN")
+            unit = (
+                "TF32" if "KBK_TF32" in row["origin"] else "E4M3" if row["op"] == "matmul_e4m3" else self.dtype.upper()
+            )
+            b.append(wrapped(f"    const double flops = {self.flops};", "        "))
+            b.append(f"    kb_flops_as(kb, flops, KB_{unit if products else 'F32'});")
+            step = "1" if any(t["whole"] for t in self.outs) else "flops < 4e8 ? 1 : (int64_t)(flops / 4e8) * 2 + 1"
+        b.append("    // the reference, for all units or for equally spaced ones if there is too much work")
+        b.append(f"    const int64_t units = {self.units}, step = {step}, first = (units - 1) % step;")
+        b.append("    const int64_t samples = (units - 1) / step + 1;")
+        made = []  # arrays of the reference
+        for k, t in outs:
+            made.append(f"want{k}")
+            b.append(f"    double* want{k} = KB_ALLOC_HOST(kb, double, {scaled(t['samples'], t['per'])});")
+            if t["scales"]:
+                made.append(f"magnitude{k}")
+                b.append(f"    double* magnitude{k} = KB_ALLOC_HOST(kb, double, {scaled(t['samples'], t['scales'])});")
+        b.append(f"    if ({' || '.join('!' + x for x in made)}) return;")
+        b.append("    for (int64_t k = 0; k < samples; k += step > 1 ? 1 : samples) {")
+        b.append("        double* parts[2 * KBK_OUTS] = {};")
+        for k, t in outs:
+            b.append(f"        parts[{k}] = want{k}" + ("" if t["whole"] else " + " + scaled("k", t["per"])) + ";")
+            if t["scales"]:
+                shift = "" if t["whole"] else " + " + scaled("k", t["scales"])
+                b.append(f"        parts[KBK_OUTS + {k}] = magnitude{k}{shift};")
+        last = "step > 1 ? first + k * step + 1 : units"
+        b.append(f"        {self.base}_ref(&s, {self.size}, in, parts, first + k * step, {last});")
+        b.append("    }")
+        of_f32, of_type = checks_of(self.header, row, self.dtype)
+        for k, t in outs:
+            tolerance = {"KBK_T": of_type, "KBK_KF32": of_f32}.get(t["kind"][1], ["0", "0", "0.5"])
+            which = "0, 1" if t["whole"] else "first, step"
+            magnitude = f"magnitude{k}, {'true' if t['scales'] == '1' else 'false'}" if t["scales"] else "NULL, false"
+            arguments = f"{t['id']}, {t['n']}, {which}, {t['per']}, want{k}, {magnitude}, {', '.join(tolerance)}"
+            b.append(wrapped(f'    check(kb, "{t["name"]}", {arguments});', "          "))
+        return b + ["}", "KBENCH_MAIN()"]
+
+    def front(self):
+        """The comment at the top of the file."""
+        exact = self.row["sm"] if self.row["sm"].startswith("90") else None
+        build = f"-gencode=arch=compute_{exact},code=sm_{exact}" if exact else "-arch=native"
+        least = {"0": "any", "90a": "9.0 exactly"}.get(
+            self.row["sm"], f"{int(self.row['sm'].rstrip('a')) / 10} or newer"
+        )
+        version = "".join(t.text for t in self.header.macros["KBK_VERSION"].body).strip('"')
+        return [
+            "// SPDX-License-Identifier: MIT OR Unlicense",
+            f"/*  {name_of(self.row, self.dtype)} of kbench_kernels.cuh {version}, taken out by tests/extract.py.",
+            "",
+            wrapped("    " + self.op["formula"].replace("*/", "* /"), "    "),
+            "    " + self.row["note"],
+            "",
+            f"    nvcc -std=c++17 -O3 {build} -I. one.cu -o one && ./one      with kbench.h in this folder",
+            f"    ./one {' '.join(f'-a {n}={value}' for n, _, value in self.shape)}     other shapes",
+            f"    -DKERNEL_ONLY leaves out the benchmark. Compute capability: {least}. */",
+        ]
+
+    def file(self):
+        device, entry, benchmark = written(self.device), "\n".join(self.entry()), "\n".join(self.benchmark())
+        includes = ["cuda_runtime.h", "math.h", "stdint.h", "string.h"]
+        includes += [h for h, t in (("cuda_bf16.h", "__nv_bf"), ("cuda_fp16.h", "__half")) if t in device + entry]
+        widened = f"\nstatic double widened({self.element} x) {{ return (float)x; }}" if self.size == 2 else ""
+        if any(t["type"] == "kbk_e4m3" for t in self.ins):
+            widened += "\nstatic double widened(kbk_e4m3 x) { return kbk_e4m3_value(x.bits); }"
+        fill = "" if all(t["normal"] for t in self.ins) else (UNIFORM if "uniform(" in benchmark else "") + FILL
+        bits = {"f32": 23, "f16": 10, "bf16": 7}[self.dtype]
+        parts = ["\n".join(self.front() + [f"#include <{h}>" for h in sorted(includes)]), device.rstrip("\n"), entry]
+        parts += [
+            "#ifndef KERNEL_ONLY\n// --- Reference in double precision, on the CPU.\n" + written(self.host).rstrip("\n")
+        ]
+        parts += [HELPERS % dict(widened=widened, fill=fill, bits=bits), benchmark + "\n#endif // KERNEL_ONLY\n"]
+        return "\n\n".join(p.rstrip("\n") for p in parts) + "\n"
 
 
 def main():
@@ -1574,7 +1486,10 @@ def main():
         stop("there is no %s%s. --list prints all names." % (wanted, "; close are " + ", ".join(near) if near else ""))
     row, dtype = names[wanted]
     header = Header(text, tokens, row["sm"])
-    sys.stdout.write(program(header, row, ops[row["op"], row["dir"]], dtype, text))
+    try:
+        sys.stdout.write(Extraction(header, row, ops[row["op"], row["dir"]], dtype).file())
+    except ValueError as e:
+        stop(f"{wanted}: the functions for tensors, formulas and scratch memory use what Evaluator does not know: {e}")
 
 
 if __name__ == "__main__":

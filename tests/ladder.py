@@ -1,36 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
 """Generates the measured columns of the cards in kbench_kernels.cuh, and the ladder in the documents, from the
-evidence.
+records in tests/evidence/ladder.json.
 
     ladder.py --check                 prints each difference from the evidence; the exit code is 1 if there is one
     ladder.py --write                 writes the columns: the text between `/*  measured OPERATION DIRECTION: TYPE` and
                                       `end of measured */` after the cards
     ladder.py --run SUITE OUT [OP...] measures every rung of every ladder (or of these operations) with that suite, on
-                                      this machine's GPU, at the shape of the ladder. Adds the records to OUT, which
-                                      becomes evidence as tests/evidence/h200/ladder.json
-    Both also check the manual's closed list of terms, and the end of the portable rungs.
-    --evidence FILE  (repeatable)     replaces the files below;  --root DIR: another copy of the sources
+                                      this machine's GPU, with counters. Adds the records to OUT
+    ladder.py --diff OP               prints the lines that change from each kernel of a ladder to the next
+    --evidence FILE: another file of records;  --root DIR: another copy of the sources
+
+--check also checks the manual's closed list of terms, and the end of the portable rungs.
 
 A line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung of this
-type (with its number if it is not the one before), and the table's note. A line below a rung says at which shapes it is
-more than 1 % slower than the rung before. A rung without evidence has dashes. The first evidence that has a rung
-counts: records of kbench (ladder.json, operations.json), then the output of attention_matrix.py for kbench's kernels
-(attention_matrix.txt), then times by CUDA events in TFLOP/s (hopper.txt, hopper_attention.txt, e4m3.txt), which are
-marked with a star.
+type (with its number if it is not the one before), registers per thread, achieved occupancy, share of the DRAM
+bandwidth, bank conflicts of shared memory per launch, and the table's note. A value that was not measured is a dash.
 """
+import difflib
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 
-RECORDS = ['tests/evidence/h200/ladder.json', 'tests/evidence/h200/operations.json']
-TABLES = ['tests/evidence/h200/attention_matrix.txt']
-TEXTS = ['tests/evidence/h200/hopper.txt', 'tests/evidence/h200/hopper_attention.txt', 'tests/evidence/h200/e4m3.txt']
-SAME = 0.99  # a smaller loss counts as equally fast
+EVIDENCE = 'tests/evidence/ladder.json'
+KEYS = 'name operation direction implementation dtype params time_ms gpu_efficiency status gpu date registers'.split()
+COUNTERS = 'occupancy_pct dram_pct bank_conflicts'.split()
 
 
 def rows_of(columns, batch, length):
@@ -82,14 +79,6 @@ def table(header):
 
 # ---- evidence --------------------------------------------------------------------------------------------------------
 
-class Time:
-    """One rung at one shape. star: not measured by kbench. rates: peaks of the GPU, GFLOP/s and GB/s."""
-
-    def __init__(self, ms, roof, star, gpu, date, source, rates=None):
-        self.ms, self.roof, self.star, self.gpu, self.date, self.source = ms, roof, star, gpu, date, source
-        self.rates = rates
-
-
 def shape_text(op, shape):
     p = dict(shape)
     if op == 'attention':
@@ -116,102 +105,15 @@ def where_of(op, params):
     return shape_text(op, left)
 
 
-def records(path, evidence):
-    with open(path) as f:
-        found = json.load(f)
-    for r in found['kbench'] if isinstance(found, dict) else found:
-        if not r.get('time_ms') or r['status'] != 'ok':
-            continue
-        key = r['operation'], r['direction'], r['dtype'], where_of(r['operation'], r['params'])
-        here = evidence.setdefault(key, {})
-        if r['implementation'] not in here:
-            here[r['implementation']] = Time(r['time_ms'], r['gpu_efficiency'], False, r['gpu'], r['date'][:10],
-                                             os.path.basename(path),
-                                             (r.get('compute_roof_gflops'), r.get('copy_roof_gbps')))
-
-
-def tables(path, evidence):
-    """The table of attention_matrix.py: kbench's kernels, timed by kbench. The peak comes from a record of the same
-    type."""
-    with open(path) as f:
-        head, *lines = f.read().split('\n')
-    stamp = re.match(r'(NVIDIA \w+), .*(\d{4}-\d\d-\d\d)', head)
-    if not stamp:
-        return
-    for line in lines:
-        m = re.match(r' *(\d+) +(\d+) +(\d+) +(\d+) +(b?f16|f32) +kb:(\w+) +([\d.]+) +\S+ +([\d.e+]+) +([\d.e+]+) ',
-                     line)
-        if not m:
-            continue
-        text = ' x '.join(m.group(1, 2, 3, 4)) + (' causal' if '--causal' in head else '')
-        rates = next((t.rates for key, all_ in evidence.items() if key[:3] == ('attention', 'fwd', m[5])
-                      for t in all_.values() if t.rates and all(t.rates)), None)
-        roof = 100 * max(float(m[8]) / rates[0], float(m[9]) / rates[1]) if rates else None
-        here = evidence.setdefault(('attention', 'fwd', m[5], text), {})
-        if m[6] not in here:
-            here[m[6]] = Time(float(m[7]) / 1000, roof, False, stamp[1], stamp[2], os.path.basename(path))
-
-
-def texts(path, evidence):
-    """Tables in TFLOP/s: a line of names, then `type layout MxNxK` or `type heads rows d full`, and a rate for
-    each."""
-    names, head, date, timed, direction = [], '', '', False, 'fwd'
-    with open(path) as f:
-        for line in f:
-            m = re.match(r'(NVIDIA \w+), .*(\d{4}-\d\d-\d\d)', line)
-            if m:
-                head, date = m[1], m[2]
-            if re.match(r'((fwd|bwd), )?TFLOP/s', line):
-                direction, timed = line[:3] if line[3] == ',' else 'fwd', 'cuBLAS us' in line
-                plain = {'TFLOP/s', 'fwd,', 'bwd,', 'B,', 'M,', 'N,', 'M', 'N', 'K', 'x', 'heads', 'rows', 'd'}
-                names = [w for w in line.replace('cuBLAS us', '').split() if w not in plain]
-            product = re.match(r'(b?f16|f32|e4m3) +(N[NT]|TN) +(\d+)x *(\d+)x *(\d+) +(.*)', line)
-            heads = re.match(r'(b?f16) +(\d+) +(\d+) +(\d+) (full|causal) +(.*)', line)
-            if product:
-                m, n, k = (int(product[i]) for i in (3, 4, 5))
-                text = '%d x %d x %d%s' % (m, n, k, '' if product[2] == 'NN' else ' ' + product[2])
-                key, flops = ('matmul', 'fwd', product[1], text), 2 * m * n * k
-                if product[1] == 'e4m3':  # matmul_e4m3 is an operation of its own, with C in bf16
-                    key = 'matmul_e4m3', 'fwd', 'bf16', text
-            elif heads:
-                h, rows, d = (int(heads[i]) for i in (2, 3, 4))
-                causal = heads[5] == 'causal'
-                flops = (4 if direction == 'fwd' else 10) * h * rows * rows * d // (2 if causal else 1)
-                at = [(16, 4), (32, 4)] if h in (64, 128) and rows == 4096 else [(h, 1)]
-                each = next((a, b) for a, b in at if a * b == h)
-                text = '%d x %d x %d x %d%s' % (each[1], each[0], rows, d, ' causal' if causal else '')
-                key = 'attention', direction, heads[1], text
-            else:
-                continue
-            rates = [None if w == '-' else float(w) for w in (product or heads)[6].split()][timed:]
-            # each rate but the first is followed by its ratio to the first
-            rates = rates[:1] + rates[1::2] if len(rates) == 2 * len(names) - 1 else rates[:2]
-            here = evidence.setdefault(key, {})
-            for name, rate in zip(names, rates):
-                name = 'cublas' if name == 'cuBLAS' else name
-                other = key[2] == 'f32' and name == 'cublas'  # in tf32
-                if rate and not other and name not in here:
-                    here[name] = Time(flops / rate / 1e9, None, True, head, date, os.path.basename(path))
-
-
-def roofs(evidence):
-    """Adds the share of the peak to times without one, if a record of the same shape tells the peak."""
-    for here in evidence.values():
-        known = [t for t in here.values() if t.roof]
-        for t in here.values():
-            if not t.roof and known:
-                t.roof = known[0].roof * known[0].ms / t.ms
-    return evidence
-
-
-def gather(root, given):
+def gather(path):
+    """{(operation, direction, type, shape): {implementation: record}}"""
     evidence = {}
-    for path in given or RECORDS + TABLES + TEXTS:
-        full = path if given else os.path.join(root, path)
-        if os.path.exists(full) or given:
-            table_there = os.path.basename(full).startswith('attention_matrix')
-            (tables if table_there else texts if full.endswith('.txt') else records)(full, evidence)
-    return roofs(evidence)
+    with open(path) as f:
+        for r in json.load(f):
+            if r['status'] == 'ok' and r.get('time_ms'):
+                key = r['operation'], r['direction'], r['dtype'], where_of(r['operation'], r['params'])
+                evidence.setdefault(key, {})[r['implementation']] = r
+    return evidence
 
 
 # ---- lines -----------------------------------------------------------------------------------------------------------
@@ -227,88 +129,80 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
+BRANCHES = {'mma': 'swizzle', 'select': 'tma'}  # matmul: rungs that do not continue from the rung above them
+
+
 def before(rungs, i, dtype, here):
     """The index of the rung that rung i is compared with, or None."""
+    if rungs[i].op == 'matmul' and rungs[i].name in BRANCHES:
+        return next((k for k, r in enumerate(rungs) if r.name == BRANCHES[rungs[i].name] and r.name in here), None)
     return next((k for k in range(i - 1, -1, -1) if not rungs[k].vendor and dtype in rungs[k].types and
                  rungs[k].name in here), None)
 
 
-def losses(rungs, i, evidence):  # rungs in order
-    """(speedup, where) against the previous rung, at all shapes and types of the evidence; only times of the same
-    kind."""
-    out, r = [], rungs[i]
-    for (op, direction, dtype, where), here in evidence.items():
-        if (op, direction) != (r.op, r.direction) or r.name not in here:
-            continue
-        k = before(rungs, i, dtype, here)
-        if k is not None and here[rungs[k].name].star == here[r.name].star:
-            out.append((here[rungs[k].name].ms / here[r.name].ms, dtype + ' ' + where))
-    return sorted(out)
+def percent(value):
+    return '-' if value is None else '%.0f %%' % value
 
 
-def loses_text(found):
-    slower = [f for f in found if f[0] < SAME]
-    if not slower:
-        return None
-    text = 'loses at %s (%s)' % (slower[0][1], times_text(slower[0][0]))
-    if len(found) > 1:
-        also = 'all' if len(slower) == len(found) else len(slower) - 1
-        text += ' and %s of %d more' % (also, len(found) - 1) if also else ' alone of %d shapes' % len(found)
-    best = found[-1]
-    return text + ('; gains at %s (%s)' % (best[1], times_text(best[0])) if best[0] > 1 / SAME else '')
+def count_text(n):
+    return '-' if n is None else '%.0f' % n if n < 1e4 else '%.0f k' % (n / 1e3) if n < 1e7 else '%.0f M' % (n / 1e6)
 
 
 def ladder(op, direction, dtype, rungs, evidence):
-    """[(number, name, time, share of the peak, gain, note, losses)], and where it was measured."""
+    """[[number, name, time, share of the peak, gain, registers, occupancy, DRAM, bank conflicts, note]] as texts, and
+    where they were measured."""
     shape = shape_text(op, LADDERS[op, direction, dtype])
     here, lines = evidence.get((op, direction, dtype, shape), {}), []
     shown = sorted((r for r in rungs if dtype in r.types), key=lambda r: r.number)
     for i, r in enumerate(shown):
         t, gain = here.get(r.name), '-'
-        k = None if r.vendor or not t else before(shown, i, dtype, here)
+        if not t:
+            lines.append([str(r.number), r.name] + ['-'] * 7 + [r.note])
+            continue
+        k = None if r.vendor else before(shown, i, dtype, here)
         if k is not None:
-            gain = times_text(here[shown[k].name].ms / t.ms)
+            gain = times_text(here[shown[k].name]['time_ms'] / t['time_ms'])
             if k != i - 1:
                 gain += ' of %d' % shown[k].number
-        time = time_text(t.ms) + ('*' if t.star else '') if t else '-'
-        loses = None if r.vendor else loses_text(losses(shown, i, evidence))
-        lines.append((r.number, r.name, time, '%.0f %%' % t.roof if t and t.roof else '-', gain, r.note, loses))
-    stamps = {(t.gpu, t.date) for r in shown for t in [here.get(r.name)] if t}
+        counters = t.get('counters') or {}
+        registers = t.get('registers')
+        lines.append([str(r.number), r.name, time_text(t['time_ms']), percent(t.get('gpu_efficiency')), gain,
+                      str(registers) if registers else '-', percent(counters.get('occupancy_pct')),
+                      percent(counters.get('dram_pct')), count_text(counters.get('bank_conflicts')), r.note])
+    stamps = {(here[r.name]['gpu'], here[r.name]['date'][:10]) for r in shown if r.name in here}
     title = '%s %s' % (dtype, shape)
     if stamps:
         title += ', %s, %s' % (sorted(stamps)[0][0], ' and '.join(sorted({d for _, d in stamps})))
-    if any(here[r.name].star for r in shown if r.name in here):
-        title += '; * by CUDA events'
     return title, lines
+
+
+HEADS_OF_COLUMNS = ['', '', 'time', 'peak', 'gain', 'regs', 'occ', 'DRAM', 'conflicts', '']
+
+
+def columns(lines, wanted):
+    """Lines of text with these columns, right-aligned but for the name and the note."""
+    wide = {k: max(len(x[k]) for x in lines) for k in wanted}
+    return ['    ' + ' '.join(x[k].ljust(wide[k]) if k == 1 else ' ' + x[k] if k == 9 else x[k].rjust(wide[k])
+                              for k in wanted).rstrip() for x in lines]
 
 
 def card(key, rungs, evidence):
     op, direction, dtype = key
     title, lines = ladder(op, direction, dtype, rungs, evidence)
-    gains = max(len(x[4]) for x in lines)
-    out = ['/*  measured %s %s: %s' % (op, direction, title)]
-    for number, name, time, roof, gain, note, loses in lines:
-        out.append(('    %2d %-9s %10s %6s %*s  %s' % (number, name, time, roof, gains, gain, note)).rstrip())
-        if loses:
-            out += textwrap.wrap(loses, 117, initial_indent=' ' * 17, subsequent_indent=' ' * 17,
-                                 break_long_words=False, break_on_hyphens=False)
-    return out + ['    end of measured */']
+    shown = [k for k in range(10) if k in (0, 1, 2, 9) or any(x[k] != '-' for x in lines)]
+    return (['/*  measured %s %s: %s' % (op, direction, title)] + columns([HEADS_OF_COLUMNS] + lines, shown) +
+            ['    end of measured */'])
 
 
-EXCERPT = 'naive regblock warpmma warpgroup wgmma coop select cublas'.split()  # the rungs that README.md shows
+EXCERPT = 'naive coalesced regblock warpmma tmaload warpgroup coop tma select cublas'.split()  # the rungs that README.md shows
 
 
 def document(rungs, evidence, excerpt):
     """The ladder of matmul for examples/README.md; excerpt: some rungs, without the gain over the rung before."""
     title, lines = ladder('matmul', 'fwd', 'bf16', rungs, evidence)
-    gains = max(len(x[4]) for x in lines)
-    out = ['<!-- measured matmul fwd bf16: %s -->' % title]
-    for number, name, time, roof, gain, note, _ in lines:
-        if excerpt and name not in EXCERPT:
-            continue
-        middle = '' if excerpt else '  %*s' % (gains, gain)
-        out.append(('    %2d %-9s %10s %6s%s  %s' % (number, name, time, roof, middle, note)).rstrip())
-    return out
+    lines = [x for x in lines if not excerpt or x[1] in EXCERPT]
+    return ['<!-- measured matmul fwd bf16: %s -->' % title] + columns(lines, [0, 1, 2, 3, 9] if excerpt else
+                                                                      [0, 1, 2, 3, 4, 9])
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
@@ -415,13 +309,18 @@ def words(text, rungs, problems):
         problems += ['%s: %s' % (word, what) for word in sorted(which)]
 
 
+def shortened(record):
+    out = {k: record.get(k) for k in KEYS}
+    out['counters'] = {k: v for k, v in (record.get('counters') or {}).items() if k in COUNTERS}
+    return {k: float('%.6g' % v) if isinstance(v, float) else v for k, v in out.items()}
+
+
 def run(suite, path, only):
-    """A suite's records of every ladder."""
-    kept = []
+    """A suite's records of every ladder, at the shape of the ladder."""
+    kept, calls = [], {}
     if os.path.exists(path):
         with open(path) as f:
             kept = json.load(f)
-    calls = {}
     for (op, direction, dtype), shape in LADDERS.items():
         if not only or op in only:
             calls.setdefault((dtype, tuple(shape.items())), []).append(op)
@@ -429,43 +328,68 @@ def run(suite, path, only):
         ops = list(dict.fromkeys(ops))
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, 'records.json')
-            words = [suite, '--fast', '--no-progress', '--op', ','.join(ops), '--dtype', dtype]
+            words = [suite, '--fast', '--no-progress', '--counters', '--op', ','.join(ops), '--dtype', dtype,
+                     '--filter', '/%s=%s' % shape[0]]
             for k, v in shape:
                 words += ['-a', '%s=%s' % (k, v)]
             print(' '.join(words), flush=True)
-            subprocess.run(words + ['--json', out])
+            done = subprocess.run(words + ['--json', out])
+            if not os.path.exists(out):
+                print('%s left no records (exit code %d)' % (suite, done.returncode), file=sys.stderr)
+                continue
             with open(out) as f:
-                new = json.load(f)
+                new = [r for r in json.load(f) if r['status'] == 'ok' and
+                       where_of(r['operation'], r['params']) == shape_text(r['operation'], dict(shape))]
         names = {r['name'] for r in new}
-        kept = [r for r in kept if r['name'] not in names] + [r for r in new if r['status'] == 'ok']
+        kept = [r for r in kept if r['name'] not in names] + [shortened(r) for r in new]
         with open(path, 'w') as f:  # a record a line
             f.write('[\n' + ',\n'.join(json.dumps(r, separators=(',', ':')) for r in kept) + '\n]\n')
     print('%d records in %s' % (len(kept), path))
     return 0
 
 
+def diff(header, op):
+    """Prints the lines that change from each kernel of a ladder to the next one in its type."""
+    seen = set()
+    for (name, direction), rungs in table(header).items():
+        shown = sorted(rungs, key=lambda r: r.number) if name == op else []
+        for dtype, (i, r) in ((t, x) for t in ('f32', 'bf16') for x in enumerate(shown)):
+            k = before(shown, i, dtype, {x.name for x in shown}) if dtype in r.types else None
+            found = [re.search(r'\n(template[^;{]*?\bkbk_%s_%s_%s_k\(.*?\n}\n)' % (op, direction, x.name), header, re.S)
+                     for x in ((shown[k], r) if k is not None else ())]
+            if not all(found) or not found or (k, i, direction) in seen:
+                continue
+            seen.add((k, i, direction))
+            old, new = (m[1].split('\n') for m in found)
+            changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
+            print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (
+                op, direction, shown[k].number, shown[k].name, len(old), r.number, r.name, len(new),
+                sum(x[0] == '+' for x in changed), sum(x[0] == '-' for x in changed)))
+            print('\n'.join(changed))
+    return 0
+
+
 def main(argv):
-    given, asked, root, i = [], [], '.', 0
-    while i < len(argv):
-        if argv[i] in ('--evidence', '--root') and i + 1 < len(argv):
-            i += 1
-            if argv[i - 1] == '--root':
-                root = argv[i]
-            else:
-                given.append(argv[i])
+    options, asked = {'--evidence': None, '--root': '.'}, []
+    left = iter(argv)
+    for word in left:
+        if word in options:
+            options[word] = next(left, '')
         else:
-            asked.append(argv[i])
-        i += 1
+            asked.append(word)
+    root = options['--root']
     if asked[:1] == ['--run'] and len(asked) > 2:
         return run(asked[1], asked[2], asked[3:])
-    if asked not in (['--check'], ['--write']):
-        print(__doc__.split('\n\n')[1], file=sys.stderr)
-        return 2
-    evidence, problems, stale = gather(root, given), [], []
     names = ['kbench_kernels.cuh', 'README.md', 'examples/README.md']
     paths = [os.path.join(root, n) for n in names]
     with open(paths[0], encoding='utf-8') as f:
         header = f.read()
+    if asked[:1] == ['--diff'] and len(asked) == 2:
+        return diff(header, asked[1])
+    if asked not in (['--check'], ['--write']):
+        print(__doc__.split('\n\n')[1], file=sys.stderr)
+        return 2
+    evidence, problems, stale = gather(options['--evidence'] or os.path.join(root, EVIDENCE)), [], []
     rungs = table(header)
     order(header, rungs, problems)
     words(header, rungs, problems)

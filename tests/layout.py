@@ -37,7 +37,14 @@ def check(path):
         if m and lines[i - 1].startswith('/*---'):
             sections.append((m.group(1), m.group(2) if m.group(2) in STAGES else None, i))
     head = next(i for i, s in enumerate(lines) if s.endswith('*/'))
-    listed = [m.groups() for m in (re.match(r' +>>(\w+)\s+(?:(\w+):)?', s) for s in lines[:head]) if m]
+    listed, group = [], None  # of kbench.h: lines "    stage   >>tag >>tag"; of other headers: a line for each tag
+    for s in lines[:head]:
+        many, one = re.match(r'    (\w*) +(>>\w+(?: >>\w+)*)$', s), re.match(r' +>>(\w+)\s+(?:(\w+):)?', s)
+        if many:
+            group = many.group(1) or group
+            listed += [(t, group if group in STAGES else None) for t in re.findall(r'>>(\w+)', many.group(2))]
+        elif one:
+            listed.append(one.groups())
     if [t for t, _ in listed] != [t for t, _, _ in sections]:
         odd = next((pair for pair in zip([t for t, _ in listed] + ['nothing'], [t for t, _, _ in sections] + ['nothing'])
                     if pair[0] != pair[1]), ('?', '?'))

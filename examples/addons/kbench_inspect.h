@@ -698,9 +698,9 @@ static bool kbi_activity_open(kb_state* kb) {
     kbi_cupti* c = &kbi_meter.cupti;
     char why[400];
     int error = 0, n = 0;
-    if (!kbi_cupti_load() || !c->time) return kbi_insight_say("%s", kbi_cupti_shut(why)), false;
+    if (!kbi_cupti_load() || !c->time) return kbi_insight_say("%s", kbi_cupti_unavailable(why)), false;
     for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
-    if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_why("cuptiActivityEnable", error, why));
+    if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_error_text("cuptiActivityEnable", error, why));
     if (error) return false;
     c->flush(1); // delivers the records of the set-up
     c->look = kbi_activity_look;
@@ -951,7 +951,7 @@ static bool kbi_range(kbi_range_call call, uint64_t* words) {
     if (!error || kbi_ranging.failed) return !error;
     kbi_ranging.failed = true;
     if (f)
-        kbi_insight_say("%s", kbi_cupti_why(kbi_range_calls[call].name, error, why));
+        kbi_insight_say("%s", kbi_cupti_error_text(kbi_range_calls[call].name, error, why));
     else
         kbi_insight_say("this libcupti.so has no %s; counters need the one of CUDA 12.6 or later",
                         kbi_range_calls[call].name);
@@ -1104,7 +1104,7 @@ static bool kbi_range_values(double values[KBI_METRICS]) {
 static bool kbi_range_library(void) {
     char why[400];
     kbi_ranging.failed = false;
-    if (!kbi_cupti_load()) return kbi_insight_say("%s", kbi_cupti_shut(why)), false;
+    if (!kbi_cupti_load()) return kbi_insight_say("%s", kbi_cupti_unavailable(why)), false;
     kbi_range_find(kbi_meter.cupti.library);
     return true;
 }
@@ -1147,7 +1147,7 @@ static void kbi_measure_counted_cold(kbi_machine* m) {
 static bool kbi_counters_open(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_meter.insight.passes = 0;
-    kbi_look_persisting();
+    kbi_check_persisting();
     if (!kbi_range_library()) return false;
     bool good = kbi_range_begin(run->machine->device, kbi_sought.counters);
     if (!good) kbi_range_end();

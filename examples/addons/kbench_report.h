@@ -300,7 +300,7 @@ static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
     r->end = s + n;
 }
 
-// -1: the end
+// next byte; -1: end of the text
 static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
 
 // Reports a syntax error and returns false. At the end of a line or of the file, or at the zero bytes that a crash
@@ -377,7 +377,7 @@ static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; U+FFFD for co
     kbi_put(t, s, n);
 }
 
-static bool kbi_reader_escape(kbi_reader* r) { // after the backslash
+static bool kbi_reader_escape(kbi_reader* r) { // called after the backslash
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int c = kbi_peek(r);
     const char* at = c > 0 ? strchr(from, c) : NULL;
@@ -798,7 +798,7 @@ static bool kbi_read_this(kbi_reader* r, const char* text) { // each part may fo
 }
 
 // Reads the records in a page of --html. First come the keys that all records have in common. Text of other origin
-// cannot imitate the mark, because such text has no unescaped quotation marks in a page.
+// cannot imitate the mark, because quotation marks in it are escaped.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -887,7 +887,7 @@ typedef struct kbi_change {          // a change of one case, in logarithms of n
     kb_verdict verdict;               // SLOWER, FASTER: than the old run; EQUIVALENT: within the threshold
     bool regressed, improved;         // by more than the threshold
     bool open;                        // neither beyond the threshold nor within it is certain
-    bool more, less;                  // the same for memory
+    bool more, less;                  // memory grew or shrank by more than the threshold
     bool apart;                       // not comparable: other machine, cache state or timer
 } kbi_change;
 
@@ -908,12 +908,12 @@ typedef struct kbi_trend { // one case over the runs of a history; the last run 
 typedef struct kbi_assessment { // the counts of all changes
     int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
     int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
-    double geomean; // of new time over old time; NAN: nothing was compared
+    double geomean; // geometric mean of new time over old time; NAN: nothing was compared
     const kbi_change* worst;
 } kbi_assessment;
 
 typedef struct kbi_contrast { // the comparison of a run with an earlier run
-    const char* name;         // of the earlier run
+    const char* name;         // name of the earlier run
     const kb_result* before;
     int64_t n_before;
     kbi_changes changes;
@@ -925,7 +925,7 @@ typedef struct kbi_contrast { // the comparison of a run with an earlier run
 
 typedef struct kbi_named { // a record, sorted by name
     const kb_result* r;
-    int64_t at, device, rank; // at: position in the input; rank: number among records of the same name
+    int64_t at, device, rank; // at: position in the input; rank: number among records with this name
 } kbi_named;
 
 static int kbi_order_named(const void* a, const void* b) {
@@ -969,7 +969,7 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
 }
 
 // Pairs the records of each case; with several devices, in the order of the devices. The changes are in the order
-// of `after`, and removed cases follow.
+// of `after`; removed cases follow.
 static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb_result* after, int64_t m) {
     kbi_named* x = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
     kbi_named* y = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)m);
@@ -1176,7 +1176,8 @@ static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb
         }
 }
 
-// The differences of all pairs; if no case is in both sets, those of the first record of each set.
+// The differences of all pairs; if no case is in both sets, the differences of the
+// first record of each set.
 static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
     const kb_result *before = NULL, *after = NULL;
     memset(d, 0, sizeof *d);
@@ -1416,7 +1417,7 @@ static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
             else
                 high = middle;
         }
-        // of several devices, the noisiest one
+        // with several devices, the noisiest one counts
         for (; name && low < n && kbi_is(t[low].last->name, name); low++) {
             if (!kbi_finite(t[low].sd) || c->of[i].run_sd > t[low].sd) continue;
             c->of[i].run_sd = t[low].sd;
@@ -1606,7 +1607,7 @@ enum { KBI_CHANGES_ALL = 48 }; // up to this many changes, all are shown
 static const char* kbi_show_change(double log, char out[40]) {
     double percent = 100 * expm1(log);
     if (!kbi_finite(percent)) return "-";
-    if (fabs(percent) < 0.005) percent = 0; // avoids -0.00%
+    if (fabs(percent) < 0.005) percent = 0; // prevents "-0.00%"
     if (percent >= 999.5)
         snprintf(out, 40, "%.3gx", exp(log));
     else
@@ -1670,7 +1671,7 @@ static void kbi_changes_case(kbi_table* t, int used, const char* program, const 
     kbi_text_free(&s);
 }
 
-// no room for intervals
+// too narrow for intervals
 static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; }
 
 static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold, const char* program) {
@@ -1916,7 +1917,7 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     for (int i = 0; i < n; i++) {
         kbi_text s = KBI_BLANK;
         kbi_cell_text(&s, &cells[i], r);
-        // no doubtful number
+        // a doubtful number is withheld
         if (r->status != KB_OK) s.n = 0, kbi_puts(&s, i ? "" : kbi_md_word(r));
         kbi_puts(t, i || !won ? " " : " **");
         kbi_md_text(t, s.s ? s.s : "");
@@ -1956,7 +1957,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         count += some;
     }
     for (int c = 0, room = KBI_COUNTERS; c < counters; c++) {
-        if (kbi_profilers(names[c])) continue; // too many for a page
+        if (kbi_profilers(names[c])) continue; // too many rows for a page
         if (!room) left++;
         if (!room) continue;
         kbi_cell* cell = &cells[count++];
@@ -2032,7 +2033,7 @@ static double kbi_repetition(const kb_result* r, int count, int which) { // ms
 // --- Google Benchmark's JSON ---
 
 // Cases without a time are left out of the benchmarks and listed in the context, because many tools show the time
-// of an entry whatever its error says.
+// of an entry even if its error field is set.
 static void kbi_gbench_failed(kbi_text* t, const kb_result* records, int64_t n) {
     for (int status = KB_FAILED, some; status <= KB_SKIPPED; status++) {
         some = 0;
@@ -2103,7 +2104,7 @@ static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks, because
     kbi_puts(t, ", \"time_unit\": \"ns\"");
 }
 
-// User counters are keys beside the keys of the format. A counter with the name of such a key is renamed.
+// User counters become keys next to the keys of the format. A counter whose name is a key of the format is renamed.
 static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
     static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
                               "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
@@ -2514,7 +2515,7 @@ static void kbi_markup(kbi_text* t, const char* s) {
     kbi_text_free(&clean);
 }
 
-static void kbi_draw_number(kbi_text* t, double x) { // to a tenth of a pixel; always a number
+static void kbi_draw_number(kbi_text* t, double x) { // rounded to a tenth of a pixel; always finite
     long long tenths = kbi_finite(x) && fabs(x) < 1e9 ? llround(10 * x) : 0, whole = llabs(tenths) / 10;
     kbi_putf(t, "%s%lld", tenths < 0 ? "-" : "", whole);
     if (tenths % 10) kbi_putf(t, ".%lld", llabs(tenths) % 10);
@@ -2732,7 +2733,7 @@ static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, co
     kbi_text_free(&cut);
 }
 
-// The same with ticks at round values.
+// Draws ticks and numbers at round values at the bottom.
 static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const char* title) {
     double ticks[KBI_TICKS];
     char text[KBI_TICKS][40];
@@ -2772,7 +2773,7 @@ static const struct { // colours for white and for dark backgrounds (Okabe and I
                     { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
                     { "c5", "#4b5563", "#a9b4c4" } };
 
-// The style with colours instead of variables, because not every SVG program supports variables.
+// The style with fixed colours instead of CSS variables, because not every SVG program supports variables.
 static void kbi_svg_plain_style(kbi_text* t) {
     for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) {
         for (const char* p = kbi_svg_style[i]; *p;) {
@@ -2988,7 +2989,7 @@ static const char* kbi_where_key(const char* name) { // short names, as in optio
     return name;
 }
 
-// NULL: there is no =
+// NULL: the condition has no "="
 static const char* kbi_where_next(const char* p, char key[64], char value[128]) {
     size_t n = strcspn(p, "=,"), m = p[n] == '=' ? strcspn(p + n + 1, ",") : 0;
     if (p[n] != '=' || !n || n > 63 || m > 127) return NULL;
@@ -3086,8 +3087,8 @@ static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) 
     return kept;
 }
 
-// The same with the implementation, in at most `most` characters. If the text is too long, axes are written
-// without names.
+// The name of a case with its implementation, in at most `most` characters. If the text is too long, axes are
+// written without names.
 static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
     kbi_text t = KBI_BLANK, cut = KBI_BLANK;
     kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
@@ -3166,7 +3167,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per
         const kb_result* r = out->of[i].subset.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
         char how[64];
-        // events are the default
+        // the default timer is events
         bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events"));
         snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
                  timer ? r->timer : "");
@@ -3929,7 +3930,7 @@ static bool kbi_roofline_has(const kb_result* r) {
     return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
 }
 
-// The position of a case by the counted bytes of L2 and DRAM; the operations are the same.
+// The positions of a case by the counted bytes of L2 and of DRAM, with the same number of operations.
 typedef struct kbi_levels {
     double x[2], y; // x: FLOP per byte of L2 and of DRAM, 0 if unknown; y: FLOP per second
 } kbi_levels;
@@ -4206,7 +4207,7 @@ static const kbi_plot kbi_plots[] = {
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
-    if (kbi_same_name(name, "rivals")) name = "ratios"; // the former name
+    if (kbi_same_name(name, "rivals")) name = "ratios"; // name of this kind in earlier versions
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
         if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
     return NULL;
@@ -4458,7 +4459,7 @@ static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* ke
 }
 
 // Writes the keys and values of a record as --json does, without nulls. wanted: only the keys that all records
-// have in common; otherwise only the others. "<" is escaped, because it could end the script element.
+// have in common; otherwise only the other keys. "<" is escaped, because it could end the script element.
 static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
     kbi_text json = KBI_BLANK;
     const char* comma = "{";
@@ -4676,7 +4677,7 @@ enum {
 static const struct {
     const char *title, *group;
     size_t at; // in kb_result
-    bool down; // the largest first
+    bool down; // the largest value first
 } kbi_page_cells[] = { { "time", "", offsetof(kb_result, time_ms), false },
                        { "&#177;", "", offsetof(kb_result, precision), false },
                        { "speedup", "", offsetof(kb_result, speedup), true },
@@ -4844,7 +4845,7 @@ static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* p
     kbi_puts(p->t, "</figure>\n");
 }
 
-// All panels of a kind: the first ones, and the others in a collapsed section.
+// All panels of a kind. Panels after the first ones are in a collapsed section.
 static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
     int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
     const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
@@ -5293,7 +5294,7 @@ typedef struct kbi_regression {
     const kbi_options* o;
     kbi_records before, history;
     char* save;            // an absolute path, because a benchmark function may change the directory
-    kbi_lines lines;       // of the history
+    kbi_lines lines;       // lines of the history file
     kbi_contrast contrast; // the comparison with `before`, when all records are there
     FILE* out;
 } kbi_regression;
@@ -5389,7 +5390,7 @@ static void kbi_regression_side(FILE* out, const char* side, const char* file, c
                    r->build ? r->build : "");
 }
 
-// The records of a history that show how far runs of these cases differ: those of the same kind of machine.
+// The records of a history from the same kind of machine. They show how far runs of these cases differ.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
     const kb_result** past = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(history->n + n));
@@ -5485,8 +5486,8 @@ static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t
     return good;
 }
 
-static kbi_regression kbi_regression_now;  // of this run
-static const kbi_contrast* kbi_loaded_now; // of the records that --load shows
+static kbi_regression kbi_regression_now;  // the gate of this run
+static const kbi_contrast* kbi_loaded_now; // the comparison of the records that --load shows
 static bool kbi_figure_failed;             // --where left no record for --svg
 
 // The comparison of this run's records, or of the loaded records, with a baseline; NULL if there is none.
@@ -5776,7 +5777,7 @@ static void kbi_load_warn(const kbi_records* r) {
 }
 
 typedef struct kbi_sharded {
-    int64_t again, device, place, at; // again: how often this case occurred before
+    int64_t again, device, place, at; // again: number of earlier records of this case
 } kbi_sharded;
 
 static int kbi_order_sharded(const void* a, const void* b) {
@@ -6073,9 +6074,9 @@ static bool kbi_resume_ready(const char* value) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_racer {
-    kbi_text path;     // as it is started
+    kbi_text path;     // command with which it is started
     kbi_records first; // records of its first round, which identify the cases
-    kbi_named* order;  // the same, sorted by name
+    kbi_named* order;  // the records of the first round, sorted by name
     int64_t n;
     double* ms; // [round * n + index in order]; NAN: no time
 } kbi_racer;
@@ -6130,7 +6131,7 @@ static void kbi_race_command(kbi_race* r) {
         given++;
     }
     r->argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(given + 8));
-    r->argv[n++] = NULL; // the program
+    r->argv[n++] = NULL; // the program itself
     r->argv[n++] = (char*)"--jsonl";
     r->argv[n++] = r->records.s;
     r->argv[n++] = (char*)"--no-progress";

@@ -26,28 +26,27 @@ KBI_CODE_BEGIN
 // clang-format off
 static const char* const kbi_ptx_proving[] = {
     ".version 6.4\n.target sm_70\n.address_size 64\n",
-    // kbi_axpy(x, y, n, ended, wait): y = 0.5 x + 1.
+    // kbi_axpy(x, y, n, ended, wait)
     ".visible .entry kbi_axpy(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u64 p3,.param .u64 p4){"
     ".reg .pred %p<6>;.reg .f32 %f<5>;.reg .b32 %r<14>;.reg .b64 %d<15>;ld.param.u64 %d4,[p0];ld.param.u64 %d5,[p1];"
     "ld.param.u32 %r6,[p2];ld.param.u64 %d6,[p3];ld.param.u64 %d7,[p4];mov.u32 %r7,%ctaid.x;shl.b32 %r8,%r7,8;"
     "mov.u32 %r1,%tid.x;add.s32 %r13,%r8,%r1;setp.ge.u32 %p1,%r13,%r6;@%p1 bra $3;mov.u32 %r9,%nctaid.x;"
-    "shl.b32 %r3,%r9,8;cvta.to.global.u64 %d1,%d4;cvta.to.global.u64 %d2,%d5;"
-    "$2:.pragma \"nounroll\";mul.wide.u32 %d8,%r13,4;add.s64 %d9,%d1,%d8;ld.global.f32 %f1,[%d9];"
-    "mov.f32 %f2,0f3F800000;mov.f32 %f3,0f3F000000;fma.rn.f32 %f4,%f3,%f1,%f2;add.s64 %d10,%d2,%d8;"
-    "st.global.f32 [%d10],%f4;add.s32 %r13,%r13,%r3;setp.lt.u32 %p2,%r13,%r6;@%p2 bra $2;"
-    "$3:membar.gl;bar.sync 0;setp.ne.s32 %p3,%r1,0;@%p3 bra $7;mov.u32 %r10,%nctaid.x;add.s32 %r11,%r10,-1;"
-    "cvta.to.global.u64 %d11,%d6;atom.global.inc.u32 %r12,[%d11],%r11;setp.ne.s32 %p4,%r12,%r11;@%p4 bra $7;"
-    "mov.u64 %d12,%clock64;"
-    "$6:.pragma \"nounroll\";mov.u64 %d13,%clock64;sub.s64 %d14,%d13,%d12;setp.lt.u64 %p5,%d14,%d7;@%p5 bra $6;"
-    "$7:ret;}\n",
-    // kbi_sums(x, y, n, ended, wait): y[r] = the sum of row r of x, rows of 1024; a block takes a row.
+    "shl.b32 %r3,%r9,8;cvta.to.global.u64 %d1,%d4;cvta.to.global.u64 %d2,%d5;$2:.pragma \"nounroll\";"
+    "mul.wide.u32 %d8,%r13,4;add.s64 %d9,%d1,%d8;ld.global.f32 %f1,[%d9];mov.f32 %f2,0f3F800000;"
+    "mov.f32 %f3,0f3F000000;fma.rn.f32 %f4,%f3,%f1,%f2;add.s64 %d10,%d2,%d8;st.global.f32 [%d10],%f4;"
+    "add.s32 %r13,%r13,%r3;setp.lt.u32 %p2,%r13,%r6;@%p2 bra $2;$3:membar.gl;bar.sync 0;setp.ne.s32 %p3,%r1,0;"
+    "@%p3 bra $7;mov.u32 %r10,%nctaid.x;add.s32 %r11,%r10,-1;cvta.to.global.u64 %d11,%d6;"
+    "atom.global.inc.u32 %r12,[%d11],%r11;setp.ne.s32 %p4,%r12,%r11;@%p4 bra $7;mov.u64 %d12,%clock64;$6:"
+    ".pragma \"nounroll\";mov.u64 %d13,%clock64;sub.s64 %d14,%d13,%d12;setp.lt.u64 %p5,%d14,%d7;@%p5 bra $6;$7:ret;"
+    "}\n",
+    // kbi_sums(x, y, n, ended, wait)
     ".visible .entry kbi_sums(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u64 p3,.param .u64 p4){"
     ".reg .pred %p<13>;.reg .f32 %f<33>;.reg .b32 %r<37>;.reg .b64 %d<19>;.shared .align 4 .b8 part[32];"
     "ld.param.u64 %d5,[p0];ld.param.u64 %d6,[p1];ld.param.u32 %r8,[p2];ld.param.u64 %d7,[p3];ld.param.u64 %d8,[p4];"
     "shr.u32 %r1,%r8,10;mov.u32 %r36,%ctaid.x;setp.lt.u32 %p1,%r36,%r1;@!%p1 bra $7;mov.u32 %r9,%tid.x;"
     "cvt.u64.u32 %d1,%r9;and.b32 %r3,%r9,31;shr.u32 %r10,%r9,3;and.b32 %r11,%r10,536870908;mov.u32 %r12,part;"
-    "add.s32 %r4,%r12,%r11;mov.u32 %r5,%nctaid.x;cvta.to.global.u64 %d2,%d5;cvta.to.global.u64 %d3,%d6;"
-    "$2:.pragma \"nounroll\";shl.b32 %r13,%r36,10;cvt.u64.u32 %d9,%r13;add.s64 %d10,%d9,%d1;shl.b64 %d11,%d10,2;"
+    "add.s32 %r4,%r12,%r11;mov.u32 %r5,%nctaid.x;cvta.to.global.u64 %d2,%d5;cvta.to.global.u64 %d3,%d6;$2:"
+    ".pragma \"nounroll\";shl.b32 %r13,%r36,10;cvt.u64.u32 %d9,%r13;add.s64 %d10,%d9,%d1;shl.b64 %d11,%d10,2;"
     "add.s64 %d12,%d2,%d11;ld.global.f32 %f2,[%d12+1024];ld.global.f32 %f3,[%d12];add.rn.f32 %f4,%f3,%f2;"
     "ld.global.f32 %f5,[%d12+3072];ld.global.f32 %f6,[%d12+2048];add.rn.f32 %f7,%f6,%f5;add.rn.f32 %f8,%f4,%f7;"
     "mov.b32 %r14,%f8;mov.u32 %r15,31;mov.u32 %r16,16;mov.u32 %r17,-1;"
@@ -57,20 +56,18 @@ static const char* const kbi_ptx_proving[] = {
     "add.rn.f32 %f14,%f12,%f13;mov.b32 %r25,%f14;mov.u32 %r26,2;shfl.sync.bfly.b32 %r27|%p5,%r25,%r26,%r15,%r17;"
     "mov.b32 %f15,%r27;add.rn.f32 %f16,%f14,%f15;mov.b32 %r28,%f16;mov.u32 %r29,1;"
     "shfl.sync.bfly.b32 %r30|%p6,%r28,%r29,%r15,%r17;mov.b32 %f17,%r30;add.rn.f32 %f1,%f16,%f17;"
-    "setp.ne.s32 %p7,%r3,0;@%p7 bra $4;st.shared.f32 [%r4],%f1;"
-    "$4:cvt.u32.u64 %r31,%d1;setp.ne.s32 %p8,%r31,0;bar.sync 0;@%p8 bra $6;ld.shared.f32 %f18,[part];"
-    "ld.shared.f32 %f19,[part+4];add.rn.f32 %f20,%f18,%f19;ld.shared.f32 %f21,[part+12];ld.shared.f32 %f22,[part+8];"
-    "add.rn.f32 %f23,%f22,%f21;add.rn.f32 %f24,%f20,%f23;ld.shared.f32 %f25,[part+20];ld.shared.f32 %f26,[part+16];"
-    "add.rn.f32 %f27,%f26,%f25;ld.shared.f32 %f28,[part+28];ld.shared.f32 %f29,[part+24];add.rn.f32 %f30,%f29,%f28;"
-    "add.rn.f32 %f31,%f27,%f30;add.rn.f32 %f32,%f24,%f31;mul.wide.u32 %d13,%r36,4;add.s64 %d14,%d3,%d13;"
-    "st.global.f32 [%d14],%f32;"
-    "$6:bar.sync 0;add.s32 %r36,%r36,%r5;setp.lt.u32 %p9,%r36,%r1;@%p9 bra $2;"
-    "$7:mov.u32 %r32,%tid.x;membar.gl;bar.sync 0;setp.ne.s32 %p10,%r32,0;@%p10 bra $11;mov.u32 %r33,%nctaid.x;"
-    "add.s32 %r34,%r33,-1;cvta.to.global.u64 %d15,%d7;atom.global.inc.u32 %r35,[%d15],%r34;"
-    "setp.ne.s32 %p11,%r35,%r34;@%p11 bra $11;mov.u64 %d16,%clock64;"
-    "$10:.pragma \"nounroll\";mov.u64 %d17,%clock64;sub.s64 %d18,%d17,%d16;setp.lt.u64 %p12,%d18,%d8;@%p12 bra $10;"
-    "$11:ret;}\n",
-    // kbi_product(x, y, n, ended, wait): y = x x, n by n, n a multiple of 16; a block computes tiles of 16 by 16.
+    "setp.ne.s32 %p7,%r3,0;@%p7 bra $4;st.shared.f32 [%r4],%f1;$4:cvt.u32.u64 %r31,%d1;setp.ne.s32 %p8,%r31,0;"
+    "bar.sync 0;@%p8 bra $6;ld.shared.f32 %f18,[part];ld.shared.f32 %f19,[part+4];add.rn.f32 %f20,%f18,%f19;"
+    "ld.shared.f32 %f21,[part+12];ld.shared.f32 %f22,[part+8];add.rn.f32 %f23,%f22,%f21;add.rn.f32 %f24,%f20,%f23;"
+    "ld.shared.f32 %f25,[part+20];ld.shared.f32 %f26,[part+16];add.rn.f32 %f27,%f26,%f25;"
+    "ld.shared.f32 %f28,[part+28];ld.shared.f32 %f29,[part+24];add.rn.f32 %f30,%f29,%f28;add.rn.f32 %f31,%f27,%f30;"
+    "add.rn.f32 %f32,%f24,%f31;mul.wide.u32 %d13,%r36,4;add.s64 %d14,%d3,%d13;st.global.f32 [%d14],%f32;$6:"
+    "bar.sync 0;add.s32 %r36,%r36,%r5;setp.lt.u32 %p9,%r36,%r1;@%p9 bra $2;$7:mov.u32 %r32,%tid.x;membar.gl;"
+    "bar.sync 0;setp.ne.s32 %p10,%r32,0;@%p10 bra $11;mov.u32 %r33,%nctaid.x;add.s32 %r34,%r33,-1;"
+    "cvta.to.global.u64 %d15,%d7;atom.global.inc.u32 %r35,[%d15],%r34;setp.ne.s32 %p11,%r35,%r34;@%p11 bra $11;"
+    "mov.u64 %d16,%clock64;$10:.pragma \"nounroll\";mov.u64 %d17,%clock64;sub.s64 %d18,%d17,%d16;"
+    "setp.lt.u64 %p12,%d18,%d8;@%p12 bra $10;$11:ret;}\n",
+    // kbi_product(x, y, n, ended, wait)
     ".visible .entry kbi_product(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u64 p3,.param .u64 p4){"
     ".reg .pred %p<9>;.reg .f32 %f<23>;.reg .b32 %r<55>;.reg .b64 %d<18>;.shared .align 4 .b8 a[1088];"
     ".shared .align 4 .b8 b[1088];ld.param.u64 %d4,[p0];ld.param.u64 %d5,[p1];ld.param.u32 %r27,[p2];"
@@ -78,57 +75,50 @@ static const char* const kbi_ptx_proving[] = {
     "shr.u32 %r4,%r27,4;mul.lo.s32 %r5,%r4,%r4;mov.u32 %r50,%ctaid.x;setp.ge.u32 %p1,%r50,%r5;@%p1 bra $8;"
     "cvta.to.global.u64 %d1,%d4;mov.u32 %r7,%nctaid.x;mul.lo.s32 %r28,%r2,68;mov.u32 %r29,a;add.s32 %r30,%r29,%r28;"
     "shl.b32 %r31,%r3,2;add.s32 %r8,%r30,%r31;mov.u32 %r32,b;add.s32 %r33,%r32,%r28;add.s32 %r9,%r33,%r31;"
-    "add.s32 %r34,%r32,%r31;add.s32 %r10,%r34,136;add.s32 %r11,%r30,8;cvta.to.global.u64 %d2,%d5;"
-    "$2:.pragma \"nounroll\";div.u32 %r35,%r50,%r4;shl.b32 %r36,%r35,4;add.s32 %r37,%r36,%r2;"
-    "mul.lo.s32 %r38,%r35,%r4;sub.s32 %r39,%r50,%r38;shl.b32 %r40,%r39,4;or.b32 %r13,%r40,%r3;"
-    "mul.lo.s32 %r14,%r37,%r27;setp.eq.s32 %p2,%r27,0;mov.f32 %f21,0f00000000;@%p2 bra $7;add.s32 %r15,%r14,%r3;"
-    "mov.f32 %f21,0f00000000;mov.u32 %r51,0;"
-    "$4:.pragma \"nounroll\";add.s32 %r43,%r15,%r51;mul.wide.u32 %d8,%r43,4;add.s64 %d9,%d1,%d8;"
+    "add.s32 %r34,%r32,%r31;add.s32 %r10,%r34,136;add.s32 %r11,%r30,8;cvta.to.global.u64 %d2,%d5;$2:"
+    ".pragma \"nounroll\";div.u32 %r35,%r50,%r4;shl.b32 %r36,%r35,4;add.s32 %r37,%r36,%r2;mul.lo.s32 %r38,%r35,%r4;"
+    "sub.s32 %r39,%r50,%r38;shl.b32 %r40,%r39,4;or.b32 %r13,%r40,%r3;mul.lo.s32 %r14,%r37,%r27;"
+    "setp.eq.s32 %p2,%r27,0;mov.f32 %f21,0f00000000;@%p2 bra $7;add.s32 %r15,%r14,%r3;mov.f32 %f21,0f00000000;"
+    "mov.u32 %r51,0;$4:.pragma \"nounroll\";add.s32 %r43,%r15,%r51;mul.wide.u32 %d8,%r43,4;add.s64 %d9,%d1,%d8;"
     "ld.global.f32 %f7,[%d9];st.shared.f32 [%r8],%f7;add.s32 %r44,%r51,%r2;mad.lo.s32 %r45,%r44,%r27,%r13;"
     "mul.wide.u32 %d10,%r45,4;add.s64 %d11,%d1,%d10;ld.global.f32 %f8,[%d11];st.shared.f32 [%r9],%f8;bar.sync 0;"
-    "mov.u32 %r54,136;mov.u32 %r52,%r11;mov.u32 %r53,%r10;"
-    "$5:.pragma \"nounroll\";ld.shared.f32 %f9,[%r53+-136];ld.shared.f32 %f10,[%r52+-8];"
-    "fma.rn.f32 %f11,%f10,%f9,%f21;ld.shared.f32 %f12,[%r53+-68];ld.shared.f32 %f13,[%r52+-4];"
-    "fma.rn.f32 %f14,%f13,%f12,%f11;ld.shared.f32 %f15,[%r53];ld.shared.f32 %f16,[%r52];"
-    "fma.rn.f32 %f17,%f16,%f15,%f14;ld.shared.f32 %f18,[%r53+68];ld.shared.f32 %f19,[%r52+4];"
-    "fma.rn.f32 %f21,%f19,%f18,%f17;add.s32 %r53,%r53,272;add.s32 %r52,%r52,16;add.s32 %r54,%r54,272;"
-    "setp.ne.s32 %p3,%r54,1224;@%p3 bra $5;bar.sync 0;add.s32 %r51,%r51,16;setp.lt.u32 %p4,%r51,%r27;@%p4 bra $4;"
-    "$7:add.s32 %r46,%r14,%r13;mul.wide.u32 %d12,%r46,4;add.s64 %d13,%d2,%d12;st.global.f32 [%d13],%f21;"
-    "add.s32 %r50,%r50,%r7;setp.lt.u32 %p5,%r50,%r5;@%p5 bra $2;"
-    "$8:membar.gl;bar.sync 0;setp.ne.s32 %p6,%r1,0;@%p6 bra $12;mov.u32 %r47,%nctaid.x;add.s32 %r48,%r47,-1;"
-    "cvta.to.global.u64 %d14,%d6;atom.global.inc.u32 %r49,[%d14],%r48;setp.ne.s32 %p7,%r49,%r48;@%p7 bra $12;"
-    "mov.u64 %d15,%clock64;"
-    "$11:.pragma \"nounroll\";mov.u64 %d16,%clock64;sub.s64 %d17,%d16,%d15;setp.lt.u64 %p8,%d17,%d7;@%p8 bra $11;"
-    "$12:ret;}\n",
-    // kbi_histogram(x, y, n, ended, wait): adds 1 to y[the lowest 12 bits of x[i]].
+    "mov.u32 %r54,136;mov.u32 %r52,%r11;mov.u32 %r53,%r10;$5:.pragma \"nounroll\";ld.shared.f32 %f9,[%r53+-136];"
+    "ld.shared.f32 %f10,[%r52+-8];fma.rn.f32 %f11,%f10,%f9,%f21;ld.shared.f32 %f12,[%r53+-68];"
+    "ld.shared.f32 %f13,[%r52+-4];fma.rn.f32 %f14,%f13,%f12,%f11;ld.shared.f32 %f15,[%r53];"
+    "ld.shared.f32 %f16,[%r52];fma.rn.f32 %f17,%f16,%f15,%f14;ld.shared.f32 %f18,[%r53+68];"
+    "ld.shared.f32 %f19,[%r52+4];fma.rn.f32 %f21,%f19,%f18,%f17;add.s32 %r53,%r53,272;add.s32 %r52,%r52,16;"
+    "add.s32 %r54,%r54,272;setp.ne.s32 %p3,%r54,1224;@%p3 bra $5;bar.sync 0;add.s32 %r51,%r51,16;"
+    "setp.lt.u32 %p4,%r51,%r27;@%p4 bra $4;$7:add.s32 %r46,%r14,%r13;mul.wide.u32 %d12,%r46,4;add.s64 %d13,%d2,%d12;"
+    "st.global.f32 [%d13],%f21;add.s32 %r50,%r50,%r7;setp.lt.u32 %p5,%r50,%r5;@%p5 bra $2;$8:membar.gl;bar.sync 0;"
+    "setp.ne.s32 %p6,%r1,0;@%p6 bra $12;mov.u32 %r47,%nctaid.x;add.s32 %r48,%r47,-1;cvta.to.global.u64 %d14,%d6;"
+    "atom.global.inc.u32 %r49,[%d14],%r48;setp.ne.s32 %p7,%r49,%r48;@%p7 bra $12;mov.u64 %d15,%clock64;$11:"
+    ".pragma \"nounroll\";mov.u64 %d16,%clock64;sub.s64 %d17,%d16,%d15;setp.lt.u64 %p8,%d17,%d7;@%p8 bra $11;$12:"
+    "ret;}\n",
+    // kbi_histogram(x, y, n, ended, wait)
     ".visible .entry kbi_histogram(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u64 p3,.param .u64 p4){"
     ".reg .pred %p<6>;.reg .b32 %r<17>;.reg .b64 %d<17>;ld.param.u64 %d4,[p0];ld.param.u64 %d5,[p1];"
     "ld.param.u32 %r6,[p2];ld.param.u64 %d6,[p3];ld.param.u64 %d7,[p4];mov.u32 %r7,%ctaid.x;shl.b32 %r8,%r7,8;"
     "mov.u32 %r1,%tid.x;add.s32 %r16,%r8,%r1;setp.ge.u32 %p1,%r16,%r6;@%p1 bra $3;mov.u32 %r9,%nctaid.x;"
-    "shl.b32 %r3,%r9,8;cvta.to.global.u64 %d1,%d4;cvta.to.global.u64 %d2,%d5;"
-    "$2:.pragma \"nounroll\";mul.wide.u32 %d8,%r16,4;add.s64 %d9,%d1,%d8;ld.global.u32 %r10,[%d9];"
-    "shl.b32 %r11,%r10,2;cvt.u64.u32 %d10,%r11;and.b64 %d11,%d10,16380;add.s64 %d12,%d2,%d11;"
-    "atom.global.add.u32 %r12,[%d12],1;add.s32 %r16,%r16,%r3;setp.lt.u32 %p2,%r16,%r6;@%p2 bra $2;"
-    "$3:membar.gl;bar.sync 0;setp.ne.s32 %p3,%r1,0;@%p3 bra $7;mov.u32 %r13,%nctaid.x;add.s32 %r14,%r13,-1;"
-    "cvta.to.global.u64 %d13,%d6;atom.global.inc.u32 %r15,[%d13],%r14;setp.ne.s32 %p4,%r15,%r14;@%p4 bra $7;"
-    "mov.u64 %d14,%clock64;"
-    "$6:.pragma \"nounroll\";mov.u64 %d15,%clock64;sub.s64 %d16,%d15,%d14;setp.lt.u64 %p5,%d16,%d7;@%p5 bra $6;"
-    "$7:ret;}\n",
-    // kbi_gather(x, y, n, ended, wait): y[i] = x[j]; j, below n, comes from the bits of x[i].
+    "shl.b32 %r3,%r9,8;cvta.to.global.u64 %d1,%d4;cvta.to.global.u64 %d2,%d5;$2:.pragma \"nounroll\";"
+    "mul.wide.u32 %d8,%r16,4;add.s64 %d9,%d1,%d8;ld.global.u32 %r10,[%d9];shl.b32 %r11,%r10,2;cvt.u64.u32 %d10,%r11;"
+    "and.b64 %d11,%d10,16380;add.s64 %d12,%d2,%d11;atom.global.add.u32 %r12,[%d12],1;add.s32 %r16,%r16,%r3;"
+    "setp.lt.u32 %p2,%r16,%r6;@%p2 bra $2;$3:membar.gl;bar.sync 0;setp.ne.s32 %p3,%r1,0;@%p3 bra $7;"
+    "mov.u32 %r13,%nctaid.x;add.s32 %r14,%r13,-1;cvta.to.global.u64 %d13,%d6;atom.global.inc.u32 %r15,[%d13],%r14;"
+    "setp.ne.s32 %p4,%r15,%r14;@%p4 bra $7;mov.u64 %d14,%clock64;$6:.pragma \"nounroll\";mov.u64 %d15,%clock64;"
+    "sub.s64 %d16,%d15,%d14;setp.lt.u64 %p5,%d16,%d7;@%p5 bra $6;$7:ret;}\n",
+    // kbi_gather(x, y, n, ended, wait)
     ".visible .entry kbi_gather(.param .u64 p0,.param .u64 p1,.param .u32 p2,.param .u64 p3,.param .u64 p4){"
     ".reg .pred %p<6>;.reg .b32 %r<18>;.reg .b64 %d<17>;ld.param.u64 %d4,[p0];ld.param.u64 %d5,[p1];"
     "ld.param.u32 %r6,[p2];ld.param.u64 %d6,[p3];ld.param.u64 %d7,[p4];mov.u32 %r7,%ctaid.x;shl.b32 %r8,%r7,8;"
     "mov.u32 %r1,%tid.x;add.s32 %r17,%r8,%r1;setp.ge.u32 %p1,%r17,%r6;@%p1 bra $3;cvta.to.global.u64 %d1,%d4;"
-    "mov.u32 %r9,%nctaid.x;shl.b32 %r3,%r9,8;cvta.to.global.u64 %d2,%d5;"
-    "$2:.pragma \"nounroll\";mul.wide.u32 %d8,%r17,4;add.s64 %d9,%d1,%d8;ld.global.u32 %r10,[%d9];"
-    "mul.lo.s32 %r11,%r10,-1640531535;mul.hi.u32 %r12,%r11,%r6;mul.wide.u32 %d10,%r12,4;add.s64 %d11,%d1,%d10;"
-    "ld.global.u32 %r13,[%d11];add.s64 %d12,%d2,%d8;st.global.u32 [%d12],%r13;add.s32 %r17,%r17,%r3;"
-    "setp.lt.u32 %p2,%r17,%r6;@%p2 bra $2;"
-    "$3:membar.gl;bar.sync 0;setp.ne.s32 %p3,%r1,0;@%p3 bra $7;mov.u32 %r14,%nctaid.x;add.s32 %r15,%r14,-1;"
+    "mov.u32 %r9,%nctaid.x;shl.b32 %r3,%r9,8;cvta.to.global.u64 %d2,%d5;$2:.pragma \"nounroll\";"
+    "mul.wide.u32 %d8,%r17,4;add.s64 %d9,%d1,%d8;ld.global.u32 %r10,[%d9];mul.lo.s32 %r11,%r10,-1640531535;"
+    "mul.hi.u32 %r12,%r11,%r6;mul.wide.u32 %d10,%r12,4;add.s64 %d11,%d1,%d10;ld.global.u32 %r13,[%d11];"
+    "add.s64 %d12,%d2,%d8;st.global.u32 [%d12],%r13;add.s32 %r17,%r17,%r3;setp.lt.u32 %p2,%r17,%r6;@%p2 bra $2;$3:"
+    "membar.gl;bar.sync 0;setp.ne.s32 %p3,%r1,0;@%p3 bra $7;mov.u32 %r14,%nctaid.x;add.s32 %r15,%r14,-1;"
     "cvta.to.global.u64 %d13,%d6;atom.global.inc.u32 %r16,[%d13],%r15;setp.ne.s32 %p4,%r16,%r15;@%p4 bra $7;"
-    "mov.u64 %d14,%clock64;"
-    "$6:.pragma \"nounroll\";mov.u64 %d15,%clock64;sub.s64 %d16,%d15,%d14;setp.lt.u64 %p5,%d16,%d7;@%p5 bra $6;"
-    "$7:ret;}\n",
+    "mov.u64 %d14,%clock64;$6:.pragma \"nounroll\";mov.u64 %d15,%clock64;sub.s64 %d16,%d15,%d14;"
+    "setp.lt.u64 %p5,%d16,%d7;@%p5 bra $6;$7:ret;}\n",
 };
 // clang-format on
 #endif
@@ -390,7 +380,7 @@ static bool kbi_set_aside(void* x, size_t bytes) {
                 cudaStreamSetAttribute(kbi_meter.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
-    kbi_look_persisting();
+    kbi_check_persisting();
     return good;
 }
 

@@ -204,7 +204,7 @@ refuses "no time to sample" "--max-time takes a time above 0" --max-time 0s
 refuses "no time for a case" "--timeout takes a time above 0" --timeout 0ms
 refuses "--rotate and --timer both" "--timer both and --rotate exclude" --rotate --timer both
 refuses "--timer with two" "--timer takes events,cupti,both,wall" --timer events,wall
-refuses "an element type that is none" "no dtype.*bf16.*f33" --op layernorm -a dtype=f33
+refuses "an element type that is none" "takes f32.*bf16.*not f33" --op layernorm -a dtype=f33
 refuses "--json and --jsonl on stdout" "are one file" --op mse --json - --jsonl -
 for o in json jsonl; do refuses "--$o with an empty name" "--$o needs .*empty" --op mse --$o ""; done
 refuses "bad expression" "'\[' is not a regular expression" '['
@@ -231,7 +231,7 @@ if [ -c /dev/full ]; then
         case $line in *--csv*) want=2 ;; *) want=1 ;; esac
         check_same "$line into a full file: exit code" $rc $want
         err=$tmp/err out=/dev/null
-        check_err "$line into a full file" 'error: writing (to stdout|--csv -) failed: No space left'
+        check_err "$line into a full file" 'error: writing (to stdout|--csv -) failed: (No space left|a part of the output)'
     done
 else
     skip "no /dev/full"
@@ -326,17 +326,6 @@ for o in --hot --rotate "--timer Events"; do
     check_rc "$o without a GPU" 0
     check_err "$o without a GPU" "${o%% *} is without effect: there is no GPU"
 done
-for o in "--precision 1%" "--min-time 1ms"; do
-    run $prog $quick --op mse $o
-    check_err "$o with --iters" "${o%% *} is without effect: --iters"
-done
-# --rounds says how long a comparison is
-for o in "--precision 1%" "--min-time 1ms"; do
-    run $prog --dry-run --op layernorm --rounds 8 $o
-    check_err "$o with --rounds" "${o%% *} is without effect in a comparison: --rounds is given"
-done
-run $prog --dry-run --op layernorm --rounds 8
-check_not_err "--rounds" "without effect"
 run $prog $quick --op mse --timer Wall
 check_not_err "--timer Wall without a GPU" "without effect"
 run $prog --selftest --fast --device 0
@@ -359,16 +348,6 @@ run $prog $quick -a cols=16 --op softmax --json "$tmp/a.json"
 check_same "-a reaches the body" "$("$tmp/flat" "$tmp/a.json" | awk -F'\t' '$2 == "bytes" { print $3 }' | sort -u)" 512
 run $prog $quick -a n=8:8:+1 --op dropout
 check_rc "a list that is one value" 0
-for o in precision=1 min-time=1ms; do
-    run $prog $quick --op mse --$o
-    check_rc "--iters and --$o" 0
-    check_err "--iters and --$o" "--${o%=*} is without effect: --iters"
-done
-for o in --op=mse --filter=x --size=small -a mse; do
-    case $o in -a) set -- -a cols=3 ;; *) set -- "$o" ;; esac
-    run $prog --env "$@"
-    check_err "--env $*" "is without effect: --env"
-done
 run $prog --dry-run --op mse
 check_out "--dry-run of one case" '^1 case in 1 comparison group; '
 check_not_out "--dry-run of one case" '1 (cases|comparison groups)'

@@ -16,7 +16,7 @@ dry() {
 cases() { wc -l < "$tmp/cases" | tr -d ' '; }
 quick="--warmup 50ms --max-time 34ms"
 dry $quick
-check_same "without kb_default" "$last" "40 cases in 20 comparison groups; at most about 4.0 s"
+check_same "without kb_default" "$last" "40 cases in 20 comparison groups; at most about 4 s"
 
 USUAL="$quick --filter /n=3" && export USUAL
 dry

@@ -132,18 +132,6 @@ KBENCH(sees_abort) {
     if (secret) abort();
     work(kb);
 }
-KBENCH(sees_hang) {
-    while (secret) {}
-    work(kb);
-}
-KBENCH(sees_wrong) {
-    float *x = KB_ALLOC(kb, float, 4), want[4] = { 0, 0, 0, 0 };
-    KB_TIME(kb) {
-        for (int i = 0; i < 4; i++) x[i] = (float)secret;
-        kb_keep(x);
-    }
-    kb_check(kb, x, want, 4, 0.0);
-}
 static int runs_here;
 KBENCH(fails_alone) {
     fprintf(stderr, "fails_alone runs as number %d\n", ++runs_here + secret);
@@ -153,14 +141,5 @@ KBENCH(fails_alone) {
 KBENCH(fails_too) {
     fprintf(stderr, "fails_too runs as number %d\n", ++runs_here + secret);
     kb_fail(kb, "its own fault");
-}
-// Implementations of one operation share a process.
-KBENCH_IMPL(shared, dirty) {
-    secret = 1;
-    work(kb);
-}
-KBENCH_IMPL(shared, sees) {
-    if (secret) kb_fail(kb, "the other implementation's secret");
-    work(kb);
 }
 KBENCH_MAIN()

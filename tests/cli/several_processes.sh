@@ -29,8 +29,6 @@ check_rc "--procs 1 and --no-isolate" 0
 run env CUDA_INJECTION64_PATH=/nowhere "$procs" $script --op before --procs 5
 check_rc "--procs under a profiler" 2
 check_err "--procs under a profiler" 'profiler'
-run "$procs" --procs 5 --env
-check_err "--procs with --env" '--procs is without effect: --env'
 run "$procs" --op sweep --procs 5 --list
 check_same "--list" "$(wc -l < "$out" | tr -d ' ')" 40
 run "$procs" --op before --max-time 1s --procs 4 --dry-run

@@ -12,8 +12,7 @@ import sys
 COMMON = "operation direction implementation dtype params time_ms gpu_efficiency status flags gpu date".split()
 PEERS = "origin samples mode bytes".split()
 MORE = {
-    "ladder.json": "compute_roof_gflops copy_roof_gbps".split(),  # tests/ladder.py
-    # examples/python/kbench_kernels.py --load, tests/ladder.py; tests/host/flag_rates.c wants the name first
+    # examples/python/kbench_kernels.py --load; tests/host/flag_rates.c wants the name first
     "operations.json": ["name"] + PEERS + "time_ms_min time_ms_p5 time_ms_p25 time_ms_p75 time_ms_p95 time_ms_max".split(),
 }
 

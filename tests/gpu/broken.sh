@@ -19,6 +19,5 @@ for op in reset_before reset_inside reset_after destroy_inside destroy_after tra
 done
 for i in 1 2 3 4 5 6; do
     check_same "good_$i: status" "$(of good_$i status)" '"ok"'
-    case $(of good_$i message) in *"measured alone"*) fail "good_$i: $(of good_$i message)" ;; *) pass ;; esac
 done
 finish

@@ -964,8 +964,8 @@ static void test_timers(void) {
     CHECK_HAS(text(0, "message"), "CUPTI recorded 0 of 1 launches");
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_ERROR=39 --op several --fast --timer both");
     CHECK_HAS(text(0, "message"), "another profiler is attached");
-    run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate"); // the virtual one sees graphs as a whole
-    CHECK_HAS(text(0, "message"), "CUPTI recorded 1 of 64 launches in a graph");
+    run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate");
+    CHECK_HAS(text(0, "message"), "CUPTI does not time graphs");
     // a launch whose times it does not know is no launch of 0 ns: the group is taken again
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=30 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     double again = 0;
@@ -1002,7 +1002,7 @@ static void test_differing(void) {
     check_word("--op shrinks_again --fast --hot", "WORK_CHANGED");
     CHECK_HAS(text(0, "message"), "the first launches of the warm-up took");
     check_word("--op wears_off --iters 60 --warmup 4", "WORK_CHANGED");
-    CHECK_HAS(text(0, "message"), "ever less");
+    CHECK_HAS(text(0, "message"), "the first samples took");
     check_word("--op every_second --fast", "WORK_CHANGED");
     CHECK_HAS(text(0, "message"), "one launch in 2");
     check_word("--op every_third_not --fast --hot", "WORK_CHANGED");
@@ -1046,14 +1046,14 @@ static void test_fresh(void) {
         CHECK_INT(number(0, "leaked_bytes"), 1 << 20);
         CHECK_STR(text(0, "verified"), "true");
     }
-    // whose output could not be set back before the last run is measured, and a note says so
+    // an output that could not be restored before the last run: the case has a time, and a note says so
     run("VIRTUAL_LIGHT=1 VIRTUAL_MIB=4000 --op many_blocks,no_room --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
         static const char note[] = "not proven that the last launch wrote the outputs";
         const char* said = strstr(text(i, "message"), note);
         CHECK_STR(text(i, "status"), "\"ok\""), CHECK_STR(text(i, "verified"), "true");
-        CHECK_THAT((said != NULL) == (i > 0) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
+        CHECK_THAT((said != NULL) == (i > 1) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
                    text(i, "message")); // what it says of a busy machine's caches is something else
     }
     run("--op caches,computes --fast");
@@ -1097,7 +1097,6 @@ static void test_states(void) {
     }
     run("--op slows_down --iters 200");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
-    CHECK_HAS(text(0, "message"), "from 1980 MHz (burst) to 1500 MHz (sustained)");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
     run("--op slows_in_graph --rotate --iters 300"); // seen on the way
     CHECK_STR(text(0, "cache"), "\"rotate\"");
@@ -1115,7 +1114,7 @@ static void test_states(void) {
     double ms[3];
     if (!STAGES) return;
     for (int base = 0; base < 3; base++) {
-        snprintf(arguments, sizeof arguments, "VIRTUAL_BASE=%d --op placed --fast", 5 * base + 1);
+        snprintf(arguments, sizeof arguments, "VIRTUAL_BASE=%d --op placed --fast", 3 * base + 1);
         run(arguments);
         CHECK_INT(file.n, 3);
         for (int i = 0; i < file.n; i++) {
@@ -1468,7 +1467,7 @@ static void test_inspected(void) {
     run("--op invalidates --fast");
     CHECK_STR(text(0, "status"), "\"ok\"");
     CHECK_HAS(text(0, "message"),
-              "not audited: stream capture refused the block (cudaErrorOfSomeKind), whose calls were inspected");
+              "not audited: stream capture rejected the block (cudaErrorOfSomeKind), whose calls were inspected");
     run("--op calls --impl error --fast --no-audit");
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");

@@ -59,7 +59,7 @@ static uint64_t judge(kbi_measured* m, int64_t n) {
     static kbi_machine machine;
     kbi_machine_clear(&machine, "script");
     m->n = n, m->samples = ns;
-    kb_result_free(&result);
+    kb_result_free(&result), kbi_result_clear(&result);
     kbi_judge(&result, m, &machine);
     return result.flags;
 }

@@ -310,7 +310,7 @@ static outcomes scatter_of(int scatter, int runs) {
         for (int i = 0; i < CASES; i++) time[i] = 2 * pow(2500, uniform());
         for (int k = 0; k < 4; k++) { // times; ratios to the baseline, an equal and a slower implementation
             for (int i = 0; i < CASES * EACH; i++) values[k][i] = sd * scattered(scatter) - (k == 3 ? 0.02 : 0);
-            kbi_spread_of(values[k], EACH, CASES, time, k ? 0 : kbi_beside, spreads_of[k]);
+            kbi_spread_of(values[k], EACH, CASES, time, k ? 0 : kbi_prediction_variance, spreads_of[k]);
         }
         for (int i = 0; i < CASES; i++) {
             double others[15], scratch[15];
@@ -321,7 +321,7 @@ static outcomes scatter_of(int scatter, int runs) {
             o.mean += fabs(s->mean) <= reach, o.next += s->lo <= median && median <= s->hi;
             for (int k = 2; k < 4; k++) {
                 const kbi_spread* ratio = &spreads_of[k][i];
-                const kb_verdict is = kbi_judge_ratio(exp(ratio->lo), exp(ratio->hi), kbi_delta, noise);
+                const kb_verdict is = kbi_judge_ratio(exp(ratio->lo), exp(ratio->hi), kbi_equivalence, noise);
                 if (k == 2) o.alarms += is == KB_FASTER || is == KB_SLOWER;
                 if (k == 3) o.found += is == KB_SLOWER;
             }
@@ -402,12 +402,12 @@ static void comparison(int noise, int others, double gain, double sd, int fixed,
         c.rounds++;
     } while (!kbi_comparison_enough(&c, 0));
     const double alpha = 0.05 / others;
-    kbi_judge_ratio_of(arm[0].ns, arm[ARMS - 1].ns, c.rounds, 0.05, &lo, &hi);
+    kbi_rounds_ratio(arm[0].ns, 0, arm[ARMS - 1].ns, 0, c.rounds, 0.05, &lo, &hi);
     const double floor_ratio = kbi_noise_floor(lo, hi);
     bool different = false, outside = false;
     for (int i = 1; i < c.n; i++) {
-        kbi_judge_ratio_of(arm[0].ns, arm[i].ns, c.rounds, alpha, &lo, &hi);
-        const kb_verdict is = kbi_judge_ratio(lo, hi, kbi_delta, floor_ratio);
+        kbi_rounds_ratio(arm[0].ns, 0, arm[i].ns, 0, c.rounds, alpha, &lo, &hi);
+        const kb_verdict is = kbi_judge_ratio(lo, hi, kbi_equivalence, floor_ratio);
         if (i == 1) v->found += is == KB_SLOWER;
         if (i == 1 && gain != 0) continue;
         different |= is == KB_FASTER || is == KB_SLOWER;

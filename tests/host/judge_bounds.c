@@ -144,7 +144,7 @@ static void test_times(void) {
         { { 3e6, 1e6, 2e6 }, 5e5, 0, 0, KB_OK, NONE, 1.5, "" },
         { { 3e6, 1e6, 2e6 }, NAN, 0, 0, KB_OK, NONE, 2, "" },
         { { 3e6, 1e6, 2e6 }, 2e6, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "nothing is left of the time" },
-        { { 3e6, NAN, 2e6 }, 0, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "a time that is none" },
+        { { 3e6, NAN, 2e6 }, 0, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "a time that is not a number" },
         { { 3e6, -1e6, 2e6 }, 0, 0, 0, KB_OK, NONE, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" }, // below five of what reads nothing
         { { 3e6, 1e6, 2e6 }, 0, 0, 3.9e5, KB_OK, NONE, 2, "" },
@@ -191,7 +191,7 @@ static void test_times(void) {
     m.n = 40, m.samples = samples, m.bias_ns = 0, m.others = 1, m.leaked = 1, m.ungated = 1, m.constant = 1, m.verified = -1,
     m.debug_build = 1;
     snprintf(m.throttle, sizeof m.throttle, "power"), snprintf(m.message, sizeof m.message, "words");
-    kb_result_free(&r);
+    kb_result_free(&r), kbi_result_clear(&r);
     kbi_judge(&r, &m, &machine);
     static const kb_flag facts[] = { KB_FLAG_THROTTLED,     KB_FLAG_SHARED_GPU, KB_FLAG_LEAK,       KB_FLAG_UNGATED,
                                      KB_FLAG_CONSTANT_DATA, KB_FLAG_UNVERIFIED, KB_FLAG_DEBUG_BUILD };
@@ -200,18 +200,18 @@ static void test_times(void) {
         CHECK_REAL(r.inference_speed, 1e3 / 1.195, 1e-12);
     m.others = m.ungated = m.constant = m.debug_build = 0, m.leaked = 0, m.verified = 1, m.throttle[0] = 0;
     m.message[0] = 0, machine.cold = 0.69;
-    kb_result_free(&r);
+    kb_result_free(&r), kbi_result_clear(&r);
     kbi_judge(&r, &m, &machine);
     CHECK(has(KB_FLAG_NOT_COLD) && !has(KB_FLAG_UNVERIFIED)), CHECK_INT(r.status, KB_FAILED);
     CHECK_STR(said(), "after the eviction 31 % of L2's data was still there");
     CHECK(isnan(r.time_ms) && isnan(r.inference_speed) && r.samples == KB_NONE && !r.samples_ms.n && !r.process_ms.n);
     machine.cold = 0.7;
-    kb_result_free(&r);
+    kb_result_free(&r), kbi_result_clear(&r);
     kbi_judge(&r, &m, &machine);
     CHECK(!has(KB_FLAG_NOT_COLD) && r.status == KB_OK && r.verified == 1);
     for (int i = 0; i < KBI_COUNT(facts); i++) CHECK_THAT(!has(facts[i]), "no fact %d", i);
     m.status = KB_FAILED, m.flags = (uint64_t)1 << KB_FLAG_CRASHED;
-    kb_result_free(&r);
+    kb_result_free(&r), kbi_result_clear(&r);
     kbi_judge(&r, &m, &machine);
     CHECK(isnan(r.time_ms) && r.status == KB_FAILED && has(KB_FLAG_CRASHED) && r.samples == KB_NONE);
 }
@@ -352,14 +352,6 @@ static void test_words(void) {
         m.cpu_waited = rows[i].waited, m.cpu_stolen = rows[i].stolen, m.preemptions = rows[i].times;
         kbi_judge_noise(&r, &m);
         CHECK_STR(said(), rows[i].says);
-    }
-    static const double clocks[][4] = {
-        { 2000, 1959, 1950, 1 }, { 2000, 1961, 1955, 0 }, { 2000, 1900, 1889, 0 }, { 2000, 1900, 1891, 1 }
-    }; // highest, now, lowest; whether it fell
-    for (int i = 0; i < KBI_COUNT(clocks); i++) {
-        fresh("cold"), m.clock_high = clocks[i][0], m.sm_clock = clocks[i][1], m.clock_low = clocks[i][2];
-        kbi_judge_noise(&r, &m);
-        CHECK_THAT((said()[0] != 0) == (clocks[i][3] > 0), "clocks %d: %s", i, said());
     }
 }
 
@@ -597,8 +589,8 @@ static void test_processes(void) {
             of[p].status = rows[i].status[p] == 'f' ? KB_FAILED : rows[i].status[p] == 's' ? KB_SKIPPED : KB_OK;
             each[p] = rows[i].ms[p] > 0 ? &of[p] : NULL;
         }
-        CHECK_THAT(kbi_judge_stands(each, rows[i].processes) == rows[i].stands, "processes %d: %d stands", i,
-                   kbi_judge_stands(each, rows[i].processes));
+        CHECK_THAT(kbi_judge_representative(each, rows[i].processes) == rows[i].stands, "processes %d: %d stands", i,
+                   kbi_judge_representative(each, rows[i].processes));
     }
     const uint64_t drift = (uint64_t)1 << KB_FLAG_DRIFT, few = (uint64_t)1 << KB_FLAG_FEW,
                    noisy = (uint64_t)1 << KB_FLAG_NOISY, leak = (uint64_t)1 << KB_FLAG_LEAK;
@@ -628,8 +620,8 @@ static void test_processes(void) {
     kbi_judge_merge(&r, each, 3, &m, &s);
     CHECK_INT(r.flags, noisy), CHECK_INT(r.process_ms.n, 2), CHECK_REAL(r.process_ms.of[1], 4, 0);
     CHECK_REAL(r.wall_ms, 40, 1e-12);
-    fresh("wall"), kbi_judge_blame(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
-    kbi_judge_blame(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
+    fresh("wall"), kbi_judge_name_process(&r, 0, 5), CHECK_STR(said(), "process 1 of 5");
+    kbi_judge_name_process(&r, 4, 5), CHECK_STR(said(), "process 5 of 5: process 1 of 5");
 }
 
 // --- implementations ---
@@ -773,8 +765,6 @@ static void test_rivals(void) {
     }
     meet(1, 1, two), judge_group();
     CHECK(isnan(contest.of[0].speedup) && !contest.of[0].rating && contest.c.fastest == -1);
-    meet(0, 1, two), judge_group();
-    CHECK(contest.c.fastest == -1 && !(contest.of[0].winner_certain == 1));
 }
 
 // --- roofs ---

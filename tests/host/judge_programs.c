@@ -195,7 +195,7 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("drifts"), "[\"DRIFT\", \"NOISY\"]");
     CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
     CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
-    CHECK_HAS(get(OF("shrinks"), "message"), "ever less");
+    CHECK_HAS(get(OF("shrinks"), "message"), "the first samples took");
     CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]"); // clocks do as much
     CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
     CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // two modes, or drift
@@ -220,24 +220,6 @@ static void test_flags(void) {
     run("--iters 5 --op steady");
     CHECK_HAS(get(OF("steady"), "flags"), "FEW");
     CHECK_STR(get(OF("steady"), "time_ms_ci_low"), "null");
-}
-
-static void test_regime(void) {
-    kb_result r;
-    kbi_measured m;
-    kbi_result_clear(&r);
-    kbi_measured_clear(&m);
-    m.clock_high = 1980, m.clock_low = m.sm_clock = 1545;
-    kbi_judge_noise(&r, &m);
-    CHECK_HAS(r.message, "from 1980 MHz (burst) to 1545 MHz (sustained)");
-    r.message = NULL, m.clock_low = 1400; // it came back
-    kbi_judge_noise(&r, &m);
-    m.clock_high = 1550, m.clock_low = 1545; // steady
-    kbi_judge_noise(&r, &m);
-    kbi_measured_clear(&m); // not known
-    kbi_judge_noise(&r, &m);
-    CHECK(r.message == NULL);
-    kb_result_free(&r);
 }
 
 static void test_cold(void) {
@@ -514,7 +496,7 @@ static void test_alike(void) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;
         kbi_find_speedup_over_time(&run);
-        CHECK_INT(strstr(run.work_change.finding, "9.000 us in the first samples") != NULL, !stop);
+        CHECK_INT(strstr(run.work_change.finding, "the first samples took 9.000 us") != NULL, !stop);
     }
     run.work_change.finding[0] = 0;
     // turns: 1.5 times as long, and by 500 ns, less the bias
@@ -542,7 +524,6 @@ int main(int argc, char** argv) {
     if (system("mkdir -p build/test/host") != 0) return 2;
     test_alike();
     test_flags();
-    test_regime();
     run("--iters 200");
     test_cold();
     test_rates();

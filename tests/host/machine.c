@@ -21,11 +21,11 @@ static void put(const char* path, const char* text) {
 }
 
 static const char* fact(const char* name) {
-    static kbi_environment f;
-    kbi_environment_read(&f, root);
-    for (int i = 0; i < f.n; i++)
-        if (strcmp(f.of[i].name, name) == 0) return f.of[i].value;
-    return "";
+    static kb_result r;
+    kb_result_free(&r), kbi_result_clear(&r);
+    kbi_environment_read(&r, root);
+    const kb_param* p = kbi_object_find(&r.environment, name);
+    return p ? p->s : "";
 }
 
 static void test_files(void) {
@@ -70,28 +70,26 @@ static void test_limits(void) {
 
 // numbers are numbers in a record
 static void test_record(void) {
-    kbi_environment f;
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
-    memset(&f, 0, sizeof f);
-    kbi_fact(&f, "aslr", "2");
-    kbi_fact(&f, "cpu_limit", "0.5");
-    kbi_fact(&f, "microcode", "0x10");
-    kbi_fact(&f, "numa_nodes", "0-1");
-    kbi_fact(&f, "empty", "");
     kbi_result_clear(&r);
-    kbi_record_facts(&r, &f);
+    kbi_fact(&r, "aslr", "2");
+    kbi_fact(&r, "cpu_limit", "0.5");
+    kbi_fact(&r, "microcode", "0x10");
+    kbi_fact(&r, "numa_nodes", "0-1");
+    kbi_fact(&r, "empty", "");
     kbi_json_params(&t, r.environment);
     CHECK_THAT(strcmp(t.s, "{\"aslr\": 2, \"cpu_limit\": 0.5, \"microcode\": \"0x10\", \"numa_nodes\": \"0-1\"}") ==
                    0,
                "%s", t.s);
-    t.n = 0, f.n = 0;
-    kbi_fact(&f, "governor", "performance"); // before what is there
-    kbi_record_facts(&r, &f);
-    kbi_json_params(&t, r.environment);
-    CHECK(strcmp(t.s, "{\"governor\": \"performance\", \"aslr\": 2, \"cpu_limit\": 0.5, \"microcode\": \"0x10\", "
-                      "\"numa_nodes\": \"0-1\"}") == 0);
     kbi_text_free(&t);
+    // a record adds to a copy of the run's list
+    kb_result own;
+    kbi_record_start(&own, &r);
+    kbi_fact(&own, "bias", "fitted");
+    CHECK_INT(own.environment.n, 5), CHECK_INT(r.environment.n, 4);
+    CHECK_STR(kbi_object_text(&own.environment, "bias"), "fitted"), CHECK_REAL(kbi_object_number(&own.environment, "aslr"), 2, 0);
+    kb_result_free(&own);
     kb_result_free(&r);
 }
 
@@ -146,18 +144,6 @@ static void test_differs(void) {
     kb_result_free(&b);
 }
 
-// Of what is told of a machine as much as there is room for, and no text longer than its place.
-static void test_room(void) {
-    static kbi_environment f;
-    char text[100], name[20][16];
-    memset(&f, 0, sizeof f), memset(text, 'x', sizeof text - 1), text[99] = 0;
-    for (int i = 0; i < 20; i++)
-        snprintf(name[i], sizeof name[i], "n%d", i), kbi_fact(&f, name[i], i % 3 == 2 ? "" : text);
-    CHECK_INT(f.n, 14), CHECK_STR(f.of[13].name, "n19"), CHECK_INT(strlen(f.of[13].value), 70);
-    for (int i = 0; i < 4; i++) kbi_fact(&f, "more", "1");
-    CHECK_INT(f.n, KBI_FACTS), CHECK_STR(f.of[15].name, "more"), CHECK_STR(f.of[15].value, "1");
-}
-
 // What a case, its measurement and a machine leave in a record, each by itself.
 static void test_case(void) {
     kb_result r;
@@ -165,7 +151,6 @@ static void test_case(void) {
     kb_entry entry;
     kbi_case c;
     kbi_measured m;
-    static kbi_machine machine;
     kbi_measured_clear(&m);
     memset(&entry, 0, sizeof entry), memset(&c, 0, sizeof c);
     const kb_param params[] = { { "batch_size", KB_AXIS_INTS, 4, 0, NULL },
@@ -175,7 +160,7 @@ static void test_case(void) {
     entry.operation = "op", entry.implementation = "mine", c.entry = &entry, c.name = "op/impl=mine";
     c.params = params, c.n_params = 4;
     kbi_result_clear(&r);
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_case(&r, &c, &m);
     kbi_json_params(&t, r.params);
     CHECK_STR(t.s, "{\"batch_size\": 4, \"sequence_length\": 128, \"tensor_dimension\": 64, \"layout\": \"nn\"}");
     CHECK_STR(r.origin, "user"), CHECK_STR(r.implementation, "mine"), CHECK_STR(r.operation, "op"),
@@ -185,7 +170,7 @@ static void test_case(void) {
     CHECK(!r.direction && !r.dtype);
     kb_result_free(&r), kbi_text_free(&t), kbi_result_clear(&r);
     entry.origin = "vendor", entry.rung = 3, c.place = 7, c.dtype = KB_F16, c.direction = "bwd", c.n_params = 1;
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_case(&r, &c, &m);
     kbi_json_params(&t, r.params);
     CHECK_STR(t.s, "{\"batch_size\": 4, \"dir\": \"bwd\"}"), CHECK_STR(r.direction, "bwd"), CHECK_STR(r.dtype, "f16");
     CHECK(r.rung == 3 && r.place == 7), CHECK_STR(r.origin, "vendor");
@@ -200,7 +185,7 @@ static void test_case(void) {
     // what was measured
     m.n = 0, m.retaken = 5, m.launches = 8, m.rounds = 0, m.stage = 1, m.wall_ns = 2.5e6;
     m.memory = 3 << 20, m.host_memory = 1 << 19, m.leaked = 16, m.bytes = 100, m.flops = 200, m.occupancy = 75;
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_case(&r, &c, &m);
     CHECK(r.memory_bytes == 3145728 && r.leaked_bytes == 16 && r.samples_retaken == KB_NONE &&
           r.launches_per_sample == KB_NONE);
     CHECK_REAL(r.memory_mb, 3, 0), CHECK_REAL(r.host_memory_mb, 0.5, 0);
@@ -214,7 +199,7 @@ static void test_case(void) {
     snprintf(m.kernel, sizeof m.kernel, "k"), snprintf(m.throttle, sizeof m.throttle, "hot"),
         snprintf(m.cache, sizeof m.cache, "cold"), snprintf(m.timer, sizeof m.timer, "cupti");
     kb_result_free(&r), kbi_result_clear(&r);
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_case(&r, &c, &m);
     CHECK(r.samples_retaken == 5 && r.launches_per_sample == 8 && r.shared_buffers == 1 &&
           r.memory_bytes == KB_NONE && isnan(r.memory_mb));
     CHECK_STR(r.grid, "12x13x14"), CHECK_STR(r.block, "15x16x17"), CHECK_STR(r.kernel, "k"),
@@ -307,7 +292,6 @@ int main(int argc, char** argv) {
     test_limits();
     test_record();
     test_differs();
-    test_room();
     test_case();
     test_machine();
     test_toolkit();

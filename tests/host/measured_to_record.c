@@ -54,7 +54,7 @@ static void test_record(void) {
     machine.ecc = 1, machine.mig = 0, machine.clocks_locked = 1;
     snprintf(machine.gpu, sizeof machine.gpu, "G"), snprintf(machine.driver, sizeof machine.driver, "D");
     snprintf(machine.cuda, sizeof machine.cuda, "C"), snprintf(machine.tool, sizeof machine.tool, "T");
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_machine(&r, &machine), kbi_record_case(&r, &c, &m);
     CHECK_INT(r.memory_bytes, 3 << 20), CHECK_REAL(r.memory_mb, 3, 0), CHECK_REAL(r.host_memory_mb, 2.5, 0);
     CHECK_INT(r.leaked_bytes, 7);
     CHECK_STR(r.kernel, "of_mine"), CHECK_STR(r.grid, "11x12x13"), CHECK_STR(r.block, "14x15x16");
@@ -74,7 +74,7 @@ static void test_record(void) {
     kb_result_free(&r);
     // what was not measured is null, not 0
     kbi_result_clear(&r), kbi_measured_clear(&m), kbi_machine_clear(&machine, "cpu");
-    kbi_record_case(&r, &c, &m, &machine);
+    kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_machine(&r, &machine), kbi_record_case(&r, &c, &m);
     CHECK_INT(r.memory_bytes, KB_NONE), CHECK_INT(r.samples_retaken, KB_NONE),
         CHECK_INT(r.launches_per_sample, KB_NONE);
     CHECK(isnan(r.memory_mb) && isnan(r.host_memory_mb) && isnan(r.power_w) && isnan(r.bytes) &&
@@ -108,6 +108,7 @@ static kb_result judged(kbi_measured* m, double ns, double beside, const kbi_mac
     kb_result r;
     samples_at(ns, beside, samples);
     m->samples = samples;
+    kbi_result_clear(&r);
     kbi_judge(&r, m, machine);
     return r;
 }
@@ -341,26 +342,26 @@ static void test_settling(void) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
                 ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), slow);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), 0);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
          decay += 4) { // a slow decay: a longer trial tells where it ends
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
-        CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
+        CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), decay == 4 ? 12 : KBI_TRIAL_LONG / 2);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_LONG; i++)
             ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
-    CHECK_INT(kbi_settling_of(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
+    CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
 }
 
 // --- memory ---
@@ -391,20 +392,19 @@ static void scarce_release(kb_place place, void* p) {
     lent--, kbi_cpu.memory.release(place, p);
 }
 
-// Without room for the stage and for what each has beside it there is no stage, and all is given back.
+// Without room for the shared buffers there are none, and nothing stays allocated.
 static void test_no_room(void) {
     enum { PLAYERS = 3 };
     kbi_backend scarce = kbi_cpu;
     scarce.memory.alloc = scarce_alloc, scarce.memory.release = scarce_release;
-    for (room = 0; room <= PLAYERS + 1; room++) {
+    for (room = 0; room < 2; room++) {
         kbi_memory m[PLAYERS], *all[PLAYERS];
         kbi_shared_buffers s;
         memset(m, 0, sizeof m);
         for (int i = 0; i < PLAYERS; i++) kbi_shared_place(&scarce, all[i] = &m[i], KB_DEVICE, 100);
         bool good = kbi_shared_open(&s, &scarce, all, PLAYERS);
-        CHECK_INT(good, room == PLAYERS + 1);
+        CHECK_INT(good, room), CHECK_INT(lent, room);
         for (int i = 0; i < PLAYERS; i++) CHECK((m[i].shared != NULL) == good && (m[i].saved != NULL) == good);
-        CHECK_INT(lent, good ? PLAYERS + 1 : 0);
         if (good) kbi_shared_close(&s, all, PLAYERS);
         CHECK_INT(lent, 0);
     }
@@ -429,7 +429,7 @@ static void test_stage(void) {
     kbi_memory other = m, *both[] = { &m, &other };
     kbi_shared_buffers s;
     CHECK(kbi_shared_open(&s, &kbi_cpu, both, 2));
-    CHECK_INT(s.size, 612), CHECK_INT((uintptr_t)s.base % (2 << 20), 0);
+    CHECK_INT((uintptr_t)s.base % (2 << 20), 0), CHECK(m.saved >= s.base + 612 && other.saved >= m.saved + 612);
     for (int i = 0; i < 2; i++) {
         char* at;
         both[i]->layout_bytes = 0;
@@ -454,23 +454,24 @@ static void test_stage(void) {
 static void test_guards(void) {
     static const int64_t sizes[] = { 1, 255, 256, 257, 5000 };
     for (int i = 0; i < 5; i++) {
-        kbi_memory m;
-        memset(&m, 0, sizeof m);
-        char* p = (char*)kbi_memory_alloc(&kbi_cpu, &m, KB_DEVICE, (size_t)sizes[i]);
+        kbi_run* run = new_run();
+        kbi_memory* m = &run->memory;
+        char* p = (char*)kbi_memory_alloc(&kbi_cpu, m, KB_DEVICE, (size_t)sizes[i]);
         int64_t n = sizes[i], padded = (n + 255) / 256 * 256 - n, at[] = { -4096, -1, n, n + padded + 4095 };
-        CHECK_INT(m.device, n), CHECK_INT(m.host, 0), CHECK_INT(m.taken, 1);
-        CHECK_INT(kbi_guard_broken(&kbi_cpu, m.blocks), KB_NONE);
+        CHECK_INT(m->device, n), CHECK_INT(m->host, 0), CHECK_INT(m->n, 1);
         CHECK_INT((unsigned char)p[0], KBI_POISON), CHECK_INT((unsigned char)p[n - 1], KBI_POISON);
+        p[0] = p[n - 1] = 1;
+        kbi_check_guards(run), CHECK(!kbi_failed(run));
         for (int k = 0; k < 4; k++) {
-            char was = p[at[k]];
-            p[at[k]] = 1;
-            CHECK_INT(kbi_guard_broken(&kbi_cpu, m.blocks), at[k]);
+            char was = p[at[k]], says[40];
+            p[at[k]] = 1, run->m.status = KB_OK, run->m.message[0] = 0;
+            snprintf(says, sizeof says, "a byte %d %s", (int)(k < 2 ? -at[k] : at[k] - n + 1),
+                     k < 2 ? "before a" : "behind the");
+            kbi_check_guards(run), CHECK_HAS(run->m.message, says);
             p[at[k]] = was;
         }
-        p[0] = p[n - 1] = 1;
-        CHECK_INT(kbi_guard_broken(&kbi_cpu, m.blocks), KB_NONE);
-        kbi_memory_free(&kbi_cpu, &m, false);
-        CHECK_INT(m.device, 0), CHECK_INT(m.device_peak, n), CHECK_INT(m.taken, 0);
+        kbi_memory_free(&kbi_cpu, m, false, true);
+        CHECK_INT(m->device, 0), CHECK_INT(m->device_peak, n), CHECK_INT(m->n, 0), CHECK(!m->blocks);
     }
     // where it was is counted from the block's ends, of a block of nothing too
     static const struct {
@@ -487,7 +488,7 @@ static void test_guards(void) {
         p[rows[i].at] = 1;
         kbi_check_guards(run);
         CHECK_STR(run->m.message, rows[i].says), CHECK_INT(run->m.flags, (uint64_t)1 << KB_FLAG_OVERRUN);
-        kbi_memory_free(&kbi_cpu, &run->memory, false);
+        kbi_memory_free(&kbi_cpu, &run->memory, false, true);
     }
 }
 
@@ -612,7 +613,7 @@ static void test_room(void) {
     kbi_run* run = new_run();
     machine_here.l2 = 1000;
     static const int64_t bytes[] = { 0, 1, 500, 2000, 2001, -1 }, copies[] = { 0, 2002, 6, 3, 2, 0 };
-    for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_of(run, bytes[i]), copies[i]);
+    for (int i = 0; i < 6; i++) CHECK_INT(kbi_copies_needed(run, bytes[i]), copies[i]);
 }
 
 static void test_rounds_kept(void) {
@@ -661,7 +662,7 @@ static void test_samples(void) {
     run->call.unit = KBI_SAMPLE;
     for (int i = 0; i < 1000; i++) {
         kbi_add_sample(run, i);
-        CHECK_INT(run->m.n, i + 1), CHECK_INT(run->sampling.capacity, i < 256 ? 256 : i < 512 ? 512 : 1024);
+        CHECK_INT(run->m.n, i + 1);
     }
     for (int i = 0; i < 1000; i++) CHECK(run->m.samples[i] == i);
     run->schedule.discard = 3, run->schedule.discarded_ns = settled;
@@ -714,7 +715,6 @@ static void test_units(void) {
         kbi_unit unit = kbi_choose_sample(run);
         CHECK_INT(run->schedule.suspended, slots[i].rests);
         CHECK_THAT((unit == KBI_SAMPLE) == (!slots[i].rests && !slots[i].enough), "slot %d", (int)i);
-        CHECK_INT(run->call.phase, slots[i].enough ? KBI_PHASE_SINGLES : KBI_PHASE_SAMPLE);
     }
     run->sampling.open = run->schedule.suspended = false, run->m.n = 0;
     static const struct {
@@ -750,14 +750,9 @@ static void test_units(void) {
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
     }
     run->call.last = KBI_PHASE_PROFILE;
-    CHECK_INT(kbi_after_audit(run), KBI_PHASE_PROFILE);
+    kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_PROFILE);
     run->call.last = KBI_PHASE_FINAL;
-    CHECK_INT(kbi_after_audit(run), KBI_PHASE_WARM);
-    for (int looks = 0; looks < 3; looks++) { // only the last run of several stands between marks
-        run->call.profile_runs = looks;
-        kbi_mark(run, true), CHECK_INT(run->call.profile_runs, looks);
-        kbi_mark(run, false), CHECK_INT(run->call.profile_runs, KBI_MAX(looks - 1, 0));
-    }
+    kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_WARM);
 }
 
 // What a timer takes by itself counts as the unit that it is.
@@ -765,13 +760,14 @@ static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit
 static void test_alone(void) {
     static kbi_timer timer;
     kbi_run* run = new_run();
-    timer.replay = sample_of_its_own, run->sampling.timer = &timer;
-    for (int i = 0; i < 3; i++) {
-        kbi_timed_unit(run, KBI_WARM), CHECK_INT(run->call.warm_units, i + 1), CHECK_INT(run->call.window.n, i + 1);
-        CHECK_INT(run->call.unit, KBI_NO_UNIT), CHECK_INT(run->m.n, 0);
-    }
-    kbi_timed_unit(run, KBI_SAMPLE);
-    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 200, 0);
+    static kb_entry entry;
+    kbi_case c = case_of(&entry);
+    timer.replay = sample_of_its_own, run->sampling.timer = &timer, run->bench_case = &c;
+    run->call.phase = KBI_PHASE_WARM, run->call.last = KBI_PHASE_FINAL;
+    recipe.warmup_samples = 3, recipe.samples = 1;
+    CHECK_INT(kbi_choose_unit(run), KBI_NO_UNIT), CHECK_INT(run->call.unit, KBI_NO_UNIT);
+    CHECK_INT(run->call.warm_units, 3), CHECK_INT(run->call.window.n, 3);
+    CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 200, 0);
     KBENCH_FREE(run->m.samples);
 }
 
@@ -801,7 +797,6 @@ static void test_turns(void) {
         kbi_unit unit = kbi_choose_turn(run);
         CHECK_THAT(run->schedule.discard == rows[i].settling, "row %d: %d turns", (int)i, run->schedule.discard);
         CHECK_INT(unit, rows[i].settling ? KBI_SAMPLE : KBI_NO_UNIT);
-        CHECK_INT(run->call.phase, rows[i].settling ? KBI_PHASE_SINGLES : KBI_PHASE_COMPARE);
         CHECK(run->schedule.discarded_ns == (rows[i].settling ? run->work_change.single_ns : NULL));
     }
 }
@@ -871,8 +866,8 @@ static void test_may(void) {
     }
     run->m.status = KB_OK, run->m.message[0] = 0;
     CHECK(kb_alloc(kb, KB_PINNED, 1, 1) && kb_alloc(kb, KB_HOST, 0, 5) && kb_alloc(kb, KB_HOST, 5, 0));
-    CHECK_INT(run->memory.taken, 4);
-    kbi_memory_free(run->backend, &run->memory, false);
+    CHECK_INT(run->memory.n, 4);
+    kbi_memory_free(run->backend, &run->memory, false, true);
     CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.host, 0), CHECK(!run->memory.blocks);
     CHECK_INT(run->memory.device_peak, 100), CHECK_INT(run->memory.host_peak, 1);
 }
@@ -896,7 +891,7 @@ static void test_fills(void) {
         CHECK(kbi_failed(run));
     }
     CHECK_HAS(run->m.message, "kb_fill takes KB_ZERO");
-    kbi_memory_free(run->backend, &run->memory, false);
+    kbi_memory_free(run->backend, &run->memory, false, true);
     // to and from the host, and what that says of an output
     run = new_run(), kb = new_state(run);
     char *a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10), *b = (char*)kb_alloc(kb, KB_DEVICE, 1, 20), host[20];
@@ -905,29 +900,19 @@ static void test_fills(void) {
     CHECK(a[0] == 7 && a[9] == 7);
     run->call.last = KBI_PHASE_CHECK;
     kb_to_host(kb, host, b, 20); // before the loop
-    CHECK_INT(run->memory.read[0], 0), CHECK_INT((unsigned char)host[19], KBI_POISON);
+    const kbi_block* block = run->memory.blocks;
+    CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
     kb_to_host(kb, host, b, 20); // not in the first call
-    CHECK_INT(run->memory.read[0], 0);
+    CHECK(!block[1].output);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
-    CHECK_INT(run->memory.read[0], 2), CHECK_INT(run->memory.output_bytes, 20);
-    CHECK(kbi_read_later(&run->memory, run->memory.blocks) &&
-          !kbi_read_later(&run->memory, run->memory.blocks->next));
+    CHECK(block[1].output && !block[0].output), CHECK_INT(run->memory.output_bytes, 20);
     kb_to_host(kb, host, a + 9, 1);
-    CHECK_INT(run->memory.read[0], 3), CHECK_INT(run->memory.output_bytes, 30);
-    kbi_block far = *run->memory.blocks;
-    static const int ordinals[] = { 63, 64, 65, 64 * KBI_READ_WORDS - 1, 64 * KBI_READ_WORDS };
-    for (int i = 0; i < 5; i++) {
-        kbi_block* block = run->memory.blocks;
-        int64_t bytes = run->memory.output_bytes;
-        block->ordinal = far.ordinal = ordinals[i];
-        CHECK(!kbi_read_later(&run->memory, &far));
-        kbi_mark_output(run, b);
-        CHECK_INT(run->memory.unsaved, i == 4);
-        CHECK_INT(kbi_read_later(&run->memory, &far), i < 4),
-            CHECK_INT(run->memory.output_bytes - bytes, i < 4 ? 20 : 0);
-    }
+    CHECK(block[1].output && block[0].output), CHECK_INT(run->memory.output_bytes, 30);
+    kbi_memory_free(run->backend, &run->memory, false, false); // outputs are known in the next call
+    a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
+    CHECK(run->memory.blocks[0].output && run->memory.blocks[1].output && run->memory.n == 1);
     kb_to_host(kb, host, a, 11);
     CHECK_HAS(run->m.message, "kb_to_host of 11 bytes in a block of 10 bytes");
     run->m.status = KB_OK, run->m.message[0] = 0, kb_from_host(kb, a, host, 11);
@@ -936,7 +921,7 @@ static void test_fills(void) {
     CHECK_HAS(run->m.message, "kb_to_host of a NULL pointer");
     run->m.status = KB_OK, run->m.message[0] = 0, kb_from_host(kb, a, NULL, 1);
     CHECK_HAS(run->m.message, "kb_from_host of a NULL pointer");
-    kbi_memory_free(run->backend, &run->memory, false);
+    kbi_memory_free(run->backend, &run->memory, false, true);
 }
 
 // What outputs held is put back for the last run: only that can have written them then.
@@ -947,41 +932,41 @@ static void test_held(void) {
         kb_state* kb = new_state(run);
         size_t n = sizes[i];
         char *out = (char*)kb_alloc(kb, KB_DEVICE, 1, (int64_t)n), *in = (char*)kb_alloc(kb, KB_HOST, 1, 50);
-        run->memory.read[0] = 1, run->call.last = KBI_PHASE_FINAL, run->work.checked = true;
+        run->memory.blocks[0].output = true, run->call.last = KBI_PHASE_FINAL, run->work.checked = true;
         CHECK(!kbi_restore_outputs(run)); // nothing is held
         memset(out, 1, n);
         kbi_save_outputs(run);
-        CHECK(run->memory.blocks->next->saved && !run->memory.blocks->saved), CHECK_INT(run->memory.saved_bytes, n);
-        CHECK(!run->memory.blocks->next->changed);
+        CHECK(run->memory.blocks[0].saved && !run->memory.blocks[1].saved), CHECK_INT(run->memory.saved_bytes, n);
+        CHECK(!run->memory.blocks->changed);
         out[n - 1] = 2; // the last byte is looked at
-        CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->next->changed), CHECK_INT(out[n - 1], 1);
+        CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->changed), CHECK_INT(out[n - 1], 1);
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         run->call.restored = true;
         CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true)); // as it was, though it had been written
         out[0] = 3;
         CHECK(kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         kbi_restore_outputs(run);
-        run->memory.blocks->next->changed = false;
+        run->memory.blocks->changed = false;
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         // held once more: what still is as it was kept is an output that changes
         memset(out, 5, n);
         kbi_save_outputs(run);
-        CHECK(!run->memory.blocks->next->changed), CHECK_INT(run->memory.blocks->next->saved[0], 5);
+        CHECK(!run->memory.blocks->changed), CHECK_INT(run->memory.blocks->saved[0], 5);
         CHECK_INT(run->memory.saved_bytes, n);
         kbi_save_outputs(run);
-        CHECK(run->memory.blocks->next->changed);
+        CHECK(run->memory.blocks->changed);
         // kept for the next call, in its order, with what it left
         out[n - 1] = 9, in[0] = 4;
         kbi_memory_reuse(run);
-        CHECK(!run->memory.blocks && run->memory.kept && run->memory.taken == 0 && run->memory.layout_bytes == 0);
-        CHECK_INT(run->memory.kept->saved[n - 1], 9);
-        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n) == out && out[n - 1] == 9 && run->memory.taken == 1);
-        CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && !run->memory.kept);
+        CHECK(run->memory.n == 0 && run->memory.n_known == 2 && run->memory.layout_bytes == 0);
+        CHECK_INT(run->memory.blocks->saved[n - 1], 9);
+        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n) == out && out[n - 1] == 9 && run->memory.n == 1);
+        CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && run->memory.n == 2);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
         kbi_memory_reuse(run);
-        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.kept); // another: all are new
+        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data); // another: all are new
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
-        kbi_memory_free(run->backend, &run->memory, false);
+        kbi_memory_free(run->backend, &run->memory, false, true);
         CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.saved_bytes, 0);
     }
 }
@@ -1001,6 +986,7 @@ static void test_unheld(void) {
         run->m.verified = verified ? 1 : -1;
         if (i == 4) run->call.last = KBI_PHASE_CHECK;
         kbi_body_ended(run);
+        kbi_memory_free(run->backend, &run->memory, false, true);
         CHECK_THAT((strstr(run->m.message, "could not be restored") != NULL) == (i == 2), "%d: %s", i,
                    run->m.message);
     }
@@ -1021,7 +1007,7 @@ static void test_constant(void) {
         if (how == 6) memset(c, 0, 64), c[63] = 1;
         if (how == 7) memset(c, 0, 64);
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
-        kbi_memory_free(run->backend, &run->memory, false);
+        kbi_memory_free(run->backend, &run->memory, false, true);
     }
     for (int k = 0; k < 4; k++) { // guards, in words
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
@@ -1036,7 +1022,7 @@ static void test_constant(void) {
         p[at[k]] = 1;
         kbi_check_guards(run), CHECK_HAS(run->m.message, want[k]);
         CHECK(run->m.flags == (uint64_t)1 << KB_FLAG_OVERRUN);
-        kbi_memory_free(run->backend, &run->memory, false);
+        kbi_memory_free(run->backend, &run->memory, false, true);
     }
 }
 
@@ -1105,14 +1091,13 @@ static void release_some(kb_place place, void* p) { (void)place, alive--, free(p
 static void test_stage_fails(void) {
     kbi_backend b = kbi_cpu;
     b.memory.alloc = alloc_some, b.memory.release = release_some;
-    for (allowed = 0; allowed <= 4; allowed++) {
+    for (allowed = 0; allowed < 2; allowed++) {
         kbi_memory m[3], *all[] = { &m[0], &m[1], &m[2] };
         kbi_shared_buffers s;
         memset(m, 0, sizeof m);
         m[0].layout_peak = 100, m[1].layout_peak = 5000, m[2].layout_peak = 0, m[1].copies = 2;
         bool good = kbi_shared_open(&s, &b, all, 3);
-        CHECK_INT(good, allowed >= 3), CHECK_INT(alive, good ? 3 : 0), CHECK_INT(s.size, 5120 + 5000),
-            CHECK_INT(s.stride, 5120);
+        CHECK_INT(good, allowed), CHECK_INT(alive, allowed), CHECK_INT(s.stride, 5120);
         for (int i = 0; i < 3; i++)
             CHECK(m[i].shared == (good ? &s : NULL) && (m[i].saved != NULL) == (good && i < 2));
         if (good) kbi_shared_close(&s, all, 3);
@@ -1313,7 +1298,7 @@ static void test_wall(void) {
     run->call.phase = KBI_PHASE_WARM, run->call.unit = KBI_WARM, CHECK_INT(kbi_wall_runs(run), 3);
     run->work_change.n_early = 3, CHECK_INT(kbi_wall_runs(run), 1);
     recipe.launches = 0;
-    CHECK(kbi_measure_wall_bias(false) >= 1e-3 && kbi_measure_wall_bias(true) >= 1e-3);
+    CHECK(kbi_measure_wall_bias() >= 1e-3);
     // a sample in which somebody else had the processor: at most a third of them, and 8
     kbi_turn here_now = kbi_turn_now();
     if (here_now.waits < 0 || here_now.ran <= 0) return; // no such clock
@@ -1449,12 +1434,12 @@ static void test_axes(void) {
                                             "",
                                             "",
                                             "",
-                                            "axis 'x' has no integers",
-                                            "axis 's' has no numbers",
-                                            "axis 'n' has no words",
-                                            "no axis 'm' here; there is n, x, s",
-                                            "no axis 'NULL' here; there is n, x, s",
-                                            "no axis 'dir' here; there is none" };
+                                            "kb_int: this case has no axis 'x' of integers",
+                                            "kb_real: this case has no axis 's' of numbers",
+                                            "kb_str: this case has no axis 'n' of words",
+                                            "kb_int: this case has no axis 'm' of integers",
+                                            "kb_int: this case has no axis 'NULL' of integers",
+                                            "kb_str: this case has no axis 'dir' of words" };
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
         run->bench_case = &c, c.n_params = i == 9 ? 0 : 3;

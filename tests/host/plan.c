@@ -399,8 +399,8 @@ static void test_cpus(void) {
     if (!kbi_cpus_allowed(&allowed)) return;
     CHECK(kbi_cpus_has(&allowed, kbi_cpu_now()));
     memset(&c, 0, sizeof c); // only the first of those that it may run on
-    for (int i = 0; i < KBI_CPUS && !c.of[i / KBI_CPUS_IN]; i++)
-        if (kbi_cpus_has(&allowed, i)) c.of[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
+    for (int i = 0; i < KBI_CPUS && !c.words[i / KBI_CPUS_IN]; i++)
+        if (kbi_cpus_has(&allowed, i)) c.words[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
     CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&now) && memcmp(&now, &c, sizeof c) == 0);
     CHECK(kbi_cpus_has(&c, kbi_cpu_now()) && kbi_cpus_pin(&allowed));
 }

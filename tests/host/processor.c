@@ -61,7 +61,7 @@ static void test_here(void) {
         char path[60], text[40];
         if (!kbi_cpus_has(&allowed, i)) continue;
         memset(&one, 0, sizeof one);
-        one.of[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
+        one.words[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
         if (!kbi_cpus_pin(&one)) continue;
         tried++;
         CHECK_INT(kbi_cpu_now(), i);

@@ -32,21 +32,22 @@ static kbi_case cases[FIRST + CASES];
 static kbi_plan plan;
 static kbi_options options;
 static kbi_measured measured[CASES];
-static kbi_waiting waiting[CASES];
+static int64_t spent_ns[CASES];
+static char wanted[CASES];
 static kbi_verdict verdicts[CASES];
 
 static kbi_supervisor* fresh(void) { // one that has asked for a group
     static kbi_supervisor s;
     for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
-    memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(waiting, 0, sizeof waiting);
-    for (int i = 0; i < CASES; i++) waiting[i].wanted = true, verdicts[i].flag = -1;
+    memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(spent_ns, 0, sizeof spent_ns);
+    for (int i = 0; i < CASES; i++) wanted[i] = true, verdicts[i].flag = -1;
     s.group.verdicts = verdicts;
     entry.operation = entry.implementation = "op";
     for (int i = 0; i < FIRST + CASES; i++) cases[i].entry = &entry, cases[i].name = "op/impl=op";
     plan.cases = cases, plan.n = plan.n_all = FIRST + CASES;
     kbi_options_default(&options);
     s.plan = &plan, s.o = &options, s.worker.first = -1, s.group.current = -1, s.isolated = true;
-    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.cases = waiting;
+    s.group.first = FIRST, s.group.n = CASES, s.group.m = measured, s.group.spent_ns = spent_ns, s.group.wanted = wanted;
     return &s;
 }
 
@@ -93,7 +94,7 @@ static void test_possible(void) {
                  { KBI_FOUND, FIRST, (uint64_t)KBI_MESSAGE_LIMIT + 1, false, false },
                  { KBI_FOUND, FIRST + 1, inside, false, false },
                  { 99, FIRST, 0, false, false } };
-    waiting[1].wanted = 0;
+    wanted[1] = 0;
     for (int i = 0; i < 2 * KBI_COUNT(rows); i++) {
         bool looks = i % 2;
         kbi_message m;
@@ -105,7 +106,7 @@ static void test_possible(void) {
         m.magic ^= 1, CHECK(!kbi_message_possible(s, &m));
     }
     kbi_message m = { KBI_MAGIC, KBI_ENTER, FIRST, 0 };
-    s->group.profiles = NULL, s->group.cases = NULL; // no job was given
+    s->group.profiles = NULL, s->group.wanted = NULL; // no job was given
     CHECK(!kbi_message_possible(s, &m));
 }
 
@@ -143,25 +144,25 @@ static void test_receive(void) {
         for (ssize_t done = 0; writer == 0 && done < size; done += (ssize_t)piece)
             if (write(ends[1], all + done, KBI_MIN(piece, (size_t)(size - done))) < 0) _exit(1);
         if (writer == 0) _exit(0);
-        kbi_pump next = KBI_PUMP_ON;
-        for (int i = 0; i < 6; i++) CHECK_INT(next, KBI_PUMP_ON), next = kbi_receive(s);
+        kbi_link_state next = KBI_LINK_OPEN;
+        for (int i = 0; i < 6; i++) CHECK_INT(next, KBI_LINK_OPEN), next = kbi_receive(s);
         waitpid(writer, &wake, 0);
-        CHECK_INT(next, KBI_PUMP_DONE), CHECK(!s->worker.invalid);
-        CHECK(s->known), CHECK_INT(s->machine.devices, 7), CHECK_INT(s->done, 1),
+        CHECK_INT(next, KBI_LINK_DONE), CHECK(!s->worker.invalid);
+        CHECK_INT(s->machine.devices, 7), CHECK_INT(s->done, 1),
             CHECK_INT(s->worker.first, FIRST + 2);
-        CHECK(!s->worker.mixed && s->group.current == -1 && !waiting[2].wanted && waiting[0].wanted);
+        CHECK(!s->worker.mixed && s->group.current == -1 && !wanted[2] && wanted[0]);
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
         // invalid messages: of another program, or of one that writes where it should not
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.invalid), CHECK(waiting[1].wanted);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(s->worker.invalid);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
         // a worker that ends within a message
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), CHECK(!s->worker.invalid);
-        CHECK_INT(kbi_receive(s), KBI_PUMP_LOST), close(ends[0]);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
+        CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
     }
 }
 
@@ -181,49 +182,27 @@ static void test_lost(void) {
     kbi_supervisor* s = fresh();
     s->group.current = 1, s->worker.first = FIRST + 1;
     lost(s, 7, 0);
-    CHECK(!waiting[1].wanted && waiting[0].wanted && waiting[2].wanted), CHECK_INT(measured[1].status, KB_FAILED);
+    CHECK(!wanted[1] && wanted[0] && wanted[2]), CHECK_INT(measured[1].status, KB_FAILED);
     CHECK_INT(measured[1].flags, (uint64_t)1 << KB_FLAG_CRASHED);
     CHECK_STR(measured[1].message, "the benchmark ended the process with exit code 7");
-    s = fresh(), waiting[0].wanted = 0;
+    s = fresh(), wanted[0] = 0;
     for (int i = 0; i < 3; i++) {
-        CHECK(waiting[1].wanted), CHECK_INT(s->group.deaths, i);
+        CHECK(wanted[1]), CHECK_INT(s->group.deaths, i);
         lost(s, 0, SIGTERM);
     }
-    CHECK(!waiting[1].wanted && waiting[2].wanted), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
-    s = fresh(), s->group.deaths = 5, memset(waiting, 0, sizeof waiting);
+    CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
+    s = fresh(), s->group.deaths = 5, memset(wanted, 0, sizeof wanted);
     lost(s, 1, 0), CHECK_INT(s->done, 0); // nobody is left to be blamed
-    // one that had run others, too: they may have left it so, and it is tried alone, once
+    // a process that had run other cases is named; after any failure the next job gets another worker
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
-    lost(s, 9, 0);
-    CHECK(waiting[2].wanted), CHECK_INT(s->group.current, -1);
-    CHECK_STR(waiting[2].failure, "CRASHED, the benchmark ended the process with exit code 9");
-    kbi_measured m;
-    kbi_measured_clear(&m);
-    kbi_receive_result(s, 2, &m), m.samples = NULL;
-    CHECK_STR(measured[2].message, "measured alone in a fresh process, because it failed in a process that had run "
-                                   "other cases: CRASHED, the benchmark ended the process with exit code 9");
-    CHECK(!waiting[2].wanted);
-    waiting[2].wanted = 1, s->group.current = 2, s->worker.mixed = true, kbi_measured_free(&measured[2]);
-    lost(s, 4, 0); // and once more: it is its own fault
-    CHECK(!waiting[2].wanted), CHECK_STR(measured[2].message, "the benchmark ended the process with exit code 4");
-    // so is any failure, but of the first case of a process, and in one process that is all there is
-    for (int how = 0; how < 4; how++) {
-        s = fresh(), s->group.current = 1, s->worker.mixed = how > 0, s->isolated = how != 2;
-        m.status = how == 3 ? KB_SKIPPED : KB_FAILED, m.flags = (uint64_t)1 << KB_FLAG_OOM;
-        snprintf(m.message, sizeof m.message, "no room");
-        kbi_receive_result(s, 1, &m), m.samples = NULL;
-        CHECK_INT(waiting[1].failure[0] != 0, how == 1), CHECK_INT(waiting[1].wanted, how == 1), CHECK_INT(s->done, how != 1);
-        CHECK_INT(s->worker.failed, how < 2), CHECK_INT(s->group.current, -1);
-        if (how != 1) continue;
-        kbi_receive_result(s, 1, &m), m.samples = NULL; // and it fails alone as well: nothing else is said
-        CHECK(!waiting[1].wanted), CHECK_STR(measured[1].message, "no room");
-    }
-    kbi_measured_clear(&m);
+    lost(s, 0, SIGTERM);
+    CHECK(!wanted[2]), CHECK_INT(s->group.current, -1), CHECK(s->worker.failed);
+    CHECK_STR(measured[2].message, "signal 15 (Terminated), in a process that had run other cases");
     // while it is looked into a case keeps what was measured
     static kbi_inside* found[CASES];
     s = fresh(), s->group.profiles = found, s->group.current = 0, measured[0].n = 8;
     lost(s, 6, 0);
-    CHECK(!waiting[0].wanted), CHECK_INT(measured[0].n, 8), CHECK_INT(measured[0].status, KB_OK);
+    CHECK(!wanted[0]), CHECK_INT(measured[0].n, 8), CHECK_INT(measured[0].status, KB_OK);
     if (CHECK(found[0] != NULL)) CHECK_HAS(found[0]->message, "exit code 6");
     KBENCH_FREE(found[0]), found[0] = NULL;
 }
@@ -279,13 +258,13 @@ static void test_listen(void) {
             if (!rows[i].gone) pause();
             _exit(2);
         }
-        s->worker.link = from[0], options.timeout = rows[i].timeout, waiting[0].wanted = 0;
+        s->worker.link = from[0], options.timeout = rows[i].timeout, wanted[0] = 0;
         s->read_ns = kbi_now(), s->group.current = rows[i].current, s->group.machine = rows[i].machine;
         bool counts = rows[i].current >= 0 && !rows[i].machine;
-        waiting[1].spent_ns = (int64_t)(1e9 * (rows[i].spent + (counts ? rows[i].since : 0)));
+        spent_ns[1] = (int64_t)(1e9 * (rows[i].spent + (counts ? rows[i].since : 0)));
         s->group.idle_ns = counts ? 0 : (int64_t)(1e9 * rows[i].since);
         kbi_listen(s);
-        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(waiting[1].wanted, !*rows[i].says), CHECK_INT(waiting[2].wanted, 1);
+        CHECK_STR(measured[1].message, rows[i].says), CHECK_INT(wanted[1], !*rows[i].says), CHECK_INT(wanted[2], 1);
         CHECK_INT(measured[1].flags, (uint64_t)(*rows[i].says != 0)
                                          << (rows[i].gone ? KB_FLAG_CRASHED : KB_FLAG_TIMEOUT));
         CHECK_INT(s->worker.process, 0), close(from[1]);
@@ -304,10 +283,10 @@ static void test_spent(void) {
         g->current = how ? 1 : -1, g->machine = how == 1, g->idle_ns = 5;
         s->worker.link = ends[0], s->worker.process = 1 << 30, s->read_ns = kbi_now() - 40000000;
         send(ends[1], KBI_DONE, 1, NULL, 0);
-        CHECK_INT(kbi_listen(s), KBI_PUMP_DONE);
-        CHECK_THAT(how == 2 ? waiting[1].spent_ns >= 40000000 && waiting[1].spent_ns <= 100000000 : !waiting[1].spent_ns,
-                   "%d: %lld ns", how, (long long)waiting[1].spent_ns);
-        CHECK_INT(g->idle_ns, 0), CHECK(!waiting[0].spent_ns && !waiting[2].spent_ns);
+        CHECK_INT(kbi_listen(s), KBI_LINK_DONE);
+        CHECK_THAT(how == 2 ? spent_ns[1] >= 40000000 && spent_ns[1] <= 100000000 : !spent_ns[1],
+                   "%d: %lld ns", how, (long long)spent_ns[1]);
+        CHECK_INT(g->idle_ns, 0), CHECK(!spent_ns[0] && !spent_ns[2]);
         close(ends[0]), close(ends[1]);
     }
     kbi_supervisor* s = fresh();
@@ -341,7 +320,7 @@ static void test_runs_here(void) {
 
 static void test_job(void) {
     int ends[2];
-    for (int how = 0; how < 3; how++) { // measured; profiled; one case alone
+    for (int how = 0; how < 2; how++) { // measured; profiled
         kbi_supervisor* s = fresh();
         static kbi_inside* found[CASES];
         kbi_job job;
@@ -350,20 +329,20 @@ static void test_job(void) {
         s->worker.link = ends[1];
         s->job.device = 2, s->job.process = 3, s->job.max_time = 0.25, s->job.has_reference = true, s->instruments = 6;
         s->group.profiles = how == 1 ? found : NULL, s->group.current = 1, s->group.machine = true;
-        for (int i = 0; i < CASES; i++) waiting[i].spent_ns = 1, waiting[i].wanted = i != 1;
+        for (int i = 0; i < CASES; i++) spent_ns[i] = 1, wanted[i] = i != 1;
         kbi_machine machine;
         memset(&machine, 0, sizeof machine);
         machine.roofs.of[KBI_ROOF_READ] = 5, machine.core.of[KBI_ROOF_READ] = 7;
         kbi_handle_message(s, KBI_HELLO, 0, &machine);
-        CHECK(kbi_job_send(s, how == 2 ? 1 : -1));
+        CHECK(kbi_job_send(s));
         CHECK(read(ends[0], &job, sizeof job) == (ssize_t)sizeof job && read(ends[0], asked, CASES) == CASES);
         CHECK_INT(job.first, FIRST), CHECK_INT(job.n, CASES), CHECK_INT(job.device, 2), CHECK_INT(job.process, 3);
         CHECK_INT(job.instruments, how == 1 ? 6 : 0), CHECK_REAL(job.max_time, 0.25, 0), CHECK_INT(job.has_reference, 1);
-        CHECK(memcmp(asked, how == 2 ? "\0\1\0" : "\1\0\1", 3) == 0);
+        CHECK(memcmp(asked, "\1\0\1", 3) == 0);
         CHECK_REAL(job.roofs.of[KBI_ROOF_READ], 5, 0), CHECK_REAL(job.core.of[KBI_ROOF_READ], 7, 0);
         CHECK(s->group.current == -1 && !s->group.machine && s->read_ns > 0);
-        for (int i = 0; i < CASES; i++) CHECK_INT(waiting[i].spent_ns, 0);
-        close(ends[0]), CHECK(!kbi_job_send(s, 1)), close(ends[1]); // the worker has ended
+        for (int i = 0; i < CASES; i++) CHECK_INT(spent_ns[i], 0);
+        close(ends[0]), CHECK(!kbi_job_send(s)), close(ends[1]); // the worker has ended
     }
 }
 

@@ -3,7 +3,7 @@
 // .cu file have one engine and using it takes no nvcc. make.py beside this file makes that text and compares the two.
 //
 // The driver compiles the text when a program starts, so length costs time: a loop is unrolled only where it says so.
-// The comment right above a kernel goes into the header, too.
+// The signature in the comment right above a kernel goes into the header, too.
 #include <cuda_fp16.h>
 #include <stdint.h>
 #include <string.h>

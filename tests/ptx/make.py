@@ -121,10 +121,10 @@ def straighten(lines):
 
 
 def layout(lines):
-    """Lines of PTX, as long as the header's columns allow, from statements; a label begins one."""
+    """Lines of PTX, as long as the header's columns allow, from statements."""
     out = []
     for s in lines:
-        if out and not s.startswith("$") and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:
+        if out and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:
             out[-1] += s
         else:
             out.append(s)
@@ -162,9 +162,10 @@ def lower(ptx):
 
 
 def comments(source):
-    """What stands right above each kernel in the source, as one paragraph."""
+    """The signature of each kernel: the comment above it in the source, up to the colon."""
     above = re.compile(r'((?:^//[^\n]*\n)+)extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(', re.M)
-    return {name: " ".join(re.sub(r"^// ?", "", text, flags=re.M).split()) for text, name in above.findall(source)}
+    return {name: " ".join(re.sub(r"^// ?", "", text, flags=re.M).split()).split("):")[0] + ")"
+            for text, name in above.findall(source)}
 
 
 def repeated(lines):
