@@ -3563,18 +3563,18 @@ static void kbi_measured_clear(kbi_measured* m) {
 
 // Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same
 // element type.
-typedef struct kbi_meant {
+typedef struct kbi_arithmetic {
     int base;        // KBI_NO_ROOF: the type has no peak
     unsigned others; // bits of kbi_roof
-} kbi_meant;
+} kbi_arithmetic;
 
 // said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or
 // for f32 narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
-static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
+static kbi_arithmetic kbi_arithmetic_by(kb_dtype dtype, bool said) {
     // clang-format off
     enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
            KBI_FP8 = 1 << KBI_ROOF_FP8, KBI_INT8 = 1 << KBI_ROOF_INT8 };
-    static const struct { kb_dtype dtype; kbi_meant meant; } rows[] = {
+    static const struct { kb_dtype dtype; kbi_arithmetic peaks; } rows[] = {
         { KB_NODTYPE, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 } }, { KB_F64, { KBI_ROOF_F64, 0 } },
         { KB_F32, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF } }, { KB_TF32, { KBI_ROOF_TF32, 0 } },
         { KB_F16, { KBI_ROOF_F16, KBI_HALF } }, { KB_BF16, { KBI_ROOF_BF16, KBI_HALF } },
@@ -3582,19 +3582,19 @@ static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
         { KB_I8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }, { KB_U8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }
     };
     // clang-format on
-    kbi_meant meant = { KBI_NO_ROOF, 0 };
+    kbi_arithmetic peaks = { KBI_NO_ROOF, 0 };
     for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (rows[i].dtype == dtype) meant = rows[i].meant;
-    if (said && dtype != KB_F16 && dtype != KB_BF16) meant.others = 0;
-    return meant;
+        if (rows[i].dtype == dtype) peaks = rows[i].peaks;
+    if (said && dtype != KB_F16 && dtype != KB_BF16) peaks.others = 0;
+    return peaks;
 }
 
-static kbi_meant kbi_arithmetic_of(const kbi_measured* m) {
-    kbi_meant meant = kbi_meant_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
-    if (!m->core || meant.base < 0) return meant;
-    meant.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
-    meant.base = meant.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(meant.base, KBI_ROOF_F32);
-    return meant;
+static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
+    kbi_arithmetic peaks = kbi_arithmetic_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
+    if (!m->core || peaks.base < 0) return peaks;
+    peaks.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
+    peaks.base = peaks.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(peaks.base, KBI_ROOF_F32);
+    return peaks;
 }
 
 static int kbi_traffic_roof(int traffic) { // not given: copy
@@ -3607,11 +3607,11 @@ static const double kbi_roof_margin = 1.05; // a rate above this multiple of the
 static const double kbi_product_margin = 1.1;
 
 // The first peak, base first, that is not known or not below `rate` operations per second.
-static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
+static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
-        int i = k < 0 ? meant.base : k;
-        if (i < 0 || (k >= 0 && (k == meant.base || !(meant.others >> k & 1)))) continue;
+        int i = k < 0 ? peaks.base : k;
+        if (i < 0 || (k >= 0 && (k == peaks.base || !(peaks.others >> k & 1)))) continue;
         if (kbi_nan(r->of[i]) || r->most[i] < 0) return i;
         if (!(r->of[i] > 0)) continue;
         if (rate <= kbi_roof_margin * r->most[i]) return i;
@@ -4727,7 +4727,7 @@ static bool kbi_options_agree(const kbi_options* o) {
         if (set->agree && !set->agree()) return false;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
-            return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
+            return kbi_error("--%s measures no case: leave out --%s", idle->name, option->name), false;
     return true;
 }
 
@@ -9799,7 +9799,7 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic) {
 void kb_flops(kb_state* kb, double flops) { kb_flops_as(kb, flops, KB_NODTYPE); }
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype) {
     kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops");
-    if (kbi_meant_by(dtype, true).base < 0)
+    if (kbi_arithmetic_by(dtype, true).base < 0)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
                  "kb_flops_as knows no roof of %s: it takes f64, f32, tf32, f16, bf16, e4m3, e5m2, i8 and u8",
                  kb_dtype_name(dtype));
@@ -10513,7 +10513,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (m->queries) r->queries_per_second = r->items_per_second;
     int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF, above = KBI_NO_ROOF;
     double peak = 0;
-    kbi_meant meant = kbi_arithmetic_of(m);
+    kbi_arithmetic meant = kbi_arithmetic_of(m);
     if (flops > 0) computes = m->core ? meant.base : kbi_roof_over(&m->roofs, meant, flops / seconds);
     const bool impossible = computes == KBI_ABOVE_ALL;
     if (impossible) {
