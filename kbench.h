@@ -590,7 +590,6 @@ extern "C" {
 #endif
 
 // --- run ---
-
 // KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
 // Before kb_main: sets options, as "--fast", for a command line without cases and duration. options must stay valid.
@@ -634,7 +633,6 @@ void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
-
 // Allocates count elements of size bytes until the case ends, filled with 0xFF. NULL: the case has failed (OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
@@ -888,6 +886,13 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
+// Element types of C and C++; the last one, unsigned long long, is missing because C needs it without a comma.
+#define KBI_TYPES(x) \
+    x(float, KB_F32) x(double, KB_F64) x(kb_f16, KB_F16) x(kb_bf16, KB_BF16) x(kb_e4m3, KB_E4M3) \
+    x(kb_e5m2, KB_E5M2) x(signed char, KB_I8) x(char, KB_I8) x(unsigned char, KB_U8) x(short, KB_I16) \
+    x(unsigned short, KB_U16) x(int, KB_I32) x(unsigned, KB_U32) x(long, sizeof(long) == 8 ? KB_I64 : KB_I32) \
+    x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
+
 // kb_keep(a, b, ...) makes the compiler compute values, and the data of pointers, as if other code read and
 // changed them, so nothing after it is computed in advance. C accepts up to 8 expressions, and only variables and
 // array elements whose text has at most 24 characters count as changed. A bit-field is kept as +s.bits.
@@ -899,12 +904,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
 // C++ has overloads of these functions.
-#define KB_TYPE_OF(p) \
-    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
-        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
-        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32, \
-        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32, \
-        long long: KB_I64, unsigned long long: KB_U64)
+#define KBI_TYPE_CASE(T, code) T: code,
+#define KB_TYPE_OF(p) _Generic(*(p), KBI_TYPES(KBI_TYPE_CASE) unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
 #define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
 #define kb_check(kb, got, want, n, tolerance) \
@@ -1023,12 +1024,8 @@ struct __nv_fp8_e4m3; struct __nv_fp8_e5m2; // cuda_fp8.h
 template <class T> struct kbi_type;
 template <class T> struct kbi_type<const T> : kbi_type<T> {};
 #define KBI_X(T, code) template <> struct kbi_type<T> { static const kb_dtype value = code; };
-KBI_X(float, KB_F32) KBI_X(double, KB_F64) KBI_X(kb_f16, KB_F16) KBI_X(kb_bf16, KB_BF16) KBI_X(__half, KB_F16)
-KBI_X(__nv_bfloat16, KB_BF16) KBI_X(kb_e4m3, KB_E4M3) KBI_X(kb_e5m2, KB_E5M2) KBI_X(__nv_fp8_e4m3, KB_E4M3)
-KBI_X(__nv_fp8_e5m2, KB_E5M2) KBI_X(signed char, KB_I8) KBI_X(char, KB_I8) KBI_X(unsigned char, KB_U8)
-KBI_X(short, KB_I16) KBI_X(unsigned short, KB_U16) KBI_X(int, KB_I32) KBI_X(unsigned, KB_U32)
-KBI_X(long, sizeof(long) == 8 ? KB_I64 : KB_I32) KBI_X(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32)
-KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
+KBI_TYPES(KBI_X) KBI_X(unsigned long long, KB_U64)
+KBI_X(__half, KB_F16) KBI_X(__nv_bfloat16, KB_BF16) KBI_X(__nv_fp8_e4m3, KB_E4M3) KBI_X(__nv_fp8_e5m2, KB_E5M2)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
@@ -1152,7 +1149,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #ifdef __cplusplus
 #define KBI_MACROS(push_or_pop)
 #else // in C the pragma changes these macros, and pop_options does not restore them
-#define KBI_MACROS(push_or_pop)                                                           \
+#define KBI_MACROS(push_or_pop) \
     KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
         KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
 #define KBI_PRAGMA(text) _Pragma(#text)
@@ -1165,8 +1162,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #ifdef __cplusplus
+#define KBI_EXTERN_C extern "C"
 #define KBI_STATIC_ASSERT static_assert
 #else
+#define KBI_EXTERN_C extern
 #define KBI_STATIC_ASSERT _Static_assert
 #endif
 // Initialises an empty kbi_text, kbi_set or kbi_map.
@@ -1217,8 +1216,8 @@ static uint64_t kbi_magnitude(double x) {
     memcpy(&bits, &x, sizeof bits);
     return bits << 1 >> 1;
 }
-static bool kbi_finite(double x) { return kbi_magnitude(x) < UINT64_C(0x7ff) << 52; }
-static bool kbi_nan(double x) { return kbi_magnitude(x) > UINT64_C(0x7ff) << 52; }
+static bool kbi_finite(double x) { return kbi_magnitude(x) < (uint64_t)0x7ff << 52; }
+static bool kbi_nan(double x) { return kbi_magnitude(x) > (uint64_t)0x7ff << 52; }
 
 // Replaces the decimal point of the locale by '.'.
 static void kbi_unlocalise(char* s) {
@@ -1250,8 +1249,7 @@ static const char* kbi_number(double x, char out[40]) {
     }
     return kbi_unlocalise(out), out;
 }
-
-// x with this number of significant digits. Only from 1e15 on it has an exponent, since a double has no more digits.
+// x with this number of significant digits. From 1e15 on it has an exponent.
 static const char* kbi_digits(double x, int digits, char out[40]) {
     int whole = 1; // digits before the point
     snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
@@ -1443,7 +1441,6 @@ static void kbi_json_real(kbi_text* t, double x) {
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
 KBI_SLOW_BEGIN
-
 // Prints a text as a line, and frees it.
 static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text line = KBI_BLANK;
@@ -1613,7 +1610,7 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Stores a function of an open library in the function pointer *function, or NULL. C has no cast from void* to it.
+// Stores a function of an open library in the function pointer *function, or NULL.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1836,8 +1833,8 @@ static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || e
 // Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe, which may be about to start.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
-    bool known = stat(path, &about) == 0;
-    if (known && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    if (stat(path, &about) != 0) return -1;
+    if (S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
     for (int i = 0;; i++) {
         int file = kbi_open_file(path, O_WRONLY);
         if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
@@ -1919,7 +1916,7 @@ static int kbi_lines_lock(kbi_lines* l) {
             l->lockless = true;
         }
         bool regular = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
-        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return file;
+        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return errno = 0, file;
         close(file);
         if (!regular || waited_ms >= 10000) return errno = regular ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
@@ -1963,8 +1960,11 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Continues in a new file beside that of the option, with all text of this run. False: see errno.
-static bool kbi_out_move(kbi_out* o, const char* reason) {
+// Continues in a new file beside that of the option, with all text of this run. errno EBUSY: the file is locked;
+// otherwise another process changed it. False: see errno.
+static bool kbi_out_move(kbi_out* o) {
+    const char* reason =
+        errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
     const char* ending = o->mark == &kbi_line_mark ? ".jsonl" : o->mark == &kbi_array_mark ? ".json" : "";
     char* beside = kbi_name_beside(o->path, ending);
     int file = kbi_open_file(beside, O_WRONLY | O_CREAT | O_NOFOLLOW);
@@ -1979,7 +1979,6 @@ static bool kbi_out_move(kbi_out* o, const char* reason) {
     memset(&o->written, 0, sizeof o->written);
     return o->moved = true;
 }
-static const char kbi_changed[] = "was changed by another process during this run";
 
 // Writes everything, and replaces the old file, or writes a new file beside it if another process changed it.
 // False: see errno; 0: a message was printed.
@@ -1990,7 +1989,7 @@ static bool kbi_out_end(kbi_out* o, int milliseconds) {
         return o->file = -1, file <= 2 || close(file) == 0;
     }
     if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
-    if (errno == ESTALE && kbi_out_move(o, kbi_changed) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
+    if (errno == ESTALE && kbi_out_move(o) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
     return false;
 }
 
@@ -2021,12 +2020,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
     if (file < 0 && l->moved) return false;
-    bool busy = file < 0 && errno == EBUSY;
     off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
         if (file >= 0) close(file);
-        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) &&
-               kbi_lines_flush(l, milliseconds);
+        return kbi_out_move(l) && kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2054,7 +2051,7 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
         int file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
-        if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
+        if (!kept) good = kbi_out_move(l) && kbi_lines_flush(l, milliseconds);
     }
     if (good && l->moved) errno = 0;
     return good && !l->moved;
@@ -2070,15 +2067,9 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
     x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
     x(__lsan_init, (void), "LSan") x(__gcov_init, (void*), "gcov") x(llvm_gcov_init, (void*, void*), "gcov") \
     x(__llvm_profile_write_file, (void), "-fprofile-instr-generate") x(__gmon_start__, (void), "-pg")
-#ifdef __cplusplus
-extern "C" {
-#endif
-#define KBI_X(symbol, parameters, name) __attribute__((weak)) void symbol parameters;
+#define KBI_X(symbol, parameters, name) KBI_EXTERN_C __attribute__((weak)) void symbol parameters;
 KBI_INSTRUMENTS(KBI_X)
 #undef KBI_X
-#ifdef __cplusplus
-}
-#endif
 
 // Returns a bit for each row of KBI_INSTRUMENTS; bit 0 is AddressSanitizer.
 static unsigned kbi_instruments_here(void) {
@@ -2243,13 +2234,11 @@ static bool kbi_line_below(const char* root, const char* name, char* out, int si
     snprintf(path, sizeof path, "%.400s/%s", root, name);
     return kbi_first_line(path, out, size);
 }
-
 static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, int size) {
     char name[80];
     snprintf(name, sizeof name, "cpu%d/cpufreq/%s", cpu, key);
     return kbi_line_below(root, name, out, size) && *out;
 }
-
 static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
     char line[64];
     double khz = kbi_cpu_says(root, cpu, "scaling_cur_freq", line, (int)sizeof line) ? strtod(line, NULL) : 0;
@@ -2387,12 +2376,9 @@ static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) 
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)b;
-        c3 = (uint32_t)a;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0, c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1, c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
     }
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
@@ -2404,9 +2390,8 @@ static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint
         uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
         uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
         kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
+        int j = (int)(word[0] % (uint32_t)(i + 1)), last = order[i];
+        order[i] = order[j], order[j] = last;
     }
 }
 
