@@ -170,7 +170,7 @@ typedef enum kb_dtype {
     KB_TF32,         // stored as f32; tensor cores round it to 11 significant bits
     KB_E4M3, KB_E5M2 // the 8-bit floats of the OCP: e4m3 up to 448, without infinity; e5m2 up to 57344
 } kb_dtype;
-// Element types for compilers that have none of their own. __half, __nv_bfloat16, ... of CUDA are accepted as well.
+// Element types for compilers that have none. __half, __nv_bfloat16, ... of CUDA are accepted as well.
 typedef struct kb_f16 { uint16_t bits; } kb_f16; // IEEE binary16
 typedef struct kb_bf16 { uint16_t bits; } kb_bf16;
 typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
@@ -299,7 +299,7 @@ typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
 typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
 
-// How the file that registers or opens a benchmark was compiled; goes into the record.
+// How the file that registers or opens a benchmark was compiled.
 typedef struct kb_build {
     const char* compiler; // version text of the compiler, and some of its options
     bool optimised, cuda;
@@ -590,11 +590,11 @@ extern "C" {
 #endif
 
 // --- run ---
-// KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
+// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Before kb_main: sets options, as "--fast", for a command line without cases and duration. options must stay valid.
+// Before kb_main; the argument must stay valid. kb_default: options, as "--fast", for a command line without cases
+// and duration. kb_add_options: options of an add-on or of the program.
 void kb_default(const char* options);
-// Before kb_main: adds command line options of an add-on or of the program. set must stay valid.
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
@@ -771,7 +771,7 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 #else
 #define kbi_call_body NULL
 #endif
-// The linker defines the ends of this section, in the program and in each shared library.
+// The linker defines the ends of this section.
 extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
 extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
 
@@ -1172,13 +1172,12 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_BLANK { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
-// These functions precede KBI_CODE_BEGIN because glibc's fortified open, read, fgets, getcwd and poll warn without
-// optimisation.
+// These functions precede KBI_CODE_BEGIN because without optimisation glibc's fortified versions cause warnings.
 // O_NONBLOCK: opening a pipe without a process at its other end must not block the program.
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
-// If a standard file is closed at the start, a file opened later would get its number, and receive the table.
+// A file that is opened later must not get the number of a closed standard file, and receive the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
@@ -1461,7 +1460,7 @@ KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
-// Compares names of n and m bytes. Case, '-' and '_' do not count: LayerNorm equals layer_norm.
+// Compares names of n and m bytes. Case, '-' and '_' do not count.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1517,7 +1516,7 @@ typedef struct kbi_nearest { // the offered name that is most similar to the wan
     const char* name;
     int distance;
 } kbi_nearest;
-// The first or last part of a name has distance 1: speed to speedup, p99 to time_ms_p99.
+// The first or last part of a name has distance 1, as p99 to time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1610,7 +1609,7 @@ static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Stores a function of an open library in the function pointer *function, or NULL.
+// Stores a function of a library in the function pointer *function, or NULL.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1827,10 +1826,10 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-// Whether the file reached the disk, or is of a kind that has no disk.
+// Whether the file reached the disk, or has none.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe, which may be about to start.
+// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
     if (stat(path, &about) != 0) return -1;
@@ -1886,7 +1885,7 @@ typedef struct kbi_out {
     off_t end;        // size of the file after the last line of this process
     bool lockless;    // whether the file system has no locks
     bool unsafe;      // whether the disk reported an error for bytes that it had accepted
-    bool moved;       // whether the records go to another file, because a process changed this one
+    bool moved;       // whether the records go to another file
 } kbi_out;
 typedef kbi_out kbi_lines;
 static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
@@ -1898,8 +1897,8 @@ static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file sta
     o->file = -1;
 }
 
-// Opens and locks the file of this path. If another process replaced it meanwhile, the new file is opened. Closing
-// the file anywhere in this process releases a POSIX lock. -1: see errno; EBUSY: it stayed locked for 10 s.
+// Opens and locks the file of this path, also if another process replaced it meanwhile. Closing the file anywhere
+// in this process releases the lock. -1: see errno; EBUSY: it stayed locked for 10 s.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited_ms = 0;; waited_ms += 10) {
         struct flock lock;
@@ -1960,8 +1959,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Continues in a new file beside that of the option, with all text of this run. errno EBUSY: the file is locked;
-// otherwise another process changed it. False: see errno.
+// Continues in a new file beside that of the option, with all text of this run. errno says why. False: see errno.
 static bool kbi_out_move(kbi_out* o) {
     const char* reason =
         errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
@@ -2403,8 +2401,8 @@ static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1)
     return sum;
 }
 
-// -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1), ln f = 2 atanh s =
-// 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172. The truncated series has a relative error below 2^-44.
+// -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1), ln f = 2 atanh s.
+// The series s + s^3/3 + ... + s^15/15 has a relative error below 2^-44.
 static double kbi_minus_log(uint32_t m) {
     static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
     double f = (double)(int32_t)m, s;
