@@ -490,7 +490,7 @@ static void test_calibration(void) {
     c->row = 700;
     CHECK_REAL(kbi_empty_time(KBI_HOT, wide, &off, &apart), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
     CHECK(1.96 * off > 500);
-    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // the row time is common to all shapes
+    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // all shapes share the row time
     c->row = NAN;
     kbi_empty_time(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
     c->row = row;
