@@ -41,7 +41,7 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     return file;
 }
 static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t group) {
-    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // this thread, anywhere
+    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // any CPU
     if (number == SYS_perf_event_open) return virtual_perf((const uint32_t*)a, (int)group);
     return number == SYS_socketpair ? syscall(number, a, b, c, group) : (errno = ENOSYS, -1);
 }
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
     run("dear", "--op sum --counters"); // the calls' own counts, spread over many runs
     CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");
-    CHECK(isnan(counted(0, "cycles"))); // nobody asked
+    CHECK(isnan(counted(0, "cycles"))); // without --counters
     static const char* const rows[][2] = { { "forbids", "kernel.perf_event_paranoid=2" },
                                            { "hides", "virtual machines often hide them" },
                                            { "lacks", "perf_event_open: " } };

@@ -178,7 +178,7 @@ KBENCH(faults) { // the fault occurs in the 50th launch
         submit(kb->stream, o);
     }
 }
-KBENCH(breaks) { // at once
+KBENCH(breaks) { // in its first launch
     static const function faulty = { "faulty", 8, 0, 0, 0, 0, false };
     KB_TIME(kb) {
         operation o = { KERNEL, &faulty, 5000, NULL, NULL, NULL };
@@ -552,7 +552,7 @@ static void calls_of(kb_state* kb, const char* what) {
         if (strcmp(what, "copy") == 0) cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
         if (strcmp(what, "sync") == 0) cudaStreamSynchronize(own);
         if (strcmp(what, "error") == 0) api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, WORD(own), "fails", 1);
-        if (strcmp(what, "left_error") == 0) // not fetched
+        if (strcmp(what, "left_error") == 0) // the block does not fetch the error
             gpu.last = (cudaError_t)api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, WORD(own), "fails", 1);
         if (strcmp(what, "no_memory") == 0) cudaMalloc(&p, (size_t)1 << 50);
         if (strcmp(what, "default") == 0) api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, 0, "astray", 0);
@@ -853,7 +853,7 @@ static void test_nothing(void) {
     run("VIRTUAL_DEVICES=0 --op several --fast");
     CHECK_INT(code, 77);
     check_output("error: nothing was measured: no GPU: none found");
-    run("--device cpu --op several,of_cpu --fast"); // something was
+    run("--device cpu --op several,of_cpu --fast"); // of_cpu is measured
     CHECK_INT(code, 0);
     check_no_output("nothing was measured");
     run("--op newer --fast");
@@ -1023,7 +1023,7 @@ static void test_differing(void) {
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(number(i, "time_ms") > 0.01, "%s: %s, %s", text(i, "name"), text(i, "flags"), text(i, "message"));
     run("--op shrinking_rival --fast");
-    CHECK_THAT(strstr(text(1, "flags"), "WORK_CHANGED") != NULL, "a rival: flags %s", text(1, "flags"));
+    CHECK_THAT(strstr(text(1, "flags"), "WORK_CHANGED") != NULL, "shrinks: flags %s", text(1, "flags"));
     CHECK_STR(text(1, "speedup"), "null");
     CHECK_REAL(number(0, "time_ms"), 0.005, 0.02);
 }
@@ -1043,7 +1043,7 @@ static void test_launches(void) {
                        known); // few empty kernels are measured for comparison
         }
     }
-    run("--op known --fast -a bytes=24 -a ns=20000"); // its own choice
+    run("--op known --fast -a bytes=24 -a ns=20000"); // default group size
     CHECK_INT(number(0, "launches_per_sample"), 8);
 }
 
@@ -1134,7 +1134,7 @@ static void test_states(void) {
         }
         ms[base] = number(0, "time_ms");
     }
-    CHECK_THAT(strcmp(at[0], at[1]) != 0 && strcmp(at[1], at[2]) != 0, "the stage lies at %s, %s, %s", at[0], at[1],
+    CHECK_THAT(strcmp(at[0], at[1]) != 0 && strcmp(at[1], at[2]) != 0, "the buffers are at %s, %s, %s", at[0], at[1],
                at[2]);
     CHECK_THAT(fabs(ms[0] - ms[1]) > 4e-4 || fabs(ms[1] - ms[2]) > 4e-4, "the placement has no effect: %g %g %g",
                ms[0], ms[1], ms[2]);
@@ -1158,7 +1158,7 @@ static void test_roofs(void) {
     for (int i = 0; i < 2; i++) CHECK_HAS(text(i, "roof"), roofs[i]);
     CHECK_REAL(number(0, "gpu_efficiency"), 80, 0.02);
     CHECK_REAL(number(1, "gpu_efficiency"), 100 * 650.0 / 700, 0.05);
-    const char* most = strstr(text(2, "message"), "where the machine reaches "); // with zeros 1.2 times 1500
+    const char* most = strstr(text(2, "message"), "where the machine reaches "); // 1.2 times the int8 peak
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");
     // A newer library version that fails to start, then no library.
@@ -1243,7 +1243,7 @@ static void test_rotation(void) {
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
     run("VIRTUAL_L2=4 --op in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7 * 8);
-    run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // alone
+    run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // without a comparison
     CHECK_STR(text(0, "shared_buffers"), "null");
     two = ends_of("in_turn", "two");
     CHECK_INT(two.places, 10);
@@ -1341,7 +1341,7 @@ static void test_facts(bool other_runtime) {
                                                 { "temperature_c", "61" },
                                                 { "memory_clock_mhz", "3201" },
                                                 { "memory_bytes", "1056768" },
-                                                { "memory_mb", "1.0078125" }, // with its guards
+                                                { "memory_mb", "1.0078125" }, // with guard areas
                                                 { "host_memory_mb", "3.00390625" },
                                                 { "verified", "true" },
                                                 { "bound", "\"latency\"" } };
@@ -1414,11 +1414,11 @@ static void test_audit(void) {
         }
     }
     check_word("--op beside_unsaid --fast", "SYNC_INSIDE");
-    check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM"); // as few runs as there can be
+    check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM"); // the fewest possible runs
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
-    check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // MiB, and the data is 1
+    check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // L2: 64 MiB, data: 1 MiB
     CHECK_HAS(text(0, "message"), "it takes 130 copies of this data to exceed L2 twice; at most 64 rotate");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
@@ -1545,7 +1545,7 @@ static void test_graphs(void) {
     for (int i = 0; i < 3; i++)
         d[i].name = "row", d[i].implementation = names[i], d[i].mode = "graph", d[i].max_time = 0.05;
     d[2].expect = KB_EXPECT_NO_CAPTURE;
-    double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // the gap of an empty kernel in a graph
+    double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // 5 us and the gap in a graph
     CHECK(!kb_compare(d, fns, NULL, 3, r));
     for (int i = 0; i < 2; i++) {
         CHECK_THAT(r[i].status == KB_OK, "%d: %s", i, r[i].message);
@@ -1559,7 +1559,7 @@ static void test_graphs(void) {
     CHECK(r[2].flags >> KB_FLAG_BAD_CASE & 1 && isnan(r[2].time_ms));
     CHECK_HAS(r[2].message, "mode graph needs a block that stream capture accepts");
     for (int i = 0; i < 3; i++) kb_result_free(&r[i]);
-    r[0] = kb_run(&d[0], launch_5us, NULL); // alone
+    r[0] = kb_run(&d[0], launch_5us, NULL); // without a comparison
     CHECK_STR(r[0].cache, "graph");
     CHECK_REAL(r[0].time_ms, each, 0.01);
     kb_result_free(&r[0]);
@@ -1575,7 +1575,7 @@ static void test_on_the_way(void) {
     kb_state* kb = kb_open(&d);
     KB_TIME(kb) {
         bool slow = kb->run->m.n >= 150 && kb->run->m.n < 250;
-        gpu.idle = !slow; // then nothing throttles
+        gpu.idle = !slow; // an idle GPU reports no throttling
         kernel(slow ? 7000 : 5000, 24, kb->stream);
         if (kb->run->call.unit == KBI_SAMPLE && kb->run->call.phase == KBI_PHASE_SAMPLE) usleep(200);
     }
@@ -1666,7 +1666,7 @@ int main(int argc, char** argv) {
     check_known("--op shaped --fast --hot", 14);
     check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // or the driver reports the kernel's shape
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
-    check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // where CUPTI would stay
+    check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // CUPTI would stay active
     // From the start of the first kernel (3 us) over a gap to the end of the second kernel (4 us).
     run("--op several --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 7903) < 60, "several: %g ms", number(0, "time_ms"));
@@ -1757,7 +1757,7 @@ int main(int argc, char** argv) {
     check_no_output("refused");
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults");
     CHECK_STR(text(0, "status"), "\"skipped\"");
-    run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches each
+    run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches per sample
     CHECK_STR(text(0, "status"), "\"failed\"");
     unsetenv("VIRTUAL_CUPTI");
     // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.

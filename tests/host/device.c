@@ -317,7 +317,7 @@ static void test_graphs(void) {
         kbi_graph_forget(run);
         EQUAL(kbi_graph_repeats(run, 1), 0);
     }
-    kbi_run* run = new_run(); // a capture that breaks
+    kbi_run* run = new_run(); // a capture that fails
     run->work.graph = kept_graph(1, 1000);
     kbi_gpu_repeat(run, 1, true);
     gpu.spoiled = cudaErrorStreamCaptureUnsupported;
@@ -1089,7 +1089,7 @@ static void test_collect(void) {
         uint64_t start, end;
     } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 }, // at the very beginning of the first run
                      { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },  // inside the runtime call
-                     { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // another thread's
+                     { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // of another thread
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },  // at the end of the first run
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // after the run
                      { KBI_ACTIVITY_RUNTIME, 51, 77, 5, 3500, 3600 } };
@@ -1154,7 +1154,7 @@ static void test_collect(void) {
         for (int i = 0; i < 3; i++) CHECK_INT(to.event.cluster[i], version_is == 18 ? 20 + i : 0);
     }
     kbi_meter.cupti.version = version;
-    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // no room
+    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // the buffer is full
     k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_look(&k);
     CHECK_INT(in->dropped, 1);
     in->events.n = 0;

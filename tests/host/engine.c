@@ -3,7 +3,7 @@
 // run, and the interfaces without registration and with callbacks. Tolerances are wide, because other programs may
 // use the machine.
 // measures time
-// a program of its own: what kb_keep has of a constant is known in optimised code alone.
+// a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"
 #include "guarded.h"
 #include "kit.h"
@@ -104,7 +104,7 @@ static void goes_deep(void* user) {
 #endif
 
 #if KBI_FIBERS && !defined(TEST_SANITIZE)
-static bool crashes(char* p) { // who writes there
+static bool crashes(char* p) { // whether a write to p crashes
     int status = 0;
     pid_t child = fork();
     if (!child) {

@@ -41,7 +41,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
-    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // no such files
+    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // these files do not exist
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
     put("/sys/class/dmi/id/sys_vendor", "Virtual Machines, Inc.\n");
@@ -183,7 +183,7 @@ static void test_case(void) {
     kbi_json_params(&t, r.counters), kbi_puts(&t, " "), kbi_json_params(&t, r.counter_units);
     CHECK_STR(t.s, "{\"a\": 1, \"b\": 2, \"c\": 0} {\"a\": \"u\", \"c\": \"x\"}");
     kbi_text_free(&t), kb_result_free(&r), kbi_result_clear(&r);
-    // what was measured
+    // The measurement.
     m.n = 0, m.retaken = 5, m.launches = 8, m.rounds = 0, m.stage = 1, m.wall_ns = 2.5e6;
     m.memory = 3 << 20, m.host_memory = 1 << 19, m.leaked = 16, m.bytes = 100, m.flops = 200, m.occupancy = 75;
     kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_case(&r, &c, &m);

@@ -137,7 +137,7 @@ static double number(int i, const char* key) {
     const char* s = get(i, key);
     return strchr("-0123456789", s[0]) ? strtod(s, NULL) : (double)NAN;
 }
-static int numbers(int i, const char* key, double* of) { // of a list
+static int numbers(int i, const char* key, double* of) { // reads a list
     int n = 0;
     for (const char* s = get(i, key); *s == '[' || *s == ','; s += strcspn(s, ",]")) of[n++] = strtod(++s, NULL);
     return n;
@@ -173,7 +173,7 @@ static void test_times(void) {
         CHECK_REAL(number(0, "queries_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "items_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
-        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9); // of all
+        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9); // the largest error of all processes
         CHECK_INT(number(0, "samples"), 30);
         CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12); // the process with the median time, or the faster of two
         CHECK_STR(get(0, "verified"), "true");
@@ -275,7 +275,7 @@ static void test_contest(void) {
     CHECK_STR(get(base, "winner_certain"), "true");
     CHECK_STR(get(base, "baseline"), "\"base\"");
     CHECK_STR(get(mine, "rating"), "\"excellent\"");
-    run("", "--op unsure --rounds 16 --procs 2"); // t(0.975; 1) is 12.7: two say little
+    run("", "--op unsure --rounds 16 --procs 2"); // t(0.975; 1) is 12.7: two processes are too few
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(0, "winner_certain"), "false");
     run("", "--op unsure --rounds 16 --procs 5");
@@ -322,7 +322,7 @@ static void test_ratios(void) {
     CHECK_REAL(lo, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
-    // without the last process
+    // Without a result from the last process.
     kbi_pools_open(&pools, &memory, 2, 5);
     kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
@@ -403,7 +403,7 @@ static void test_laps(void) {
         CHECK_INT(processes, 3 * batches);
         CHECK_INT(wrong, 0);
     }
-    run("", "--op simulated -a n=1:40 --iters 6"); // one for all
+    run("", "--op simulated -a n=1:40 --iters 6"); // one process for all cases
     CHECK_INT(times_in(logged(), "simulated 0 "), times_in(logged(), "simulated"));
     const char* first = logged();
     char line[64];

@@ -155,7 +155,7 @@ static void test_profile(void) {
     CHECK_INT(file.n, 3);
     said("plain 8 40.00 us 100%"), said("wide 8 48.00 us 100%");
     said(
-        "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)"); // 10 warps of 1536 registers per SM quarter: 40 warps, 2 blocks of 16
+        "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)"); // registers for 40 warps: 2 blocks of 16
     not_said("72.00 us");
     run("VIRTUAL_CUPTI=1 --op waits --profile");
     CHECK_INT(code, 0);
@@ -183,7 +183,7 @@ static void test_profile(void) {
         for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
         not_said("CUPTI is here"), said("plain 8 40.00 us 100%");
     }
-    run("VIRTUAL_CUPTI=1 --op one"); // nobody asked
+    run("VIRTUAL_CUPTI=1 --op one"); // without --profile
     not_said("on the GPU in");
 }
 
@@ -216,7 +216,7 @@ static void test_sums(void) {
     CHECK_INT(p.device[0].calls, 3);
     CHECK_REAL(p.device[0].total, 300, 1e-12);
     CHECK_REAL(p.device_ns, 400, 1e-12);
-    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // a run
+    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // mean of the two runs
     CHECK_REAL(p.busy, (250 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.gaps, 0.5, 1e-12);
     CHECK_REAL(p.gap_ns, 25, 1e-12);
@@ -344,7 +344,7 @@ static void test_counters(void) {
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "message"), "bound by memory: DRAM 40 %, L2 30 %, tensor cores 0 %, copy roof 9");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
-        " --op streams --counters=few --hot"); // which may be L2's
+        " --op streams --counters=few --hot"); // hot: the traffic may be from L2
     CHECK_STR(text(0, "bound"), "\"latency\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
@@ -353,7 +353,7 @@ static void test_counters(void) {
     // time.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
-    CHECK(isnan(counted(0, "evicted_pct"))); // nothing is evicted
+    CHECK(isnan(counted(0, "evicted_pct"))); // a hot case evicts nothing
     run("VIRTUAL_CUPTI=1 VIRTUAL_WARM=1 --op one,rivals --counters=few");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 4);
@@ -381,11 +381,11 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES"); // hot: L2 traffic is compared
     CHECK_HAS(text(0, "message"), "but L2 moved 477 MiB");
-    // operations: 1e9 are declared
+    // Declared operations: 1e9.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_REAL(counted(0, "ffma"), 5e8, 0);
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // as declared
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // from the declared operations
     CHECK(isnan(counted(0, "intensity_l2")));       // no L2 traffic
     CHECK_HAS(text(0, "counter_units"), "\"intensity_dram\": \"FLOP/B\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,lts__t_bytes.sum:2000000000" FP32
@@ -406,7 +406,7 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "1000000000" FP32 "1000000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times the operations of kb_flops");
-    // what is busiest
+    // The busiest unit determines the bound.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"latency\"");
@@ -416,7 +416,7 @@ static void test_counters(void) {
     CHECK_STR(text(0, "bound"), "\"compute\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
     CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // the spelling that this chip supports
-    said("plain 8");                                  // both at once
+    said("plain 8");                                  // --profile with --counters
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
     CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
     said("this chip has no metric no_such__c.sum");
@@ -473,7 +473,7 @@ static void test_energy(void) {
     CHECK_REAL(atof(text(2, "energy_mj")), 6.4, 1e-3);
     CHECK_REAL(atof(text(3, "energy_mj")), 5, 1e-3);
     said("plain 8 40.00 us 100%");
-    run("--op one"); // nobody asked
+    run("--op one"); // without --energy
     CHECK_STR(text(0, "energy_mj"), "null");
     not_said("J:");
     static const struct {

@@ -29,11 +29,11 @@ static double planted(int which) {
 
 typedef struct row {
     const char* name;
-    const char* stored; // KB_DTYPE, or none
+    const char* stored; // KB_DTYPE; 0: none
     int said;           // kb_flops_as; -1: kb_flops
     double flops;       // 1e12 a second; 0: not declared
     int traffic;        // kb_bytes_as; -1: kb_bytes
-    double bytes;       // likewise
+    double bytes;       // 1e12 a second; 0: not declared
     const char* want;   // name of the peak; "ABOVE_ROOF"; "": a time without a percentage
     double percent;
 } row;
@@ -51,7 +51,7 @@ static const row true_ones[] = {
     { "f16",            0,      UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_s",          "f16",  UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_said",       0,      KB_F16,  690,  UNSAID, 0, "f16",  69 / 0.7 },
-    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 }, // the same units
+    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 }, // f16 and bf16 use the same units
     { "bf16",           0,      UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_of_f32",    "f32",  UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_s",         "bf16", UNSAID,  715,  UNSAID, 0, "bf16", 71.5 / 0.72 },
@@ -204,7 +204,7 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : !known || share <= 1.002 * percent,
                "%s: compute_roof %s, %g %%", operation, get(operation, "compute_roof"), share);
 }
-static int measured(const char* roof) { // how often
+static int measured(const char* roof) { // how many times
     char line[40];
     int n = 0;
     FILE* f = fopen(LOG, "r");
@@ -265,7 +265,7 @@ static void test_lazily(void) {
         CHECK_THAT(measured(kbi_roof_names[i]) == want, "%s measured %d times", kbi_roof_names[i],
                    measured(kbi_roof_names[i]));
     }
-    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // in this order
+    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // the worker dies in the middle
     CHECK_HAS(get("dies", "flags"), "CRASHED");
     check_roof("f16", "f16", 69 / 0.7);
     check_roof("f16_said", "f16", 69 / 0.7);
@@ -338,7 +338,7 @@ static void test_judge(void) {
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");
     kb_result_free(&r);
-    m.dtype = KB_BF16; // computed in f32 there
+    m.dtype = KB_BF16; // a core computes bf16 in f32
     r = judged(&m, NAN, 300e12 * SECONDS);
     CHECK_STR(r.roof, "f32");
     CHECK_REAL(r.gpu_efficiency, 500, 1e-9);
@@ -367,7 +367,7 @@ static void test_core(void) {
                r.of[KBI_ROOF_COPY]);
 #endif
     // A peak is measured for at least 50 ms, which is longer than a time slice of the scheduler (up to 20 ms).
-    CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for the roof of f32", r.took[KBI_ROOF_F32]);
+    CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for measuring the f32 peak", r.took[KBI_ROOF_F32]);
     double ratio = 0, f32 = 0, f64 = 0; // f32 has twice as many lanes; a busy machine needs retries
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);

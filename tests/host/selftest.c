@@ -18,10 +18,10 @@ static void test_bars(void) {
         double want;
     } cases[] = {
         { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 }, // a median difference of 0.1 us
-        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // 0.3 us of 0.15
-        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // 1.5 % of 1 ms
+        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // 0.3 us; the limit is 0.15 us
+        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // 1.5 %; the limit is 1 %
         { { { 1, 1.2, NAN }, { 0.015, 0.02, 0.01 } }, INFINITY },           // a process without a time
-        { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },              // or without CUPTI's
+        { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },              // a process without CUPTI's time
     };
     for (int i = 0; i < KBI_COUNT(cases); i++) {
         kbi_bar_case c = cases[i].of;
@@ -66,7 +66,7 @@ static void test_judge(void) {
     CHECK_INT(judged("same_1", 0, 9, KB_SLOWER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, 9, KB_FASTER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, (double)NAN, KB_NO_VERDICT, 0, true), KBI_LOST);
-    CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED); // of another sort
+    CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED); // not of this threshold
     CHECK_INT(judged("slower_2", 2, 9, KB_SLOWER, 0, true), KBI_RIGHT);
     CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.02, false), KBI_WRONG);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.005, false), KBI_WRONG);

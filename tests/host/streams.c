@@ -111,12 +111,12 @@ static void test_order(void) {
     fork_to(A), starts(A), call(CALL_RECORD, "cuStreamWriteValue32", A, 7),
         call(CALL_WAIT, "cuStreamWaitValue32", KB, 7);
     FINE(0);
-    // many streams
+    // A hundred unjoined streams, then a hundred joined streams.
     for (int i = 0; i < 100; i++) starts((uint64_t)(1000 + i));
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 1 of the block");
     for (int i = 0; i < 100; i++) fork_to((uint64_t)(1000 + i)), starts((uint64_t)(1000 + i)), join_from((uint64_t)(1000 + i));
     FINE(0);
-    // a hundred forks and joins
+    // A hundred forks and joins of one stream.
     for (int i = 0; i < 100; i++) fork_to(A), starts(A), join_from(A);
     FINE(0);
     CHECK_INT(v.work, 100);

@@ -102,7 +102,7 @@ static void test_possible(void) {
         m.magic = KBI_MAGIC, m.type = rows[i / 2].type, m.index = rows[i / 2].index, m.size = (uint32_t)rows[i / 2].size;
         s->group.profiles = looks ? found : NULL;
         CHECK_THAT(kbi_message_possible(s, &m) == (looks ? rows[i / 2].looking : rows[i / 2].measuring),
-                   "message %d%s", i / 2, looks ? ", while it looks inside" : "");
+                   "message %d%s", i / 2, looks ? ", during profiling" : "");
         m.magic ^= 1, CHECK(!kbi_message_possible(s, &m));
     }
     kbi_message m = { KBI_MAGIC, KBI_ENTER, FIRST, 0 };
@@ -166,7 +166,7 @@ static void test_receive(void) {
     }
 }
 
-// --- who did it ---
+// --- which case is blamed ---
 
 static void lost(kbi_supervisor* s, int code, int by_signal) {
     int ends[2];
@@ -229,7 +229,7 @@ static void test_leaving(void) {
         CHECK(stays ? waited >= 1900 && waited <= 4000 : waited == 0);
         if (stays && !w.ended) waitpid(process, &status, 0);
         CHECK(read(ends[0], ends, 1) < 0), close(ends[1]);
-        kbi_worker_end(&w, false), kbi_worker_end(&w, true);            // there is no worker
+        kbi_worker_end(&w, false), kbi_worker_end(&w, true);            // no worker is left
     }
 }
 
@@ -293,7 +293,7 @@ static void test_spent(void) {
     }
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // outside all cases
+    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // before the first case
     g->deaths = 2, kbi_handle_message(s, KBI_ENTER, FIRST + 2, NULL);
     CHECK(g->current == 2 && g->deaths == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
     kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(g->machine);
@@ -322,7 +322,7 @@ static void test_runs_here(void) {
 
 static void test_job(void) {
     int ends[2];
-    for (int how = 0; how < 2; how++) { // measured; profiled
+    for (int how = 0; how < 2; how++) { // 0: measurement; 1: profiling
         kbi_supervisor* s = fresh();
         static kbi_inside* found[CASES];
         kbi_job job;
@@ -348,7 +348,7 @@ static void test_job(void) {
     }
 }
 
-// --- --budget ---
+// --- the option --budget ---
 
 static void test_budget(void) {
     kbi_budget b;

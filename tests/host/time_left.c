@@ -28,7 +28,7 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
         p.group_began = at;
         if (k == 0) r.first = kbi_time_left(&p, at);
         if (isnan(r.late) && k >= 0.9 * groups) r.late = kbi_time_left(&p, at) / (end - at);
-        CHECK(kbi_time_left(&p, at + 1e9) >= 0); // longer than planned
+        CHECK(kbi_time_left(&p, at + 1e9) >= 0); // even if the run takes longer than planned
         at += took(k, groups, allowed);
         p.took += at - p.group_began;
         p.finished += allowed;
@@ -82,7 +82,7 @@ static void said_of(double estimated, int processes, char* line, size_t size) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
     p.on = true, p.began = kbi_now() - 10000000000, p.last = p.began;
-    p.allowed = 100, p.finished = 50, p.current = 50; // the second of two groups begins
+    p.allowed = 100, p.finished = 50, p.current = 50; // the second of two equal groups begins
     p.group_began = 10;
     p.took = estimated;
     p.processes = processes, p.process = 1;

@@ -80,7 +80,7 @@ static int virtual_dlclose(void* library);
 
 typedef struct function { // also the properties of a kernel node
     char name[64];
-    size_t bytes;                // of arguments
+    size_t bytes;                // of its arguments
     int blocks, threads, shared; // of its launches, if not 0
     int cluster;
     bool dry; // cannot write
@@ -128,11 +128,11 @@ static struct device {
     int launches, events;
     int device;            // the device chosen by this process
     bool evicted, pending; // the arguments left the cache; an event waits for its kernel
-    int cluster;           // of the launch, blocks
+    int cluster;           // cluster size of the next launch, in blocks
     int lost;              // number of launches that must reload page tables after an eviction
     bool idle;             // idle: the clock is low, and nothing throttles
     bool aside;            // a kernel's data persist in L2, so an eviction does not remove them
-    double cycles;         // a ns; 0: 1.98
+    double cycles;         // clock cycles per ns; 0: 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
     bool preempted;        // the next wait for all work takes longer than kb->stream's
@@ -168,7 +168,7 @@ static cudaError_t did(cudaError_t e) {
     return e;
 }
 
-// What a capture forbids.
+// Whether a capture is active, which then fails.
 static bool forbidden(void) {
     if (gpu.capture) did(gpu.spoiled = cudaErrorStreamCaptureUnsupported);
     return gpu.capture != NULL;
@@ -330,7 +330,7 @@ static int api(const char* runtime, const char* driver, int a, uint64_t at_a, in
 }
 #define WORD(x) ((uint64_t)(uintptr_t)(x))
 
-// --- CUPTI's range profiler: three passes; what it counts says VIRTUAL_METRICS, NAME:VALUE,... ---
+// --- CUPTI's range profiler: three passes; VIRTUAL_METRICS=NAME:VALUE,... sets the counters ---
 
 static struct ranging {
     bool initialised, open, pushed;
@@ -462,7 +462,7 @@ static void execute(const operation* o, int kernels_behind) {
         while (!*o->flag && kbi_now() - began < limit)
             usleep(200); // until the host opens the gate, or the watchdog does
     } else if (o->kind == EVENT) {
-        o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index; // other pairs differ
+        o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index; // each pair has its own offset
         gpu.now += 11;
         gpu.pending = true;
     } else if (o->kind == KERNEL) {
@@ -502,7 +502,7 @@ static void count(const struct CUgraph_st* g) {
 }
 
 static void drain(cudaStream_t s) {
-    if (tracing.on >> KBI_ACTIVITY_RUNTIME & 1) gpu.now = KBI_MAX(gpu.now, tracing.host); // one clock
+    if (tracing.on >> KBI_ACTIVITY_RUNTIME & 1) gpu.now = KBI_MAX(gpu.now, tracing.host); // one common clock
     for (int i = 0, left = 0; i < s->n; i++) {
         left = 0;
         for (int k = i + 1; k < s->n; k++) left += s->queue[k].kind == KERNEL;
@@ -544,11 +544,11 @@ static cudaError_t submit(cudaStream_t s, operation o) {
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
     if (getenv("VIRTUAL_TOOL") && o.kind == KERNEL) drain(s); // tools that wait for every launch
-    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // takes memory, say
+    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
     if (o.kind == KERNEL) tracing.switched = false;
-    if (o.kind == WAIT || s->n) // closed: what follows waits
+    if (o.kind == WAIT || s->n) // the gate is closed: later work waits
         s->queue[s->n++] = o;
-    else { // the host is slower than the device
+    else { // a launch takes the host 3 us
         gpu.now += 3000;
         execute(&o, 0);
     }
@@ -997,12 +997,12 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     called(of->name);
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
-    const char* no = getenv("VIRTUAL_NO_LAUNCH"); // of this function
+    const char* no = getenv("VIRTUAL_NO_LAUNCH"); // a kernel whose launches fail
     if (no && strcmp(of->name, no) == 0) return 1;
     if (IS("null")) of->blocks = (int)gx; // a marker launch, if there are several blocks
     bool one = IS("clock") || (IS("null") && !getenv("VIRTUAL_LAUNCHES")),
          as_the_block_s =
-             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // a thread; any shape
+             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // one thread; any shape
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
         printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);
@@ -1156,7 +1156,7 @@ static int nvml_processes(void* device, unsigned* n, void* out) {
     return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
 }
 static int nvml_reasons(void* device, unsigned long long* mask) {
-    called(__func__); // 1: idle
+    called(__func__); // reason 1: idle
     const char* reasons = getenv("VIRTUAL_THROTTLE");
     return (void)device, *mask = gpu.idle || !reasons ? 1 : strtoul(reasons, NULL, 0), 0;
 }
@@ -1257,7 +1257,7 @@ static void* lt_symbol(const int* library, const char* name) {
 }
 
 static void* virtual_dlopen(const char* name, int mode) {
-    if (!name) return dlopen(name, mode); // this program
+    if (!name) return dlopen(name, mode); // the program itself
     const char *versions = getenv("VIRTUAL_CUBLAS"), *dot = strrchr(name, '.');
     if (strstr(name, "libcupti")) return getenv("VIRTUAL_CUPTI") ? (void*)&tracing : NULL;
     if (!strstr(name, "cublas")) return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
