@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_check and related functions: what passes, what fails, and that NaN never passes, not even if the compiler
-// assumes that NaN does not occur (check_fast_math.sh builds this file with -ffast-math and as C++).
+// kb_check and related functions: which results pass and which fail. NaN must never pass, even if the compiler
+// assumes that NaN does not occur. Therefore check_fast_math.sh also builds this file with -ffast-math and as C++.
 #include "test.h"
 #include "kit.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Hardware counters of the CPU on a simulated kernel that supports them, forbids them, hides them, or lacks the
-// system call (VIRTUAL_PERF). Without arguments this is the test; it runs itself with arguments.
+// Hardware counters of the CPU on a simulated kernel. VIRTUAL_PERF selects whether the kernel supports, forbids or
+// hides the counters, or lacks the system call. Without arguments, this program is the test; with arguments, it is a
+// program of benchmarks.
 // a program of its own: it replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"

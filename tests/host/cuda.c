@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CUDA back end on the virtual GPU: times of kernels of known duration must be correct in spite of the simulated
-// disturbances, and a block that waits behind the launch gate must end. Without arguments this is the test; it runs
-// itself with arguments as a program of benchmarks.
+// The CUDA back end on the virtual GPU. Times of kernels of known duration must be correct in spite of the simulated
+// disturbances. A block that waits behind the launch gate must end. Without arguments, this program is the test; with
+// arguments, it is the program of benchmarks that the test runs.
 // measures time
 #include "test.h"
 #include "json.h"
@@ -132,9 +132,9 @@ KBENCH(turns) {
     KB_ALLOC(kb, char, 4 << 20);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-// Each instance of an implementation (including the copies for --rotate) fills its data with its own mark and has
-// a counter to which each of its launches adds 1. At the end, the instance prints the address of its data and
-// whether the mark is still there.
+// Each instance of an implementation, including the copies for --rotate, fills its data with its own mark. Each of
+// its launches adds 1 to the instance's counter. At the end, the instance prints the address of its data, the
+// counter, and whether the mark is intact.
 static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     static const function of = { "known", 24, 0, 0, 0, 0, false };
     static int instances;
@@ -1018,7 +1018,7 @@ static void test_differing(void) {
     CHECK_HAS(text(0, "message"), "submits other work");
     check_word("--op submits_in_turn --fast", "WORK_CHANGED");
     check_word("--op waits_later --fast", "SYNC_INSIDE");
-    run("--op wakes_up,every_second_long --fast"); // changes that the clock explains, or below 50 %
+    run("--op wakes_up,every_second_long --fast"); // explained by the clock; difference below 50 %
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(number(i, "time_ms") > 0.01, "%s: %s, %s", text(i, "name"), text(i, "flags"), text(i, "message"));
@@ -1192,8 +1192,8 @@ static void test_roofs(void) {
     check_output("f64 roof");
 }
 
-// The reports of instances at the end: the number of instances, of distinct addresses and of lost marks, and the
-// fewest and most launches of a copy.
+// Summary of the instances' reports: number of instances, of distinct addresses, and of lost marks; fewest and most
+// launches of a copy.
 struct ends {
     int said, places, gone, least, most;
 };
@@ -1664,7 +1664,7 @@ int main(int argc, char** argv) {
     check_known("--op known --fast --hot", 24);
     check_known("--op shaped --fast", 14);
     check_known("--op shaped --fast --hot", 14);
-    check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // or the driver reports the kernel's shape
+    check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // the driver API reports the kernel's shape
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
     check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // CUPTI would stay active
     // From the start of the first kernel (3 us) over a gap to the end of the second kernel (4 us).

@@ -456,8 +456,8 @@ static void test_calibration(void) {
         CHECK_REAL(c->graph_floor, 976, 0.01);
     CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
-    // Without a measurement, the empty kernel's own time is estimated as half of its limit: the time in a row,
-    // plus what events read more in the cold mode.
+    // Without a measurement, the empty kernel's own time is estimated as half of its upper limit. The limit is the
+    // time in a row, plus the larger reading of events in the cold mode.
     CHECK_REAL(c->row, 976, 0.01);
     CHECK_STR(machine.truth, "fitted, not measured: half of what one takes in a row");
     for (int mode = 0; mode < 2; mode++) {
@@ -1237,7 +1237,7 @@ static void test_joules(void) {
         CHECK_INT(e->each, batches[i].want);
     }
     // Whether another batch is needed. The steps of the counter must span 2 s or 20 batches, but at most 10 s. The
-    // whole run may take twice that time and 1 s.
+    // whole run may take twice that time, plus 1 s.
     static const struct {
         double batch, span, all; // s
         int want;

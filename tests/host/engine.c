@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CPU engine on work of known duration: plausible times over seven orders of magnitude, resets before every timed
-// run, and the interfaces without registration and with callbacks. Tolerances are wide, because other programs may
-// use the machine.
+// The CPU engine on work of known duration: plausible times over seven orders of magnitude, and resets before every
+// timed run. Also the interfaces kb_open and kb_run, which need no registration. Tolerances are wide, because other
+// programs may use the machine.
 // measures time
 // a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"

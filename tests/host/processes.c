@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // --procs with planted differences between processes: the record's mean, interval, median process, flags and
-// comparisons; failures of one process, and which processes exist. Without arguments this is the test; it runs itself
-// with arguments as a program of benchmarks with scripted times.
+// comparisons. Also failures of one process, and the order of processes. Without arguments, this program is the test;
+// with arguments, it is a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// --profile and --trace on the virtual GPU: their results and failures for blocks of known work, and that they do not
-// change the times. Without arguments this is the test; it runs itself with arguments.
+// --profile, --trace, --counters, --sass and --energy on the virtual GPU: results and failures for blocks of known
+// work. They must not change the times. Without arguments, this program is the test; with arguments, it is the
+// program of benchmarks that the test runs.
 #include "test.h"
 #include "json.h"
 #include "virtual_gpu.h"
@@ -235,7 +236,7 @@ static void test_trace(void) {
     }
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
     CHECK_INT(code, 1);        // one of the implementations is wrong
-    not_said("on the GPU in"); // the table belongs to --profile
+    not_said("on the GPU in"); // only --profile prints the table
     // 8 runs of mixed and of two implementations give 24 blocks. Calls and submitted work: 5 per run of mixed, 1
     // per run of an implementation.
     CHECK_INT(
@@ -315,7 +316,7 @@ static void test_counters(void) {
         " --op declares --counters");
     CHECK_INT(code, 0);
     CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
-    CHECK(isnan(counted(0, "gpu_time_ns"))); // it includes the profiler's own work
+    CHECK(isnan(counted(0, "gpu_time_ns"))); // would include the profiler's own work
     CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
     CHECK_REAL(counted(0, "mine"), 5, 0); // counters of kb_count and of the hardware in one record
     CHECK_STR(text(0, "occupancy_achieved"), "51.5");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Judging against planted peaks: a rate above the device's peak is flagged ABOVE_ROOF and gets no time; other rates
-// get their percentage of the peak that applies. Peaks are measured on first use, once per run, also if the worker
-// died. Without arguments this is the test; it runs itself with arguments as a program of benchmarks of 10 us each,
-// with scripted times.
+// Rates are judged against planted peaks. A rate above the device's peak is flagged ABOVE_ROOF and gets no time.
+// Other rates get their percentage of the peak that applies. Each peak is measured once per run, on first use, even
+// if a worker died. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
+// scripted times of 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test: its kernels work, planted slowdowns take as much longer as they should, its thresholds are right,
-// and it reports on this CPU whether each was met. With arguments it is a program of benchmarks.
+// The self-test: its kernels work, its planted slowdowns have the right size, and its thresholds are right. On this
+// CPU, it reports whether each threshold was met. With arguments, this program is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The virtual GPU: a simulated CUDA runtime with a virtual clock. It has the disturbances of a real device: event
-// overhead and its drift, the cost of arguments after an eviction, larger readings for launches with many kernels and
-// for other pairs of events, and a gate that blocks the stream. It includes kbench.h, which calls it in place of the
-// CUDA runtime, the driver, NVML, CUPTI and cuBLASLt. The variables VIRTUAL_... configure it.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. It simulates the disturbances of a real device:
+// event overhead and its drift, and the cost of loading arguments after an eviction. Event readings are larger for
+// launches with many kernels and differ between pairs of events. A gate blocks the stream. This file includes
+// kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt. The
+// environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -16,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// System functions that kbench calls and whose failures a test needs: mmap for the stacks of suspended functions,
-// signal() that resets its handler, fork, and dlopen for the libraries of CUDA.
+// System functions that kbench calls and whose failures a test needs. mmap fails after a number of stacks for
+// suspended functions, and signal() resets its handler. fork fails, and dlopen finds the simulated CUDA libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
