@@ -223,7 +223,7 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// Functions that destroy state shared by all cases. Each is followed by a case that does not.
+// Functions that destroy state shared by all cases. After each function, an ordinary case must still be measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -693,8 +693,7 @@ static const char* text(int i, const char* key) {
     return s ? s : "(none)";
 }
 
-// The distance in ns of the measured time from the kernel's known duration, which may be 60. Raw times are 2 to 3
-// us too long.
+// Error of the measured time in ns; up to 60 ns are allowed. Raw times are 2 to 3 us too long.
 static double known_off(int i) {
     const char* ns = strstr(text(i, "name"), "ns=");
     double known = ns ? atof(ns + 3) : 0;
@@ -1237,7 +1236,7 @@ static void test_rotation(void) {
     CHECK_INT(all.gone, 0);
     CHECK_INT(two.least, two.most); // all copies are launched equally often
     CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
-    // A sample that launches all copies may be long. Such a sample is a slot of its own, so that there are enough
+    // A sample that launches all copies may be long. Each long sample is a slot of its own, so that there are enough
     // rounds.
     run("VIRTUAL_L2=4 --op long_in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);

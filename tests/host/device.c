@@ -325,7 +325,7 @@ static void test_graphs(void) {
     CHECK(kbi_failed(run) && run->m.flags == (uint64_t)1 << KB_FLAG_CUDA_ERROR);
     kbi_graph_forget(run);
     cudaGetLastError();
-    // The slope: the time that one more launch adds to a row.
+    // The slope: the time that one more launch adds to a graph of launches.
     kbi_graph g;
     memset(&g, 0, sizeof g);
     g.launches = 50;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // --profile, --trace, --counters, --sass and --energy on the virtual GPU: results and failures for blocks of known
-// work. They must not change the times. Without arguments, this program is the test; with arguments, it is the
+// work. Profiling must not change the times. Without arguments, this program is the test; with arguments, it is the
 // program of benchmarks that the test runs.
 #include "test.h"
 #include "json.h"
@@ -55,7 +55,7 @@ KBENCH(many) {
         for (int i = 0; i < 14; i++) put(kb->stream, KERNEL, &of[i], 1000 + 100 * i);
     }
 }
-// Profiling must not share a process with timing. Tested with 20 groups, which is more than are measured at once.
+// Profiling must not share a process with timing. The test has 20 groups, more than one batch.
 KBENCH(apart, KB_AXIS("n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)) {
     bool looks = kb->run->recipe->inside != 0;
     if (!looks && (kbi_meter.cupti.loaded || tracing.on)) kb_fail(kb, "CUPTI is here");

@@ -247,7 +247,7 @@ static void test_no_cublas(void) {
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without fp8 units has no fp8 peak. This differs from an unknown peak.
+// A device without fp8 units has no fp8 peak: a missing peak is judged differently from an unknown peak.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);

@@ -12,7 +12,7 @@ static void test_bars(void) {
     // with exact fractions.
     static const int n[] = { 0, 1, 2, 10, 14, 50, 210 }, most[] = { 0, 1, 1, 3, 3, 7, 18 };
     for (int i = 0; i < KBI_COUNT(n); i++) CHECK_INT(kbi_binomial_most(n[i], 0.05), most[i]);
-    // For three processes: times in ms, and the differences of CUPTI's times from them.
+    // For three processes: times in ms, and CUPTI's times minus these times.
     static const struct {
         kbi_bar_case of;
         double want;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The supervisor process, tested without real workers. It parses a worker's messages in pieces of any size and finds
-// the case that killed a worker. It also requests the next case and divides the time of --budget.
+// The supervisor process, tested without real workers. The supervisor parses a worker's messages in pieces of any
+// size, and finds the case that killed a worker. The supervisor also requests the next case and divides the time of
+// --budget.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
