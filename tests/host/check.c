@@ -4,7 +4,7 @@
 #include "test.h"
 #include "kit.h"
 
-static float nan_f(void) { // from its bits: -ffast-math folds NAN away
+static float nan_f(void) { // NaN made from its bits, because -ffast-math folds NAN away
     uint32_t bits = 0x7fc00000u;
     float f;
     memcpy(&f, &bits, sizeof f);

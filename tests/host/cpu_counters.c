@@ -81,8 +81,8 @@ static int virtual_open(const char* path, int flags, ...) {
 #undef syscall
 #undef open
 
-// After its runs, a counter reads 100 plus its event's number for each run. It was scheduled for half of the time,
-// so kbench must double the value.
+// After its runs, a counter reads 100 plus its event's number for each run. The counter was scheduled for half of the
+// time, so kbench must double the value.
 static int virtual_ioctl(int file, unsigned long call, void* argument) {
     for (int i = 0; i < 16 && call == KBI_PERF_DISABLE; i++) {
         const char* how = getenv("VIRTUAL_PERF");

@@ -47,7 +47,7 @@ KBENCH(copies) {
     static char host[4096];
     KB_TIME(kb) { cudaMemcpyAsync(p, host, sizeof host, cudaMemcpyHostToDevice, kb->stream); }
 }
-KBENCH(moves, KB_AXIS("within", 0, 1)) { // copy within the device, or from the host (the host waits for its end)
+KBENCH(moves, KB_AXIS("within", 0, 1)) { // copy within the device, or from the host (the host waits for the copy)
     enum cudaMemcpyKind way = kb_int(kb, "within") ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
     char *p = KB_ALLOC(kb, char, 4000000), *from = KB_ALLOC(kb, char, 4000000);
     kb_expect(kb, KB_EXPECT_TRANSFER);
@@ -63,8 +63,8 @@ KBENCH(waits) {
         cudaStreamSynchronize(kb->stream);
     }
 }
-// Blocks that stream capture rejects. at=0 declares it before the block; at=1 declares it only under capture; at=2
-// also synchronises, which must be reported.
+// Blocks that stream capture rejects. at=0 declares KB_EXPECT_NO_CAPTURE before the block, at=1 and at=2 only under
+// capture. at=2 also synchronises, which must be reported.
 KBENCH(refuses, KB_AXIS("at", 0, 1, 2)) {
     int64_t at = kb_int(kb, "at");
     if (!at) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
@@ -132,9 +132,9 @@ KBENCH(turns) {
     KB_ALLOC(kb, char, 4 << 20);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-// Each instance of an implementation, including the copies for --rotate, fills its data with its own mark. Each of
-// its launches adds 1 to the instance's counter. At the end, the instance prints the address of its data, the
-// counter, and whether the mark is intact.
+// Each instance of an implementation, including the copies for --rotate, fills its data with its own mark. Each
+// launch of the instance adds 1 to the instance's counter. At the end, the instance prints the address of its data,
+// the counter, and whether the mark is intact.
 static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     static const function of = { "known", 24, 0, 0, 0, 0, false };
     static int instances;
@@ -165,7 +165,7 @@ KBENCH_IMPL(unsteady, other) { // allocates more in its second call than in its 
     in_turn(kb, 1 << 20, calls++ > 0 ? 1 << 20 : 4096);
 }
 KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 20, 0); }
-KBENCH_IMPL(broken, other) { // its third copy fails, while two copies are suspended and others run
+KBENCH_IMPL(broken, other) { // the third copy fails while two copies are suspended
     static int calls;
     if (++calls == 5) kb_fail(kb, "once too often");
     in_turn(kb, 1 << 20, 0);
@@ -178,7 +178,7 @@ KBENCH(faults) { // the fault occurs in the 50th launch
         submit(kb->stream, o);
     }
 }
-KBENCH(breaks) { // in its first launch
+KBENCH(breaks) { // the fault occurs in the first launch
     static const function faulty = { "faulty", 8, 0, 0, 0, 0, false };
     KB_TIME(kb) {
         operation o = { KERNEL, &faulty, 5000, NULL, NULL, NULL };
@@ -394,7 +394,8 @@ static void by_place(kb_state* kb) {
 KBENCH_IMPL(placed, one) { by_place(kb); }
 KBENCH_IMPL(placed, two) { by_place(kb); }
 KBENCH_IMPL(placed, three) { by_place(kb); }
-// Reuses its first result if the address of its input is unchanged. (Device memory is host memory here.)
+// A kernel that reuses its earlier result if the address of its input is unchanged. (Device memory is host memory
+// here.)
 KBENCH(caches) {
     static const float* known;
     static float result[64];
@@ -735,8 +736,8 @@ static void check_fitted(const char* arguments, int want) {
                low = 1e6 * number(i, "time_ms_ci_low");
         double high = 1e6 * number(i, "time_ms_ci_high");
         CHECK_THAT(low <= known && known <= high, "%s: %.0f to %.0f ns for %.0f", text(i, "name"), low, high, known);
-        // An empty kernel in a row takes 976 ns; the uncertainty is 1.96 / sqrt(12) of it. Events read up to 700
-        // ns more.
+        // An empty kernel in a row takes 976 ns; the uncertainty is 1.96 / sqrt(12) of this time. Events read up to
+        // 700 ns more.
         CHECK_THAT(high - got > 540 && high - got < 1000 + 0.005 * known, "%s: %.0f ns, +- %.0f", text(i, "name"),
                    got, high - got);
         CHECK_THAT((strstr(text(i, "flags"), "FLOOR") != NULL) == (high - got > 0.05 * got + 1) ||
@@ -818,7 +819,8 @@ static void test_errors(void) {
                text(0, "message"));
 }
 
-// Whatever a case does to the device or to kb->stream, its own record says so, and the next case is measured.
+// If a case destroys the device's state or kb->stream, only its own record reports an error, and the next case is
+// measured.
 static void test_broken(void) {
     run("--fast --op resets_before,good_1,resets_inside,good_2,resets_after,good_3,destroys_inside,good_4,"
         "destroys_after,good_5");
@@ -982,7 +984,7 @@ static void test_timers(void) {
         again += number(i, "samples_retaken");
     }
     CHECK_THAT(again >= 5, "%g taken again", again);
-    // CUPTI stalls at the first launch after it is switched on: this must not happen behind a closed gate.
+    // CUPTI stalls the first launch after tracing is switched on; the stall must not happen behind a closed gate.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
     CHECK_HAS(text(0, "counters"), "\"cupti\": ");
     CHECK_INT(number(0, "samples_retaken"), 0);
@@ -1060,7 +1062,7 @@ static void test_fresh(void) {
         const char* said = strstr(text(i, "message"), note);
         CHECK_STR(text(i, "status"), "\"ok\""), CHECK_STR(text(i, "verified"), "true");
         CHECK_THAT((said != NULL) == (i > 1) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
-                   text(i, "message")); // once: notes about a busy machine are other notes
+                   text(i, "message")); // a busy machine adds other notes
     }
     run("--op caches,computes --fast");
     for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
@@ -1398,9 +1400,9 @@ static void test_audit(void) {
                 CHECK_THAT(fabs(ns - want) < 50, "%s: %g ns, not %g", name, ns, want);
         }
     }
-    // Without CUPTI, four of five runs must find the device busy after the block. One or two runs may be long
-    // because the host was preempted. Work that ends before the captured run does is found only by runs without
-    // capture (--no-audit).
+    // Without CUPTI, four of five runs must find the device busy after the block. One or two runs may be long because
+    // the host was preempted. Work on another stream that ends before the captured run is found only without capture
+    // (--no-audit).
     for (int audit = 0; audit < 2; audit++) {
         run(audit ? "--fast --op delayed,beside_always,beside_shortly"
                   : "--fast --op delayed,beside_always,beside_shortly --no-audit");
@@ -1599,7 +1601,7 @@ static void test_in_process(void) {
     kb_result r = kb_close(kb);
     CHECK_INT(r.status, KB_OK);
     CHECK(!((r.flags >> KB_FLAG_LEAK) & 1));
-    // Properties of the device, read when it was opened.
+    // Device properties that were read when the device was opened.
     CHECK_INT(kbi_meter.gpu.multiprocessors, 132), CHECK_INT(kbi_meter.gpu.max_threads, 2048);
     CHECK_INT(kbi_meter.gpu.clean_bytes, (int64_t)4 * 60 << 20), CHECK(!kbi_meter.gpu.ungated);
     // An event pair with nothing in between: 11 ns for the first event, rounded to steps of 32 ns.

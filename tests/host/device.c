@@ -1106,7 +1106,7 @@ static void test_collect(void) {
     k.local = 24, k.static_shared = 100, k.dynamic_shared = 11, k.correlation = 1;
     for (int i = 0; i < 3; i++) k.grid[i] = 2 + i, k.block[i] = 8 + i, k.cluster[i] = 20 + i;
     kbi_activity_look(&k);
-    k.correlation = 4, kbi_activity_look(&k); // its call belongs to no run
+    k.correlation = 4, kbi_activity_look(&k); // the call of this kernel belongs to no run
     memset(&c, 0, sizeof c);
     c.kind = KBI_ACTIVITY_COPY, c.which = 8, c.bytes = 123, c.start = 6000, c.end = 6500, c.stream = 9,
     c.correlation = 2;
@@ -1386,7 +1386,7 @@ static void test_sensors(void) {
     cudaFree(p);
 }
 
-// The properties that opening a device yields, and the reason if it cannot be opened.
+// Opening a device: its properties, or the reason why the device cannot be opened.
 static void test_opened(void) {
     char runtime[32], driver[40];
     kbi_machine none;
@@ -1410,7 +1410,7 @@ static void test_opened(void) {
         CHECK(!kbi_gpu_open(&none, i)), CHECK_STR(none.why, want), CHECK_INT(none.devices, 2);
     }
     unsetenv("VIRTUAL_DEVICES");
-    // kbi_backend_open: without a device it returns the CPU backend, with the reason.
+    // Without a device, kbi_backend_open returns the CPU back end and the reason.
     kbi_recipe r;
     kbi_recipe_default(&r);
     r.target = KBI_ON_GPU, r.device = 7, memset(&none, 0, sizeof none);

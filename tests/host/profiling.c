@@ -74,7 +74,7 @@ KBENCH(streams) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
     kb_bytes(kb, 3.9e9);
 }
-KBENCH(dies) { // only while it is profiled
+KBENCH(dies) { // dies only while being profiled
     KB_TIME(kb) {
         if (kb->run->recipe->inside) abort();
         put(kb->stream, KERNEL, &plain, 5000);
@@ -254,7 +254,7 @@ static void test_trace(void) {
     CHECK_INT(code, 2);
     said("cannot write --trace");
     start("--load build/test/host/profiling.json --profile"); // profiles are not saved in any file
-    CHECK(code != 0); // 2, unless a sanitizer reports leaks at exit
+    CHECK(code != 0);                                         // 2, unless a sanitizer reports leaks at exit
     said("--load shows records and runs nothing, so --profile has no effect");
 }
 
@@ -330,8 +330,7 @@ static void test_counters(void) {
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
     said("dram_bytes 1.00 GB"), said("dram_pct 91.0 %"), said("intensity_dram 1.00 FLOP/B");
-    // If the profiled range is four times as long as the block, its percentages of elapsed time are multiplied by
-    // four.
+    // A profiled range that is four times as long as the block: percentages of elapsed time are multiplied by four.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=gpu__time_duration.sum:4000000,"
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");

@@ -15,7 +15,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 1e9 * SECONDS * (1 + 0.0005 * (double)(i % 5 - 2));
 }
 
-// Planted peaks in 1e12 per second; each request is logged. ROOFS selects a machine that lacks some of them.
+// Planted peaks in 1e12 per second; each request is logged. ROOFS selects a machine without some peaks.
 static double planted(int which) {
     static const double roofs[] = { 1, 1.3, 0.9, 30, 60, 400, 700, 720, 1400, 1500 };
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The self-test: its kernels work, its planted slowdowns have the right size, and its thresholds are right. On this
-// CPU, it reports whether each threshold was met. With arguments, this program is a program of benchmarks.
+// CPU, the self-test reports whether each threshold was met. With arguments, this program is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -31,7 +31,7 @@ static void test_bars(void) {
     }
 }
 
-// The gather indices spread over the whole buffer and stay within it.
+// The indices of the gather kernel spread over the whole buffer and stay within the buffer.
 static void test_gathered(void) {
     enum { N = 1000, SIZE = 4096 };
     static int times[SIZE];

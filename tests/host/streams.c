@@ -72,7 +72,7 @@ static void test_order(void) {
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 5 of");
     fork_to(A), starts(A), note(F, A), wait_for(B, F), starts(B), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 6 of");
-    // Joined, but not forked: its work may begin before the timed span.
+    // A stream that is joined, but not forked: its work may begin before the timed span.
     starts(A), join_from(A), starts(KB);
     WRONG(0, KB_FLAG_SIDE_STREAM,
           "call 1 of the block: its work went to another stream that does not wait for kb->stream");
@@ -107,7 +107,7 @@ static void test_order(void) {
     // Blocks that may synchronise or allocate are timed until all work has ended.
     starts(A);
     FINE(KB_EXPECT_SYNC);
-    // Ordering by memory: one stream writes a value, and another waits for it.
+    // Ordering by memory: one stream writes a value, and another stream waits for the value.
     fork_to(A), starts(A), call(CALL_RECORD, "cuStreamWriteValue32", A, 7),
         call(CALL_WAIT, "cuStreamWaitValue32", KB, 7);
     FINE(0);
@@ -134,7 +134,7 @@ static void test_capture(void) {
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed");
     call(CALL_GRAPH, "cudaGraphLaunch", A, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaGraphLaunch, call 1 of the block: its work went to " NOT_WAITED);
-    // These calls can be timed, and a note names them.
+    // Blocks with graph launches, prefetches or host functions can be timed, and a note names these calls.
     for (int i = 0; i < 3; i++) call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(0);
     CHECK(!v.captures),
@@ -147,7 +147,7 @@ static void test_capture(void) {
     CHECK(v.captures), CHECK_STR(v.note, "cudaLaunchHostFunc in the block");
     call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(KB_EXPECT_NO_CAPTURE);
-    CHECK_STR(v.note, ""); // the benchmark declares it
+    CHECK_STR(v.note, ""); // no note: the benchmark declared KB_EXPECT_NO_CAPTURE
 }
 
 static void test_words(void) {

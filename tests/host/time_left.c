@@ -117,7 +117,7 @@ static void test_line(void) {
     unsetenv("COLUMNS");
 }
 
-// The settings of --fast and --thorough. Options given beside them override their settings.
+// The settings of --fast and --thorough. Other options on the command line override these settings.
 static void test_effort(void) {
     static const struct {
         char words[3][24];

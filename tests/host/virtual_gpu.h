@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The virtual GPU: a simulated CUDA runtime with a virtual clock. It simulates the disturbances of a real device:
-// event overhead and its drift, and the cost of loading arguments after an eviction. Event readings are larger for
-// launches with many kernels and differ between pairs of events. A gate blocks the stream. This file includes
-// kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt. The
-// environment variables VIRTUAL_... configure the virtual GPU.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
+// real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event readings are
+// larger for launches with many kernels and differ between pairs of events. A gate blocks the stream. This file
+// includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt.
+// The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -33,8 +33,8 @@ static handling virtual_signal(int number, handling handler) {
     sigaction(number, &a, &before);
     return before.sa_handler;
 }
-// Counts the calls of the simulated libraries and the bytes. At exit, they are written to the file VIRTUAL_CALLS,
-// one line each. This works only with --no-isolate, because workers leave without exit handlers.
+// Counts the calls of the simulated libraries and the bytes. At exit, the counts are written to the file that
+// VIRTUAL_CALLS names. Only --no-isolate writes this file, because workers leave without exit handlers.
 static struct {
     const char* name;
     double n;
@@ -68,7 +68,7 @@ static int virtual_dlclose(void* library);
 #define dlclose virtual_dlclose
 #include "guarded.h"
 #include "kit.h"
-#define KBENCH_SELFTEST_PART // its kernels are among those that this GPU knows
+#define KBENCH_SELFTEST_PART // the virtual GPU knows the kernels of the self-test
 #include "examples/addons/selftest.cu"
 #undef mmap
 #undef signal
@@ -82,7 +82,7 @@ static int virtual_dlclose(void* library);
 typedef struct function { // also the properties of a kernel node
     char name[64];
     size_t bytes;                // of its arguments
-    int blocks, threads, shared; // of its launches, if not 0
+    int blocks, threads, shared; // launch dimensions, if not 0
     int cluster;
     bool dry; // cannot write
 } function;
@@ -132,12 +132,12 @@ static struct device {
     int cluster;           // cluster size of the next launch, in blocks
     int lost;              // number of launches that must reload page tables after an eviction
     bool idle;             // idle: the clock is low, and nothing throttles
-    bool aside;            // a kernel's data persist in L2, so an eviction does not remove them
+    bool aside;            // a kernel's data persist in L2 despite evictions
     double cycles;         // clock cycles per ns; 0: 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
     bool preempted;        // the next wait for all work takes longer than kb->stream's
-    bool busy;             // every such wait does, because another stream is busy
+    bool busy;             // every wait for all work takes longer: another stream is busy
     struct CUgraph_st* capture;
     cudaError_t spoiled, last; // result of the capture; result of cudaGetLastError
     cudaError_t broken;        // a kernel failed: all later calls fail
@@ -344,7 +344,7 @@ static double metric(const char* name) {
     size_t n = strlen(name);
     for (const char* s = all; s && *s; s += strcspn(s, ","), s += *s == ',')
         if (ranging.read > 0)
-            break; // these are not the block's counters
+            break; // the range contains kbench's own kernel, not the block
         else if (strncmp(s, name, n) == 0 && s[n] == ':')
             return strtod(s + n + 1, NULL);
     if (ranging.read > 0 && strcmp(name, "dram__bytes.sum") == 0)
@@ -1068,7 +1068,7 @@ static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     called(__func__);
     *offset = 0, *size = ((const function*)f)->bytes;
     if (!*size) return 1;
-    if (i && getenv("VIRTUAL_TOOL")) puts("a call was refused"); // compute-sanitizer would report it
+    if (i && getenv("VIRTUAL_TOOL")) puts("a call was refused"); // as compute-sanitizer would report
     return i ? 1 : 0;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,
@@ -1168,7 +1168,7 @@ typedef struct matrix {
     int type;
     double side;
 } matrix;
-static int lt_version[] = { 13, 14 }; // a library is identified by the address of its element
+static int lt_version[] = { 13, 14 }; // the address of an element identifies the library
 static int lt_create(void** handle) {
     if (getenv("VIRTUAL_CUBLAS_SLOW")) usleep(400000);
     called(__func__);
