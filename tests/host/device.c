@@ -1105,25 +1105,15 @@ static void test_collect(void) {
     k.kind = KBI_ACTIVITY_KERNEL, k.name = "k", k.start = 5000, k.end = 6000, k.stream = 7, k.registers = 42;
     k.local = 24, k.static_shared = 100, k.dynamic_shared = 11, k.correlation = 1;
     for (int i = 0; i < 3; i++) k.grid[i] = 2 + i, k.block[i] = 8 + i, k.cluster[i] = 20 + i;
-<<<<<<< HEAD
     kbi_activity_record(&k);
-    k.correlation = 4, kbi_activity_record(&k); // of a call that belongs to no run
-=======
-    kbi_activity_look(&k);
-    k.correlation = 4, kbi_activity_look(&k); // the call of this kernel belongs to no run
->>>>>>> w-e1
+    k.correlation = 4, kbi_activity_record(&k); // the call of this kernel belongs to no run
     memset(&c, 0, sizeof c);
     c.kind = KBI_ACTIVITY_COPY, c.which = 8, c.bytes = 123, c.start = 6000, c.end = 6500, c.stream = 9,
     c.correlation = 2;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
     c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
-<<<<<<< HEAD
     kbi_activity_record((const kbi_activity*)(const void*)&c);
-    k.kind = 99, kbi_activity_record(&k); // of no known kind
-=======
-    kbi_activity_look((const kbi_activity*)(const void*)&c);
-    k.kind = 99, kbi_activity_look(&k); // of an unknown kind
->>>>>>> w-e1
+    k.kind = 99, kbi_activity_record(&k); // of an unknown kind
     CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
     kbi_activity_collect(run);
     static const struct {
@@ -1164,13 +1154,8 @@ static void test_collect(void) {
         for (int i = 0; i < 3; i++) CHECK_INT(to.event.cluster[i], version_is == 18 ? 20 + i : 0);
     }
     kbi_meter.cupti.version = version;
-<<<<<<< HEAD
-    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // no room
-    k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_record(&k);
-=======
     in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // the buffer is full
-    k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_look(&k);
->>>>>>> w-e1
+    k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_record(&k);
     CHECK_INT(in->dropped, 1);
     in->events.n = 0;
     // The block submits no work: nothing is recorded, and there is no message.
@@ -1317,11 +1302,7 @@ static void test_metrics(void) {
     for (int i = 0; i < 80; i++) strcat(many, "a__b,");
     CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);
     r->calls[KBI_RANGE_SUPPORTED] = supported;
-<<<<<<< HEAD
     for (int i = -2; i < 6; i++) { // yes; no, without a reason; no, with each reason
-=======
-    for (int i = -2; i < 6; i++) { // -2: supported; -1: not supported, without a reason; from 0: each reason
->>>>>>> w-e1
         new_run(), r->failed = false;
         says[1] = i == -2 ? 3 : 1;
         for (int k = 2; k < 8; k++) says[k] = k - 2 == i ? 1 : 3;

@@ -329,13 +329,8 @@ static void test_counters(void) {
     said("bound by memory:");
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
-<<<<<<< HEAD
     said("dram_bytes 954 MiB"), said("dram_pct 91 %"), said("intensity_dram 1");
-    // a range that took four times as long as the block: its shares of the time are four times as much of the block's
-=======
-    said("dram_bytes 1.00 GB"), said("dram_pct 91.0 %"), said("intensity_dram 1.00 FLOP/B");
     // A profiled range that is four times as long as the block: percentages of elapsed time are multiplied by four.
->>>>>>> w-e1
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=gpu__time_duration.sum:4000000,"
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");
@@ -470,13 +465,8 @@ static void test_energy(void) {
     CHECK_REAL(atof(text(1, "flops_per_joule")), 1e9 / 1.0004, 1e-3);
     CHECK_REAL(atof(text(1, "bytes_per_joule")), 1e9 / 1.0004, 1e-3);
     said("time us +- mJ"), said(" J MB/J");
-<<<<<<< HEAD
     said("J: of one launch, from launches back to back over 2 s");
-    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // what no graph can hold runs by itself
-=======
-    said("J: of a launch, launches back to back over 2 s");
     run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // a block that no graph can hold runs without a graph
->>>>>>> w-e1
     CHECK_STR(text(0, "energy_mj"), "null");
     CHECK_HAS(text(0, "message"), "cannot be separated from the energy of its resets");
     CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not profiled
