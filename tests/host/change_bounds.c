@@ -54,7 +54,7 @@ static void test_pairs(void) {
         int n = draw(9), m = draw(9), at = 0, wrong = 0;
         for (int i = 0; i < n; i++) before[i] = blank(names[draw(5)], 1), before[i].device = draw(3) - 1;
         for (int i = 0; i < m; i++) after[i] = blank(names[draw(5)], 1), after[i].device = draw(3) - 1;
-        for (int i = 0; i < 8; i++) { // -1: none is said
+        for (int i = 0; i < 8; i++) { // -1: the record names no device
             if (i < n && before[i].device < 0) before[i].device = KB_NONE;
             if (i < m && after[i].device < 0) after[i].device = KB_NONE;
         }
@@ -198,7 +198,7 @@ static void test_verdicts(void) {
     CHECK(of[2].open && of[2].verdict == KB_UNRESOLVED && isnan(of[2].p));
     c.n = 1, kbi_changes_judge(&c, &rules);
     CHECK_THAT(of[0].p > 0.062 && of[0].p < 0.0635, "p %g", of[0].p);
-    // all together
+    // totals of all changes
     kbi_change sum[8];
     memset(sum, 0, sizeof sum);
     kbi_changes all = { sum, 8 };
@@ -260,7 +260,7 @@ static void test_lots(void) {
     static kbi_spread got[N], want[KBI_ALIKE];
     int order[N], known = 0, wrong = 0;
     for (int i = 0; i < N; i++) {
-        times[i] = 1 + i * 37 % N; // each once
+        times[i] = 1 + i * 37 % N; // each length once
         for (int k = 0; k < EACH; k++) values[i * EACH + k] = 0.01 * (1 + i % 5) * ((i * 7 + k * 11) % 13);
         if (i % 9 == 0) values[i * EACH] = NAN;
         if (i % 18 == 0) values[i * EACH + 2] = NAN;
@@ -351,7 +351,7 @@ static void test_past(void) {
     kbi_changes_learn(&c, t, n);
     CHECK_REAL(c.of[0].run_sd, t[2].sd, 0), CHECK_REAL(c.of[0].run_df, t[2].df, 0);
     CHECK(isnan(c.of[1].run_sd) && isnan(c.of[3].run_sd)), CHECK_REAL(c.of[2].run_sd, t[3].sd, 0);
-    kbi_trend turned = t[1]; // in whatever order
+    kbi_trend turned = t[1]; // the order of devices does not matter
     t[1] = t[2], t[2] = turned, c.of[0].run_sd = NAN;
     kbi_changes_learn(&c, t, n);
     CHECK_REAL(c.of[0].run_sd, t[1].sd, 0);

@@ -893,7 +893,7 @@ static void test_choice(void) {
     CHECK(isnan(kbi_axis_value(&r, "layout")) && isnan(kbi_axis_value(&r, "none")) && isnan(kbi_axis_value(&r, "m")));
     kbi_panel panel;
     memset(&panel, 0, sizeof panel);
-    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // the product of all numeric axes without a missing value
+    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // the product of all numeric axes
     panel.axis = "p", CHECK_REAL(kbi_panel_x(&panel, &r), 0.5, 0);
     double x[] = { 3, 1, 2, 1, 3, 3 }, one[] = { 5 };
     CHECK_INT(kbi_unique(x, 6), 3), CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
