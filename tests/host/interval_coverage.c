@@ -6,9 +6,9 @@
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
 //
-// A percentage fails its bar only if it misses the bar by more than 2.33 standard errors of a binomial at the bar. If the
-// true percentage equals the bar, one check in a hundred fails by chance. Seeds are fixed, so a test that passes keeps
-// passing until the code changes.
+// A percentage fails its bar only if it misses the bar by more than 2.33 standard errors of a binomial at the bar.
+// If the true percentage equals the bar, one check in a hundred fails by chance. Seeds are fixed, so a test that
+// passes keeps passing until the code changes.
 #include "test.h"
 #include "kit.h"
 
