@@ -764,6 +764,9 @@ typedef struct kb_instrument {
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
     void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: case of the plan
     void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine); // uses the counters
+    // Shows a profiler the current case and its phase, on or not: ends *range if it is not 0; begins a range and sets
+    // *range if name is not NULL. category: the operation of a case, or "phase".
+    void (*range)(uint64_t* range, const char* name, const char* category);
     const char* value; // set by kbench, as all that follow: the value of the option
     bool on;           // whether the option was given
     unsigned bit;      // in the set of active instruments
@@ -3560,18 +3563,18 @@ static void kbi_measured_clear(kbi_measured* m) {
 
 // Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same
 // element type.
-typedef struct kbi_meant {
+typedef struct kbi_arithmetic {
     int base;        // KBI_NO_ROOF: the type has no peak
     unsigned others; // bits of kbi_roof
-} kbi_meant;
+} kbi_arithmetic;
 
 // said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or
 // for f32 narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
-static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
+static kbi_arithmetic kbi_arithmetic_by(kb_dtype dtype, bool said) {
     // clang-format off
     enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
            KBI_FP8 = 1 << KBI_ROOF_FP8, KBI_INT8 = 1 << KBI_ROOF_INT8 };
-    static const struct { kb_dtype dtype; kbi_meant meant; } rows[] = {
+    static const struct { kb_dtype dtype; kbi_arithmetic peaks; } rows[] = {
         { KB_NODTYPE, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF | KBI_FP8 | KBI_INT8 } }, { KB_F64, { KBI_ROOF_F64, 0 } },
         { KB_F32, { KBI_ROOF_F32, KBI_TF32 | KBI_HALF } }, { KB_TF32, { KBI_ROOF_TF32, 0 } },
         { KB_F16, { KBI_ROOF_F16, KBI_HALF } }, { KB_BF16, { KBI_ROOF_BF16, KBI_HALF } },
@@ -3579,19 +3582,19 @@ static kbi_meant kbi_meant_by(kb_dtype dtype, bool said) {
         { KB_I8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }, { KB_U8, { KBI_ROOF_INT8, KBI_HALF | KBI_FP8 } }
     };
     // clang-format on
-    kbi_meant meant = { KBI_NO_ROOF, 0 };
+    kbi_arithmetic peaks = { KBI_NO_ROOF, 0 };
     for (int i = 0; i < KBI_COUNT(rows); i++)
-        if (rows[i].dtype == dtype) meant = rows[i].meant;
-    if (said && dtype != KB_F16 && dtype != KB_BF16) meant.others = 0;
-    return meant;
+        if (rows[i].dtype == dtype) peaks = rows[i].peaks;
+    if (said && dtype != KB_F16 && dtype != KB_BF16) peaks.others = 0;
+    return peaks;
 }
 
-static kbi_meant kbi_arithmetic_of(const kbi_measured* m) {
-    kbi_meant meant = kbi_meant_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
-    if (!m->core || meant.base < 0) return meant;
-    meant.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
-    meant.base = meant.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(meant.base, KBI_ROOF_F32);
-    return meant;
+static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
+    kbi_arithmetic peaks = kbi_arithmetic_by((kb_dtype)(m->arithmetic ? m->arithmetic : m->dtype), m->arithmetic != 0);
+    if (!m->core || peaks.base < 0) return peaks;
+    peaks.others = 0; // vectors of a CPU compute in f64 and f32; smaller floats are converted to f32
+    peaks.base = peaks.base == KBI_ROOF_INT8 ? KBI_NO_ROOF : KBI_MIN(peaks.base, KBI_ROOF_F32);
+    return peaks;
 }
 
 static int kbi_traffic_roof(int traffic) { // not given: copy
@@ -3604,11 +3607,11 @@ static const double kbi_roof_margin = 1.05; // a rate above this multiple of the
 static const double kbi_product_margin = 1.1;
 
 // The first peak, base first, that is not known or not below `rate` operations per second.
-static int kbi_roof_over(const kbi_roofs* r, kbi_meant meant, double rate) {
+static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
-        int i = k < 0 ? meant.base : k;
-        if (i < 0 || (k >= 0 && (k == meant.base || !(meant.others >> k & 1)))) continue;
+        int i = k < 0 ? peaks.base : k;
+        if (i < 0 || (k >= 0 && (k == peaks.base || !(peaks.others >> k & 1)))) continue;
         if (kbi_nan(r->of[i]) || r->most[i] < 0) return i;
         if (!(r->of[i] > 0)) continue;
         if (rate <= kbi_roof_margin * r->most[i]) return i;
@@ -3671,15 +3674,10 @@ typedef struct kbi_event { // a run of the block, or a call, kernel, copy or mem
     int32_t limit;   // kbi_limit
 } kbi_event;
 
-typedef struct kbi_gauge {  // state of the device at one time
-    int64_t at;             // ns of the clock of the events
-    double sm_mhz, power_w; // NaN: not known
-} kbi_gauge;
-
-// Profile in one block of memory: this structure, then its events, gauges, counters and texts.
+// Profile in one block of memory: this structure, then its events, counters and texts.
 typedef struct kbi_inside {
-    int64_t events, gauges, counters, texts; // numbers of elements; bytes of texts
-    int64_t dropped;                         // records lost for lack of buffer space
+    int64_t events, counters, texts; // numbers of elements; bytes of texts
+    int64_t dropped;                 // records lost for lack of buffer space
     int32_t runs, device;
     double energy_mj, idle_w; // mJ per launch; W of the idle device. 0: not known
     char message[400];        // why a requested part is missing; "": none is missing
@@ -3687,11 +3685,8 @@ typedef struct kbi_inside {
 } kbi_inside;
 
 static const kbi_event* kbi_events_of(const kbi_inside* in) { return (const kbi_event*)(const void*)(in + 1); }
-static const kbi_gauge* kbi_gauges_of(const kbi_inside* in) {
-    return (const kbi_gauge*)(const void*)(kbi_events_of(in) + in->events);
-}
 static const kbi_counter* kbi_counters_of(const kbi_inside* in) {
-    return (const kbi_counter*)(const void*)(kbi_gauges_of(in) + in->gauges);
+    return (const kbi_counter*)(const void*)(kbi_events_of(in) + in->events);
 }
 static const char* kbi_texts_of(const kbi_inside* in) { return (const char*)(kbi_counters_of(in) + in->counters); }
 static size_t kbi_inside_size(const kbi_inside* in) {
@@ -4274,7 +4269,7 @@ enum {
     KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS) \
     KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", 0) \
     KBI_BARE(x, version, "version", "out", "print the version", 0) \
-    KBI_BARE(x, env, "env", "look inside", "print the machine; with two files, the differences", \
+    KBI_BARE(x, env, "env", "inspect", "print the machine; with two files, the differences", \
       KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
@@ -4732,7 +4727,7 @@ static bool kbi_options_agree(const kbi_options* o) {
         if (set->agree && !set->agree()) return false;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
-            return kbi_error("--%s measures no case: --%s has no place beside it", idle->name, option->name), false;
+            return kbi_error("--%s measures no case: leave out --%s", idle->name, option->name), false;
     return true;
 }
 
@@ -4752,7 +4747,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     }
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
         i->on = false, i->value = NULL;
-        if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "look inside", i->help,
+        if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "inspect", i->help,
                             KBI_MEASURES | (i->host ? 0 : KBI_GPU)))
             return false;
     }
@@ -5708,8 +5703,11 @@ typedef struct kbi_run {
     kbi_measured m;
 } kbi_run;
 
-// Set by an add-on that names ranges for profilers. Ends the range and, if name is not NULL, begins another one.
-static void (*kbi_show_range)(uint64_t* range, const char* name, const char* colour_of);
+// Ends a range and begins one with this name (NULL: none), in every instrument that shows ranges.
+static void kbi_show_range(uint64_t* range, const char* name, const char* category) {
+    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+        if (i->range) i->range(range, name, category);
+}
 
 static bool kbi_failed(const kbi_run* run) { return run->m.status == KB_FAILED; }
 static bool kbi_lost(const kbi_run* run) { // the case failed with an error after which the device is unusable
@@ -5967,7 +5965,7 @@ enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight { // profile of a case so far
     const kb_instrument* by; // current instrument; NULL: none has begun
     bool open, again, over;  // it is open; it needs another run; all are done
-    kbi_text events, gauges, counters, texts;
+    kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
     char message[400];
     int runs, passes;         // counted runs, without the first one, which may load code; passes of counters
@@ -9059,7 +9057,6 @@ static void kbi_find_alternation(kbi_run* run, const double* ns) {
 static void kbi_insight_clear(void) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_text_free(&in->events);
-    kbi_text_free(&in->gauges);
     kbi_text_free(&in->counters);
     kbi_text_free(&in->texts);
     KBENCH_FREE(in->names.slots);
@@ -9111,7 +9108,7 @@ static void kbi_inspect_first(kbi_run* run, bool begins) {
 // Closes the instruments, and returns what they found, which the caller frees.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
-    const kbi_text* parts[] = { &in->events, &in->gauges, &in->counters, &in->texts };
+    const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
     kbi_text all = KBI_BLANK;
     kbi_inside head;
     if (in->open && in->by->close) in->by->close(&run->kb);
@@ -9120,7 +9117,6 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.runs = KBI_MAX(in->runs, 0);
     head.device = run->machine->device;
     head.events = (int64_t)(in->events.n / sizeof(kbi_event));
-    head.gauges = (int64_t)(in->gauges.n / sizeof(kbi_gauge));
     head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
     head.texts = (int64_t)in->texts.n;
     head.dropped = in->dropped;
@@ -9210,10 +9206,10 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
-                                         "compare", "prove", "look inside", NULL };
+                                         "compare", "final", "profile", NULL };
     if (phase == KBI_PHASE_WARM && run->call.last == KBI_PHASE_PROFILE) phase = KBI_PHASE_PROFILE;
     run->call.phase = phase;
-    if (kbi_show_range && !run->schedule.is_copy) { // profilers see the case and its phase
+    if (!run->schedule.is_copy) { // profilers see the case and its phase
         const kbi_case* c = run->bench_case;
         if (!run->ranges[0]) kbi_show_range(&run->ranges[0], c->name, c->entry->operation);
         kbi_show_range(&run->ranges[1], names[phase], "phase");
@@ -9605,7 +9601,7 @@ static void kbi_body_ended(kbi_run* run) {
     bool in_flight = call->unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && b->timing.abandon) b->timing.abandon();
-    if (kbi_show_range) kbi_show_range(&run->ranges[1], NULL, NULL);
+    kbi_show_range(&run->ranges[1], NULL, NULL);
     run->call.unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if ((call->next_unit != KBI_NO_UNIT || !call->looped) && run->m.status == KB_OK)
@@ -9677,7 +9673,7 @@ static void kbi_run_finish(kbi_run* run) {
         kbi_note(&run->m, "not timed under %s", run->machine->tool);
     }
     if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
-    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
+    kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->start_ns);
     kbi_require_roofs(run);
 }
@@ -9737,7 +9733,7 @@ static void kbi_measure_call(kbi_run* run) {
 static kbi_inside* kbi_inside_call(kbi_run* run) {
     kbi_insight_clear();
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
-    if (kbi_show_range) kbi_show_range(&run->ranges[0], NULL, NULL);
+    kbi_show_range(&run->ranges[0], NULL, NULL);
     return kbi_inside_take(run);
 }
 
@@ -9803,7 +9799,7 @@ void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic) {
 void kb_flops(kb_state* kb, double flops) { kb_flops_as(kb, flops, KB_NODTYPE); }
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype) {
     kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops");
-    if (kbi_meant_by(dtype, true).base < 0)
+    if (kbi_arithmetic_by(dtype, true).base < 0)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
                  "kb_flops_as knows no roof of %s: it takes f64, f32, tf32, f16, bf16, e4m3, e5m2, i8 and u8",
                  kb_dtype_name(dtype));
@@ -10517,7 +10513,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (m->queries) r->queries_per_second = r->items_per_second;
     int moves = kbi_traffic_roof(m->traffic), computes = KBI_NO_ROOF, above = KBI_NO_ROOF;
     double peak = 0;
-    kbi_meant meant = kbi_arithmetic_of(m);
+    kbi_arithmetic meant = kbi_arithmetic_of(m);
     if (flops > 0) computes = m->core ? meant.base : kbi_roof_over(&m->roofs, meant, flops / seconds);
     const bool impossible = computes == KBI_ABOVE_ALL;
     if (impossible) {
@@ -11305,12 +11301,11 @@ static int kbi_terminal_width(FILE* f) {
 
 // when: "always", "never", or NULL or "auto": the environment decides, otherwise whether f is a terminal.
 static bool kbi_colour(FILE* f, const char* when) {
-    static const char* const forced[] = { "CLICOLOR_FORCE", "FORCE_COLOR" };
+    const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
+    if (!force || !*force) force = getenv("FORCE_COLOR");
     if (when && !kbi_same_name(when, "auto")) return kbi_same_name(when, "always");
-    if (getenv("NO_COLOR") && *getenv("NO_COLOR")) return false;
-    for (int i = 0; i < KBI_COUNT(forced); i++)
-        if (getenv(forced[i]) && *getenv(forced[i]) && !kbi_is(getenv(forced[i]), "0")) return true;
-    return kbi_terminal(f);
+    if (never && *never) return false;
+    return (force && *force && !kbi_is(force, "0")) || kbi_terminal(f);
 }
 
 static void kbi_how_default(kbi_how* how, FILE* out) {
@@ -11322,14 +11317,13 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
 
 // Columns of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
 static int kbi_character_width(unsigned code) {
-    enum { KBI_MARKS = 4 }; // the first ranges are combining marks
     static const unsigned ranges[][2] = {
         { 0x300, 0x36f },   { 0x200b, 0x200f },   { 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f },  { 0x1100, 0x115f },
         { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 },   { 0xf900, 0xfaff },   { 0xfe30, 0xfe6f },  { 0xff00, 0xff60 },
         { 0xffe0, 0xffe6 }, { 0x1f300, 0x1f64f }, { 0x1f900, 0x1f9ff }, { 0x20000, 0x3fffd }
     };
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < KBI_MARKS ? 0 : 2;
+        if (code >= ranges[i][0] && code <= ranges[i][1]) return i < 4 ? 0 : 2; // marks come first
     return 1;
 }
 
@@ -11498,7 +11492,7 @@ typedef struct kbi_table {
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
     unsigned signs; // bits of kbi_signs that occurred
-    int64_t ok, failed, skipped;
+    int64_t cases[3]; // by kb_status
     int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
     bool gpu;                       // at least one case ran on a GPU
     kbi_wins* wins;
@@ -11592,23 +11586,16 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) {
 
 // The counters of a case that are not 0, below its row.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
-    enum { KBI_INDENT = 4, KBI_NAME = 22, KBI_VALUE = 12 };
-    int used = 0;
+    kbi_text line = KBI_BLANK;
     for (int64_t i = 0; i < r->counters.n; i++) {
-        const char *raw = r->counters.of[i].name, *name = kbi_table_clean(t, raw);
-        double x = kbi_object_number(&r->counters, raw);
-        int room = KBI_MAX((int)KBI_NAME, kbi_width(name, strlen(name)));
-        kbi_text text = KBI_BLANK;
-        if (!kbi_finite(x) || !(fabs(x) > 0) || !*raw) continue;
-        room = KBI_MIN(room, t->how.width - KBI_INDENT - KBI_VALUE);
-        if (used && used + KBI_INDENT + room + KBI_VALUE > t->how.width) kbi_table_line_end(t), used = 0;
-        kbi_putf(&t->text, "%*s", (int)KBI_INDENT, "");
-        kbi_cut(&text, name, room);
-        used += KBI_INDENT + kbi_table_pad(t, -room, kbi_table_keep(t, &text));
-        kbi_table_count(&text, x, kbi_object_text(&r->counter_units, raw));
-        used += kbi_table_pad(t, KBI_VALUE, kbi_table_keep(t, &text));
+        const char* name = r->counters.of[i].name;
+        double x = kbi_object_number(&r->counters, name);
+        if (!kbi_finite(x) || !(fabs(x) > 0) || !*name) continue;
+        kbi_putf(&line, "%s%s ", line.n ? ", " : "", name);
+        kbi_table_count(&line, x, kbi_object_text(&r->counter_units, name));
     }
-    if (used) kbi_table_line_end(t);
+    if (line.n) kbi_table_wrap(t, 4, line.s);
+    kbi_text_free(&line);
 }
 
 // --- groups ---
@@ -11797,11 +11784,10 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
     kbi_text_free(&marks);
     kbi_table_line_end(t);
-    // the messages of these two flags contain numbers
-    bool numbers =
-        (r->flags >> KB_FLAG_OUTLIERS & 1) || (kbi_is(r->timer, "wall") && (r->flags >> KB_FLAG_FLOOR & 1));
-    if ((t->how.verbose || t->how.counters || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
-    if (t->how.verbose || t->how.counters) kbi_table_counters(t, r);
+    bool details = t->how.verbose || t->how.counters, wall = kbi_is(r->timer, "wall");
+    bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (wall && (r->flags >> KB_FLAG_FLOOR & 1)); // in the message
+    if ((details || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
+    if (details) kbi_table_counters(t, r);
     for (const kb_output* o = kbi_process.outputs; o; o = o->next)
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
@@ -11853,8 +11839,7 @@ static bool kbi_table_together(const kb_result* a, const kb_result* b) {
 
 // --- records ---
 
-// Prints the machine when it changes. The copy bandwidth does not identify a machine, because it is measured again
-// after a crash.
+// Prints the machine when it changes. Its copy bandwidth does not identify it: each run measures it again.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11925,9 +11910,7 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
             kbi_table_numbers(t, r, won);
         else
             kbi_table_reason(t, r);
-        t->ok += r->status == KB_OK;
-        t->failed += r->status == KB_FAILED;
-        t->skipped += r->status == KB_SKIPPED;
+        t->cases[r->status]++;
         t->gpu |= r->gpu != NULL;
     }
 }
@@ -11954,13 +11937,12 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
 // Explains each flag that was raised: what happened, why it matters, and what to do.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
-    bool any = false;
+    const char* gap = "\n";
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         int64_t n = t->flagged[f];
         const char* mark = kbi_flags[f].mark;
         if (!n) continue;
-        if (!any) kbi_puts(&t->text, "\n");
-        any = true;
+        kbi_puts(&t->text, gap), gap = "";
         snprintf(head, sizeof head, "%s%s%s, %lld case%s", mark, *mark ? " " : "", kb_flag_name((kb_flag)f),
                  (long long)n, n == 1 ? "" : "s");
         kbi_table_colour(t, kb_flag_is_error((kb_flag)f) ? "\033[31m" : "\033[1m");
@@ -11975,7 +11957,8 @@ static void kbi_summary_flags(kbi_table* t) {
 
 // Explains signs and flags, names the winners of each operation, and counts the cases.
 static void kbi_table_end(kbi_table* t) {
-    int64_t n = t->ok + t->failed + t->skipped;
+    int64_t ok = t->cases[KB_OK], failed = t->cases[KB_FAILED], skipped = t->cases[KB_SKIPPED];
+    int64_t n = ok + failed + skipped;
     const char* gap = "\n";
     for (int i = 0; i < KBI_COUNT(kbi_signs); i++) {
         if (!(t->signs >> i & 1) || (t->how.quiet && !kbi_signs[i].quiet)) continue;
@@ -11992,9 +11975,9 @@ static void kbi_table_end(kbi_table* t) {
         kbi_table_wrap(t, 0, kbi_table_text(t, "%s: %s%s", w->operation, winner, count));
     }
     kbi_summary_flags(t);
-    kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)t->ok);
-    if (t->failed) kbi_putf(&t->text, ", %lld failed", (long long)t->failed);
-    if (t->skipped) kbi_putf(&t->text, ", %lld skipped", (long long)t->skipped);
+    kbi_putf(&t->text, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
+    if (failed) kbi_putf(&t->text, ", %lld failed", (long long)failed);
+    if (skipped) kbi_putf(&t->text, ", %lld skipped", (long long)skipped);
     kbi_puts(&t->text, "\n");
     kbi_table_flush(t);
     KBENCH_FREE(t->wins);
@@ -12089,19 +12072,16 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
             const kbi_key* key = kbi_key_named(objects[o][0]);
             if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
             for (int k = 0; k < count[o]; k++) {
-                kbi_text value = KBI_BLANK;
+                kbi_text name = KBI_BLANK;
+                if (!r) kbi_putf(&name, "%s%s", objects[o][1], names[o][k]);
                 const kb_param* p =
                     r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
-                if (!r)
-                    kbi_putf(&value, "%s%s", objects[o][1], names[o][k]);
-                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
-                    kbi_param_text(&value, p);
                 kbi_puts(t, ",");
-                if (!r || (p && p->type == KB_AXIS_STRINGS))
-                    kbi_csv_text(t, value.n ? value.s : "");
-                else
-                    kbi_puts(t, value.n ? value.s : "");
-                kbi_text_free(&value);
+                if (!r || (p && p->type == KB_AXIS_STRINGS && p->s))
+                    kbi_csv_text(t, r ? p->s : name.s);
+                else if (p && p->type != KB_AXIS_STRINGS && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                    kbi_param_text(t, p);
+                kbi_text_free(&name);
             }
         }
         kbi_puts(t, "\r\n");
@@ -12121,11 +12101,7 @@ typedef struct kbi_progress {
     double took, group_began;          // s: taken by the finished groups; from `began` to the current group
 } kbi_progress;
 
-static void kbi_progress_open(kbi_progress* p, bool wanted) {
-    p->on = wanted && kbi_terminal(stderr);
-    p->shown = false;
-    p->last = 0;
-}
+static void kbi_progress_open(kbi_progress* p, bool wanted) { p->on = wanted && kbi_terminal(stderr); }
 
 static void kbi_progress_begin(kbi_progress* p, double allowed) { // a device; allowed: s, for all of its groups
     p->allowed = allowed;
@@ -12532,8 +12508,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     f->mark = *mark;
     f->fill = fill;
     if (!kbi_out_open(&f->to, option, path, &f->mark, append)) return false;
-    all->n++;
-    return all->keeps = true;
+    return all->n++, all->keeps = true;
 }
 
 // Opens the files of all outputs. Returns false after an error message; then all files are closed again.
@@ -12595,18 +12570,6 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
     for (const kb_output* i = kbi_process.outputs; i; i = i->next)
         if (i->on && i->end) code = i->end(records, n, code);
     return code;
-}
-
-// Tells a person at a terminal which files were written.
-static void kbi_say_files(const kbi_options* o) {
-    kbi_text line = KBI_BLANK;
-    if (o->json && !kbi_is(o->json, "-")) kbi_putf(&line, ", %s", o->json);
-    if (o->jsonl && !kbi_is(o->jsonl, "-")) kbi_putf(&line, ", %s", o->jsonl);
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
-        if (i->on && i->value && (i->fill || kbi_is(i->argument, "DIR")) && !kbi_is(i->value, "-"))
-            kbi_putf(&line, ", %s", i->value);
-    if (line.n && (o->usual || isatty(fileno(stderr)))) kbi_warn("written: %s", line.s + 2);
-    kbi_text_free(&line);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -13545,7 +13508,6 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
     if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
-    if (stored && !code && !collect) kbi_say_files(o);
     s->unstored = !stored;
     if (!code)
         code = kbi_control.interrupted            ? KBI_EXIT_INTERRUPTED

@@ -18,7 +18,7 @@ CONTENTS (search for the tag)
     >>activity      the kernels, copies and calls of each run of the block, from CUPTI's activity records
     >>counters      hardware counters of the block, from CUPTI's range profiler
     >>counted       compares counters with the declared bytes and operations; what bounds a case
-    >>looks         reads the CSV of a profiler: kernels and their metrics, aggregated by case
+    >>launches      reads the CSV of a profiler: kernels and their metrics, aggregated by case
     >>profile       shows a profile: below the case's row of the table, and as a timeline
     >>machine_code  the machine code of the longest kernel, from the CUDA Toolkit's disassembler
     >>vendor        runs this program under ncu or nsys, where it runs each block once
@@ -39,19 +39,19 @@ KBI_CODE_BEGIN
 
 // clang-format off
 #define KBI_INSPECT_OPTIONS(x)                                                                                  \
-    KBI_BARE(x, profile, "profile", "look inside", "kernels, copies and calls of each block (CUPTI)", KBI_GPU)  \
-    x(counters, "counters", "[=SET]", "look inside", "hardware counters: few, usual, all or names", const char*,\
+    KBI_BARE(x, profile, "profile", "inspect", "kernels, copies and calls of each block (CUPTI)", KBI_GPU)  \
+    x(counters, "counters", "[=SET]", "inspect", "hardware counters: few, usual, all or names", const char*,\
         kbi_take_counters, KBI_ANY, 0)                                                                          \
-    KBI_TEXT(x, trace, "trace", "FILE", "look inside", "the same as a timeline for Perfetto",                   \
+    KBI_TEXT(x, trace, "trace", "FILE", "inspect", "the same as a timeline for Perfetto",                   \
         KBI_GPU | KBI_WRITES | KBI_RARE) \
-    KBI_BARE(x, energy, "energy", "look inside", "joules per launch (NVML); 3 s more per case",                 \
+    KBI_BARE(x, energy, "energy", "inspect", "joules per launch (NVML); 3 s more per case",                 \
         KBI_GPU | KBI_MEASURES | KBI_RARE) \
-    KBI_BARE(x, sass, "sass", "look inside", "machine code of the longest kernel (cuobjdump)",                  \
+    KBI_BARE(x, sass, "sass", "inspect", "machine code of the longest kernel (cuobjdump)",                  \
         KBI_GPU | KBI_RARE) \
-    x(ncu, "ncu", "[=SET]", "look inside", "counters from ncu: a set, or metrics A,B", const char*,             \
-        kbi_take_ncu, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
-    x(nsys, "nsys", "[=FILE]", "look inside", "kernels and copies from nsys; keeps its report", const char*,    \
-        kbi_take_nsys, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
+    x(ncu, "ncu", "[=SET]", "inspect", "counters from ncu: a set, or metrics A,B", const char*,             \
+        kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
+    x(nsys, "nsys", "[=FILE]", "inspect", "kernels and copies from nsys; keeps its report", const char*,    \
+        kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
 // clang-format on
 
 enum kbi_inspect_id {
@@ -66,30 +66,24 @@ static struct kbi_inspect_values {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_INSPECT_OPTIONS(KBI_X)
 #undef KBI_X
-} kbi_sought;
+} kbi_inspect_given;
 
-// A set is one word; names of metrics contain "__".
+// --counters takes the name of a set, or names of metrics, which contain "__".
 static bool kbi_take_counters(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
     bool set = !value || kbi_is(value, "few") || kbi_is(value, "usual") || kbi_is(value, "all");
     if (set || (strstr(value, "__") && kbi_only_letters(value, "_.,"))) return true;
-    return kbi_error(
-               "--counters takes few, usual or all, or names of metrics, for example --counters=dram__bytes.sum, "
-               "not '%s'",
-               value),
-           false;
+    kbi_error("--counters takes few, usual or all, or names of metrics such as dram__bytes.sum, not '%s'", value);
+    return false;
 }
 
-static bool kbi_take_ncu(const kb_option* option, void* values, const char* value) {
+static bool kbi_take_tool(const kb_option* option, void* values, const char* value) {
     kbi_take_text(option, values, value);
-    if (!value || (*value && kbi_only_letters(value, "_.,:"))) return true;
-    return kbi_error("--ncu takes a set of ncu, for example --ncu=full, or names of metrics, not '%s'", value), false;
-}
-
-static bool kbi_take_nsys(const kb_option* option, void* values, const char* value) {
-    kbi_take_text(option, values, value);
-    if (!value || *value) return true;
-    return kbi_error("--nsys takes a file for the report, for example --nsys=report, or nothing and no ="), false;
+    bool ncu = kbi_is(option->name, "ncu");
+    if (!value || (*value && (!ncu || kbi_only_letters(value, "_.,:")))) return true;
+    kbi_error("--%s takes %s, not '%s'", option->name,
+              ncu ? "a set of ncu such as full, or names of metrics" : "a file for the report", value);
+    return false;
 }
 
 static const kb_option kbi_inspect_rows[] = {
@@ -99,22 +93,20 @@ static const kb_option kbi_inspect_rows[] = {
 #undef KBI_X
 };
 
-static void kbi_inspect_start(void) { memset(&kbi_sought, 0, sizeof kbi_sought); }
+static void kbi_inspect_start(void) { memset(&kbi_inspect_given, 0, sizeof kbi_inspect_given); }
 
-// Options that profile GPU work need exactly one GPU.
+// Checks that an option that profiles GPU work can have its GPU. Returns false after an error message.
 static bool kbi_inspect_agree(void) {
     const kbi_options* o = kbi_options_now;
-    static const int looks[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
-    for (int i = 0; i < KBI_COUNT(looks); i++) {
+    static const int tools[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
+    for (int i = 0; i < KBI_COUNT(tools); i++) {
         const char* why = NULL;
-        if (!kbi_sought.on[looks[i]]) continue;
-        if (kbi_is(o->device, "all") && looks[i] != KBI_INSPECT_energy)
+        if (kbi_is(o->device, "all") && tools[i] != KBI_INSPECT_energy)
             why = "it profiles one GPU; select it with --device N";
-        else if (kbi_is(o->device, "cpu"))
-            why = "it profiles GPU work, and --device cpu uses no GPU";
-        else if (!KBI_CUDA && !o->device)
-            why = "it profiles GPU work, and this program was built without CUDA; build it with nvcc";
-        if (why) return kbi_error("--%s: %s", kbi_inspect_rows[looks[i]].name, why), false;
+        else if (kbi_is(o->device, "cpu") || (!KBI_CUDA && !o->device))
+            why = "it profiles GPU work; --device cpu and a build without CUDA have none";
+        if (why && kbi_inspect_given.on[tools[i]])
+            return kbi_error("--%s: %s", kbi_inspect_rows[tools[i]].name, why), false;
     }
     return true;
 }
@@ -147,24 +139,20 @@ static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not 
     return NAN;
 }
 
-typedef struct kbi_sum { // the events with the same name, grid and block
-    const kbi_event* of; // the first of these events
+typedef struct kbi_sum {    // the events with the same name, grid and block
+    const kbi_event* first; // the first of these events
     int64_t calls;
-    double total, least, most; // ns
+    double total; // ns
 } kbi_sum;
 
 typedef struct kbi_profile {
-    kbi_sum *device, *host; // device: kernels, copies and memsets; host: calls; both sorted by total time, the
-                            // longest first
+    kbi_sum *device, *host; // kernels, copies and memsets; calls on the host; both by total time, the longest first
     int n_device, n_host;
-    double device_ns, host_ns; // sums of all of these
-    double span, busy, run;    // ns per run: from the first start to the last end; with at least one event at
-                               // work; the block itself on the host
-    double gaps, gap_ns;       // per run: number and total time of the gaps in which no event was at work
-    double launch_ns;          // host time of a call that submits work
-    double overlap,
-        concurrent; // fractions: of the copies' time with a kernel at work; of busy time with two events at work.
-                    // NaN: none
+    double device_ns, host_ns;  // sums of all of these
+    double span, busy, run;     // ns per run: first start to last end; an event at work; the block on the host
+    double gaps, gap_ns;        // per run: number and total time of gaps without an event at work
+    double launch_ns;           // host time of a call that submits work
+    double overlap, concurrent; // share of copy time with a kernel at work; of busy time with two events. NaN: none
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -172,26 +160,23 @@ static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVEN
 static int kbi_sums_order(const void* a, const void* b) {
     const kbi_sum *x = (const kbi_sum*)a, *y = (const kbi_sum*)b;
     if (x->total < y->total || x->total > y->total) return x->total < y->total ? 1 : -1;
-    return (x->of > y->of) - (x->of < y->of);
+    return (x->first > y->first) - (x->first < y->first);
 }
 
 static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event* e) {
     uint64_t key = 14695981039346656037u;
     const int32_t like[] = { e->kind,    e->name,     e->grid[0],  e->grid[1],
                              e->grid[2], e->block[0], e->block[1], e->block[2] };
-    double ns = (double)(e->end - e->start);
     for (int i = 0; i < KBI_COUNT(like); i++) key = (key ^ (uint32_t)like[i]) * 1099511628211u;
     kbi_mapped* slot = kbi_map_find(known, key);
     if (!slot->key) {
-        kbi_sum fresh = { e, 0, 0, INFINITY, 0 };
+        kbi_sum fresh = { e, 0, 0 };
         kbi_map_take(known, slot, key, *n);
         sums[(*n)++] = fresh;
     }
     kbi_sum* s = &sums[slot->at];
     s->calls++;
-    s->total += ns;
-    s->least = KBI_MIN(s->least, ns);
-    s->most = KBI_MAX(s->most, ns);
+    s->total += (double)(e->end - e->start);
 }
 
 typedef struct kbi_edge { // the begin or the end of an event
@@ -231,7 +216,7 @@ static void kbi_profile_free(kbi_profile* p) {
     KBENCH_FREE(p->host);
 }
 
-static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
+static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     size_t n = (size_t)in->events + 1;
     kbi_map known = KBI_BLANK;
     kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
@@ -270,12 +255,20 @@ static void kbi_profile_of(kbi_profile* p, const kbi_inside* in) {
     KBENCH_FREE(edges);
 }
 
+// Stores a text of the profile under a key; returns its offset.
+KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
+    kbi_insight* in = &kbi_meter.insight;
+    kbi_mapped* slot = kbi_map_find(&in->names, key);
+    if (slot->key) return (int32_t)slot->at;
+    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
+    kbi_put(&in->texts, text, strlen(text) + 1);
+    return (int32_t)slot->at;
+}
+
 /*---------------------------------------------------------------------------------------------------------------
   >>perf        the processor's counters for host work, from the kernel's perf_event_open.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#if defined(__linux__) && defined(SYS_perf_event_open)
-#define KBI_PERF_HERE 1
 // as in linux/perf_event.h
 enum { KBI_PERF_ENABLE = 0x2400, KBI_PERF_DISABLE = 0x2401, KBI_PERF_RESET = 0x2403 };
 enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, KBI_PERF_MEMORY, KBI_PERF_ALL };
@@ -337,17 +330,6 @@ static void kbi_perf_open_slots(void) {
     }
 }
 
-static void kbi_perf_say(int error) {
-    if (error == EACCES || error == EPERM)
-        kbi_insight_say(
-            "this system forbids the counters. sysctl kernel.perf_event_paranoid=2 allows them; a container also "
-            "needs --cap-add PERFMON");
-    else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV)
-        kbi_insight_say("this processor has no counters; virtual machines often hide them");
-    else
-        kbi_insight_say("this system has no counters: perf_event_open: %s", strerror(error));
-}
-
 static bool kbi_perf_open(kb_state* kb) {
     (void)kb;
     int error = 0, n = 0;
@@ -356,7 +338,11 @@ static bool kbi_perf_open(kb_state* kb) {
         if (kbi_perf.files[i] < 0 && !error) error = errno;
         n += kbi_perf.files[i] >= 0 && kbi_perf_events[i].type == 0;
     }
-    if (!n) kbi_perf_say(error);
+    if (!n && (error == EACCES || error == EPERM))
+        kbi_insight_say("this system forbids the counters. sysctl kernel.perf_event_paranoid=2 allows them; a "
+                        "container also needs --cap-add PERFMON");
+    else if (!n)
+        kbi_insight_say("no counters; virtual machines often hide them (perf_event_open: %s)", strerror(error));
     for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
     if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
@@ -369,8 +355,7 @@ static void kbi_perf_all(unsigned long call) {
 }
 
 static int64_t kbi_perf_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    if (run->call.sampled) kbi_perf.runs = 1;
+    if (kb->run->call.sampled) kbi_perf.runs = 1;
     kbi_perf_all(KBI_PERF_RESET);
     kbi_perf.began = kbi_now();
     kbi_perf_all(KBI_PERF_ENABLE);
@@ -379,10 +364,9 @@ static int64_t kbi_perf_begin(kb_state* kb) {
 
 // Repeats the block for at least a millisecond, so that the cost of the calls themselves is negligible.
 static bool kbi_perf_end(kb_state* kb) {
-    kbi_run* run = kb->run;
     enum { KBI_PERF_MOST = 1 << 24 };
     kbi_perf_all(KBI_PERF_DISABLE);
-    if (run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
+    if (kb->run->call.sampled || kbi_now() - kbi_perf.began > 1000000 || kbi_perf.runs >= KBI_PERF_MOST) return false;
     return kbi_perf.runs *= 8, true;
 }
 
@@ -390,8 +374,7 @@ static void kbi_perf_close(kb_state* kb) {
     (void)kb;
     double values[KBI_PERF_ALL];
     for (int i = 0; i < KBI_PERF_ALL; i++) {
-        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns running, which is less if there are too few
-                                        // hardware counters
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns running: less if hardware counters are shared
         values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
@@ -405,10 +388,6 @@ static void kbi_perf_close(kb_state* kb) {
     // unless it is known already
     if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
-
-#else
-#define KBI_PERF_HERE 0
-#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>energy      the energy of a launch, from NVML's counter; measured apart from the times.
@@ -467,8 +446,7 @@ static double kbi_energy_span(void) { // ns between the first and the latest ste
 
 // Measures the idle power; the clocks first get time to fall.
 static void kbi_energy_idle(void) {
-    // ns
-    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000;
+    static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
     struct timespec pause = { 0, 5000000 };
     cudaDeviceSynchronize();
     kbi_energy_restart();
@@ -481,17 +459,16 @@ static void kbi_energy_idle(void) {
 }
 
 static bool kbi_energy_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     struct kbi_energy* e = &kbi_energy;
     memset(e, 0, sizeof *e);
-    if (run->call.sampled)
+    if (kb->run->call.sampled)
         return kbi_insight_say("the energy of a block with KB_SAMPLE cannot be separated from the energy of its "
                                "resets"),
                false;
     if (!kbi_energy_read(&e->last))
         return kbi_insight_say("this GPU has no energy counter; NVML has one for whole GPUs from Volta on"), false;
     kbi_energy_idle();
-    e->capturing = kbi_graph_repeats(run, 1) > 0;
+    e->capturing = kbi_graph_repeats(kb->run, 1) > 0;
     kbi_energy_restart();
     return true;
 }
@@ -504,8 +481,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // from its first run, which may include the loading
-                                                             // of code
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // the first run may include the loading of code
     kbi_energy.submitting = kbi_now();
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
@@ -544,38 +520,23 @@ static bool kbi_energy_end(kb_state* kb) {
 }
 
 static void kbi_energy_close(kb_state* kb) {
-    kbi_run* run = kb->run;
     const struct kbi_energy* e = &kbi_energy;
     double mj = e->latest.mj - e->first.mj, launches = (double)(e->latest.launches - e->first.launches);
     if (e->many) cudaGraphExecDestroy(e->many);
-    if (kbi_failed(run)) return;
+    if (kbi_failed(kb->run)) return;
     if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
         kbi_insight_say("NVML's energy counter %s", e->failed ? "failed while the block ran" : "did not change");
     else
         kbi_meter.insight.energy_mj = mj / launches;
 }
 
-#endif
-
 /*---------------------------------------------------------------------------------------------------------------
   >>activity    the kernels, copies and calls of each run of the block, from CUPTI's activity records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Stores a text of the profile under a key; returns its offset.
-KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
-    kbi_insight* in = &kbi_meter.insight;
-    kbi_mapped* slot = kbi_map_find(&in->names, key);
-    if (slot->key) return (int32_t)slot->at;
-    kbi_map_take(&in->names, slot, key, (intptr_t)in->texts.n);
-    kbi_put(&in->texts, text, strlen(text) + 1);
-    return (int32_t)slot->at;
-}
-
-#if KBI_CUDA
 enum { KBI_INSIDE_EVENTS = 1 << 16 }; // most events of a case
 
-typedef struct kbi_recorded { // an event, with the correlation id that connects device work with the call that
-                              // submitted it
+typedef struct kbi_recorded { // an event; the correlation id connects device work with the call that submitted it
     kbi_event event;
     uint32_t correlation;
 } kbi_recorded;
@@ -658,7 +619,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
 }
 
 // Stores one record. Runs on a thread of CUPTI while the engine waits.
-static void kbi_activity_look(const kbi_activity* r) {
+static void kbi_activity_record(const kbi_activity* r) {
     kbi_recorded to;
     memset(&to, 0, sizeof to);
     to.event.cause = -1;
@@ -703,7 +664,7 @@ static bool kbi_activity_open(kb_state* kb) {
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_error_text("cuptiActivityEnable", error, why));
     if (error) return false;
     c->flush(1); // delivers the records of the set-up
-    c->look = kbi_activity_look;
+    c->look = kbi_activity_record;
     kbi_meter.insight.runs = -1;
     kbi_meter.insight.began = kbi_now();
     return true;
@@ -714,27 +675,11 @@ static int64_t kbi_activity_now(void) {
     return kbi_meter.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
-// Reads the values that are known.
-static void kbi_nvml_gauge(double* sm_mhz, double* power_w) {
-    const kbi_nvml* n = &kbi_meter.nvml;
-    unsigned value = 0;
-    if (!n->device) return;
-    if (n->clock && n->clock(n->device, 1, &value) == 0) *sm_mhz = value;
-    if (n->power && n->power(n->device, &value) == 0) *power_w = value / 1000.0;
-}
-
-static void kbi_activity_gauge(void) {
-    kbi_gauge g = { kbi_activity_now(), NAN, NAN };
-    kbi_nvml_gauge(&g.sm_mhz, &g.power_w);
-    if (kbi_finite(g.sm_mhz) || kbi_finite(g.power_w)) kbi_put(&kbi_meter.insight.gauges, (const char*)&g, sizeof g);
-}
-
 // Starts a run like the timed ones: cold or hot, and behind the launch gate if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0 || kbi_copies_wait(run);
-    if (in->runs >= 0) kbi_activity_gauge();
     kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
     kbi_launch_begin(run->recipe->mode != KBI_HOT);
     in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
@@ -742,13 +687,13 @@ static int64_t kbi_activity_begin(kb_state* kb) {
 }
 
 static bool kbi_activity_end(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
     int64_t ends = kbi_activity_now();
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
-    if (kbi_meter.gpu.alarmed && run->sampling.gated) return run->sampling.gated = false, true; // it waits at the gate
-    if (in->runs >= 0) in->window[in->runs][1] = ends, kbi_activity_gauge();
+    if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
+        return kb->run->sampling.gated = false, true; // it waits at the gate
+    if (in->runs >= 0) in->window[in->runs][1] = ends;
     in->runs++;
     bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
     return in->runs < KBI_INSIDE_RUNS && !long_enough;
@@ -818,7 +763,6 @@ static void kbi_activity_collect(kbi_run* run) {
 }
 
 static void kbi_activity_close(kb_state* kb) {
-    kbi_run* run = kb->run;
     size_t lost = 0;
     cudaDeviceSynchronize();
     kbi_meter.cupti.flush(1);
@@ -826,16 +770,13 @@ static void kbi_activity_close(kb_state* kb) {
     kbi_activity_off(KBI_COUNT(kbi_activities));
     if (kbi_meter.cupti.dropped && kbi_meter.cupti.dropped(NULL, 0, &lost) == 0)
         kbi_meter.insight.dropped += (int64_t)lost;
-    kbi_activity_collect(run);
+    kbi_activity_collect(kb->run);
 }
-
-#endif
 
 /*---------------------------------------------------------------------------------------------------------------
   >>counters    hardware counters of the block, from CUPTI's range profiler.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#if KBI_CUDA
 // Each function of the profiler takes one structure. Its fields begin at multiples of 8 bytes or share such a word, so
 // the structures are written as words. Their sizes end with the last field. tests/compile/cupti.cpp compares offsets
 // and sizes with CUPTI's headers.
@@ -885,9 +826,7 @@ static const struct {
 // chip has only one of the metrics.
 static const struct {
     const char *name, *metric, *unit;
-    // 0: few, 1: usual, 2: all
-    int set;
-    // includes the profiler's own work
+    int set; // 0: few, 1: usual, 2: all
 } kbi_chip_metrics[] = { { KBI_RANGE_TIME, "gpu__time_duration.sum", "ns", 0 },
                          { "dram_bytes", "dram__bytes.sum", "B", 0 },
                          { "dram_pct", "dram__throughput.avg.pct_of_peak_sustained_elapsed", "%", 0 },
@@ -928,7 +867,7 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_ranging { // state of the case
+static struct kbi_range_state { // state of the case
     int (*calls[KBI_RANGE_COUNT])(uint64_t*);
     uint64_t host, profiler; // objects of CUPTI
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
@@ -938,18 +877,18 @@ static struct kbi_ranging { // state of the case
     bool cold_asked; // asked once per process
     double cold;     // the result of kbi_range_cold
     kbi_text availability, config, data;
-} kbi_ranging;
+} kbi_range_state;
 
 #define KBI_WORD_OF(p) ((uint64_t)(uintptr_t)(p))
 
 // Calls a function of the profiler. Returns false after reporting the reason.
 static bool kbi_range(kbi_range_call call, uint64_t* words) {
     char why[400];
-    int (*f)(uint64_t*) = kbi_ranging.calls[call];
+    int (*f)(uint64_t*) = kbi_range_state.calls[call];
     words[0] = kbi_range_calls[call].size;
     int error = f ? f(words) : 27;
-    if (!error || kbi_ranging.failed) return !error;
-    kbi_ranging.failed = true;
+    if (!error || kbi_range_state.failed) return !error;
+    kbi_range_state.failed = true;
     if (f)
         kbi_insight_say("%s", kbi_cupti_error_text(kbi_range_calls[call].name, error, why));
     else
@@ -958,7 +897,7 @@ static bool kbi_range(kbi_range_call call, uint64_t* words) {
     return false;
 }
 
-static void kbi_range_room(kbi_text* t, uint64_t bytes) {
+static void kbi_range_reserve(kbi_text* t, uint64_t bytes) {
     kbi_text_free(t);
     t->s = (char*)kbi_grow(NULL, (size_t)bytes);
     memset(t->s, 0, (size_t)bytes);
@@ -967,28 +906,21 @@ static void kbi_range_room(kbi_text* t, uint64_t bytes) {
 
 // Whether the library can profile this GPU.
 static bool kbi_range_supported(int device) {
-    static const char* const why[] = { "this libcupti.so does not know its architecture",
-                                       "SLI",
-                                       "it is a virtual GPU, for which the host's administrator must allow profiling",
-                                       "confidential computing is on",
-                                       "it is a CMP",
-                                       "WSL" };
+    enum { KBI_RANGE_YES = 3 };
     uint64_t p[7] = { 0, 0, (uint32_t)device };
-    uint32_t is[8]; // device, supported, architecture, ...; 3: yes
+    uint32_t answer[2]; // device, supported
     if (!kbi_range(KBI_RANGE_SUPPORTED, p)) return false;
-    memcpy(is, &p[2], sizeof is);
-    if (is[1] == 3) return true;
-    int i = 0;
-    while (i < KBI_COUNT(why) && is[2 + i] == 3) i++;
-    return kbi_insight_say("this GPU cannot be profiled: %s",
-                           i < KBI_COUNT(why) ? why[i] : "it may be a MIG instance"),
-           false;
+    memcpy(answer, &p[2], sizeof answer);
+    if (answer[1] == KBI_RANGE_YES) return true;
+    kbi_insight_say("this GPU cannot be profiled. Possible reasons: a virtual GPU or MIG instance, confidential "
+                    "computing, WSL, or a libcupti.so that is older than the GPU");
+    return false;
 }
 
 // Adds a metric if the chip has it, because one unknown metric would make the whole configuration fail. named: the
 // user requested it by name.
 static void kbi_range_offer(const char* metric, const char* name, const char* unit, bool named) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t p[8] = { kbi_range_calls[KBI_RANGE_METRIC].size, 0, r->host, KBI_WORD_OF(metric) };
     bool has = r->calls[KBI_RANGE_METRIC] && r->calls[KBI_RANGE_METRIC](p) == 0;
     if (!has && named) kbi_insight_say("this chip has no metric %s", metric);
@@ -1001,30 +933,30 @@ static void kbi_range_offer(const char* metric, const char* name, const char* un
 static bool kbi_range_choose(const char* set) {
     bool named = set && strstr(set, "__");
     int most = !set || kbi_is(set, "usual") ? 1 : kbi_is(set, "few") ? 0 : 2;
-    kbi_ranging.n = 0;
+    kbi_range_state.n = 0;
     for (int i = 0; !named && i < KBI_COUNT(kbi_chip_metrics); i++)
         if (kbi_chip_metrics[i].set <= most)
             kbi_range_offer(kbi_chip_metrics[i].metric, kbi_chip_metrics[i].name, kbi_chip_metrics[i].unit, false);
-    snprintf(kbi_ranging.own, sizeof kbi_ranging.own, "%s", named ? set : "");
-    for (char* p = kbi_ranging.own; *p;) {
+    snprintf(kbi_range_state.own, sizeof kbi_range_state.own, "%s", named ? set : "");
+    for (char* p = kbi_range_state.own; *p;) {
         char* name = p;
         p += strcspn(p, ",");
         if (*p) *p++ = 0;
         if (*name) kbi_range_offer(name, name, "", true);
     }
-    return kbi_ranging.n > 0;
+    return kbi_range_state.n > 0;
 }
 
 // Computes the configuration of the hardware for a set of metrics on a chip; needs no GPU.
 static bool kbi_range_configure(const char* chip, const char* set) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t host[6] = { 0, 0, 0, KBI_WORD_OF(chip), KBI_WORD_OF(r->availability.s), 0 };
     if (!kbi_range(KBI_RANGE_HOST, host)) return false;
     r->host = host[5];
     if (!kbi_range_choose(set)) return false;
     uint64_t add[5] = { 0, 0, r->host, KBI_WORD_OF(r->metrics), (uint64_t)r->n }, size[4] = { 0, 0, r->host, 0 };
     if (!kbi_range(KBI_RANGE_ADD, add) || !kbi_range(KBI_RANGE_CONFIG_SIZE, size)) return false;
-    kbi_range_room(&r->config, size[3]);
+    kbi_range_reserve(&r->config, size[3]);
     uint64_t config[5] = { 0, 0, r->host, size[3], KBI_WORD_OF(r->config.s) };
     uint64_t passes[5] = { 0, 0, size[3], KBI_WORD_OF(r->config.s), 0 };
     if (!kbi_range(KBI_RANGE_CONFIG, config) || !kbi_range(KBI_RANGE_PASSES, passes)) return false;
@@ -1033,11 +965,11 @@ static bool kbi_range_configure(const char* chip, const char* set) {
 }
 
 static void kbi_range_find(void* library) {
-    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_ranging.calls[i]);
+    for (int i = 0; i < KBI_RANGE_COUNT; i++) kbi_find(library, kbi_range_calls[i].name, &kbi_range_state.calls[i]);
 }
 
 static void kbi_range_end(void) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t profiler[3] = { 0, 0, r->profiler }, host[3] = { 0, 0, r->host };
     if (r->profiler) kbi_range(KBI_RANGE_DISABLE, profiler);
     if (r->host) kbi_range(KBI_RANGE_HOST_END, host);
@@ -1050,7 +982,7 @@ static void kbi_range_end(void) {
 // Sets up the profiler of this context with one range around the block. kbench runs the block again for each pass.
 static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     int (*current)(void**) = NULL;
     void* context = NULL;
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
@@ -1060,7 +992,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
-    kbi_range_room(&r->availability, room[3]);
+    kbi_range_reserve(&r->availability, room[3]);
     room[4] = KBI_WORD_OF(r->availability.s);
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
     if (!kbi_range_configure((const char*)(uintptr_t)chip[3], set_of)) return false;
@@ -1068,7 +1000,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     r->profiler = enable[3];
     uint64_t size[8] = { 0, 0, r->profiler, KBI_WORD_OF(r->metrics), (uint64_t)r->n, 1, 1, 0 };
     if (!kbi_range(KBI_RANGE_DATA_SIZE, size)) return false;
-    kbi_range_room(&r->data, size[7]);
+    kbi_range_reserve(&r->data, size[7]);
     uint64_t data[5] = { 0, 0, r->profiler, size[7], KBI_WORD_OF(r->data.s) };
     uint64_t set[12] = { 0, 0, r->profiler, r->config.n, KBI_WORD_OF(r->config.s), r->data.n };
     set[6] = KBI_WORD_OF(r->data.s), set[7] = (uint64_t)KBI_USER_RANGE | (uint64_t)KBI_USER_REPLAY << 32;
@@ -1077,23 +1009,23 @@ static bool kbi_range_begin(int device, const char* set_of) {
 }
 
 // Counts one pass: everything between begin and end. Afterwards: whether another pass is needed.
-static void kbi_range_pass(void) {
-    uint64_t start[3] = { 0, 0, kbi_ranging.profiler },
-             push[4] = { 0, 0, kbi_ranging.profiler, KBI_WORD_OF("block") };
+static void kbi_range_pass_begin(void) {
+    uint64_t start[3] = { 0, 0, kbi_range_state.profiler },
+             push[4] = { 0, 0, kbi_range_state.profiler, KBI_WORD_OF("block") };
     cudaStreamSynchronize(kbi_meter.gpu.stream);
     if (kbi_range(KBI_RANGE_START, start)) kbi_range(KBI_RANGE_PUSH, push);
 }
 
-static bool kbi_range_passed(int passes) {
-    uint64_t pop[3] = { 0, 0, kbi_ranging.profiler }, stop[6] = { 0, 0, kbi_ranging.profiler, 0, 0, 0 };
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_POP, pop);
+static bool kbi_range_pass_end(int passes) {
+    uint64_t pop[3] = { 0, 0, kbi_range_state.profiler }, stop[6] = { 0, 0, kbi_range_state.profiler, 0, 0, 0 };
+    if (!kbi_range_state.failed) kbi_range(KBI_RANGE_POP, pop);
     cudaDeviceSynchronize();
-    if (!kbi_ranging.failed) kbi_range(KBI_RANGE_STOP, stop);
-    return !kbi_ranging.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
+    if (!kbi_range_state.failed) kbi_range(KBI_RANGE_STOP, stop);
+    return !kbi_range_state.failed && !(stop[5] & 0xff) && passes < KBI_PASSES;
 }
 
 static bool kbi_range_values(double values[KBI_METRICS]) {
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     uint64_t decode[4] = { 0, 0, r->profiler, 0 };
     uint64_t value[9] = { 0, 0, r->host, KBI_WORD_OF(r->data.s), r->data.n };
     value[6] = KBI_WORD_OF(r->metrics), value[7] = (uint64_t)r->n, value[8] = KBI_WORD_OF(values);
@@ -1103,7 +1035,7 @@ static bool kbi_range_values(double values[KBI_METRICS]) {
 
 static bool kbi_range_library(void) {
     char why[400];
-    kbi_ranging.failed = false;
+    kbi_range_state.failed = false;
     if (!kbi_cupti_load()) return kbi_insight_say("%s", kbi_cupti_unavailable(why)), false;
     kbi_range_find(kbi_meter.cupti.library);
     return true;
@@ -1127,9 +1059,9 @@ static double kbi_range_cold(const kbi_machine* m) {
     for (bool more = good; more;) {
         kbi_gpu_read(probe, size);
         kbi_range_evict();
-        kbi_range_pass();
+        kbi_range_pass_begin();
         kbi_gpu_read(probe, size);
-        more = kbi_range_passed(++passes);
+        more = kbi_range_pass_end(++passes);
     }
     good = good && kbi_range_values(values);
     kbi_range_end();
@@ -1145,30 +1077,28 @@ static void kbi_measure_counted_cold(kbi_machine* m) {
 }
 
 static bool kbi_counters_open(kb_state* kb) {
-    kbi_run* run = kb->run;
     kbi_meter.insight.passes = 0;
     kbi_check_persisting();
     if (!kbi_range_library()) return false;
-    bool good = kbi_range_begin(run->machine->device, kbi_sought.counters);
+    bool good = kbi_range_begin(kb->run->machine->device, kbi_inspect_given.counters);
     if (!good) kbi_range_end();
     return good;
 }
 
 static int64_t kbi_counters_begin(kb_state* kb) {
-    kbi_run* run = kb->run;
-    if (run->recipe->mode != KBI_HOT) kbi_range_evict();
-    kbi_range_pass();
+    if (kb->run->recipe->mode != KBI_HOT) kbi_range_evict();
+    kbi_range_pass_begin();
     return 1;
 }
 
 static bool kbi_counters_end(kb_state* kb) {
     (void)kb;
-    return kbi_range_passed(++kbi_meter.insight.passes);
+    return kbi_range_pass_end(++kbi_meter.insight.passes);
 }
 
 static void kbi_counters_close(kb_state* kb) {
     kbi_run* run = kb->run;
-    struct kbi_ranging* r = &kbi_ranging;
+    struct kbi_range_state* r = &kbi_range_state;
     double values[KBI_METRICS];
     bool good = !kbi_failed(run) && kbi_range_values(values);
     for (int i = 0; i < r->n && good; i++) kbi_insight_count(r->names[i], r->units[i], values[i]);
@@ -1192,16 +1122,16 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
     double most = far ? dram + size : l2;
-    char said[40], seen[40], times[40];
+    char declared[40], counted[40], factor[40];
     if (!(r->bytes > 0) || !kbi_finite(most)) return;
-    kbi_show_bytes(r->bytes, said);
-    kbi_show_bytes(far ? dram : l2, seen);
+    kbi_show_bytes(r->bytes, declared);
+    kbi_show_bytes(far ? dram : l2, counted);
     if (r->bytes > 1.1 * most) {
         kbi_flag_set(r, KB_FLAG_DECLARED_BYTES, true);
-        kbi_judge_say(r, "kb_bytes declares %s, but %s moved %s", said, far ? "DRAM" : "L2", seen);
+        kbi_judge_say(r, "kb_bytes declares %s, but %s moved %s", declared, far ? "DRAM" : "L2", counted);
     } else if (far && dram > 1.1 * r->bytes) {
-        kbi_judge_say(r, "DRAM moved %s, %s times the bytes of kb_bytes", seen,
-                      kbi_digits(dram / r->bytes, 3, times));
+        kbi_judge_say(r, "DRAM moved %s, %s times the bytes of kb_bytes", counted,
+                      kbi_digits(dram / r->bytes, 3, factor));
     }
 }
 
@@ -1217,17 +1147,17 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
     double most = fp32 + kbi_counted(in, "ffma") + fp64 + kbi_counted(in, "dfma") + 4 * fp16 +
                   32 * kbi_counted(in, "xu_instructions");
-    double sure = kbi_counted_flops(in);
-    char said[40], seen[40];
-    bool whole = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
-    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || whole) return;
+    double certain = kbi_counted_flops(in);
+    char declared[40], counted[40];
+    bool integers = kb_dtype_of(r->dtype ? r->dtype : "") >= KB_I8 && kb_dtype_of(r->dtype ? r->dtype : "") <= KB_U64;
+    if (!(r->flops > 0) || !kbi_finite(most) || tensor > 0 || integers) return;
     if (r->flops > 1.1 * most) {
         kbi_flag_set(r, KB_FLAG_DECLARED_FLOPS, true);
         kbi_judge_say(r, "kb_flops declares %s million operations, but the instructions did at most %s million",
-                      kbi_digits(r->flops * 1e-6, 4, said), kbi_digits(most * 1e-6, 4, seen));
-    } else if (sure > 1.1 * r->flops) {
+                      kbi_digits(r->flops * 1e-6, 4, declared), kbi_digits(most * 1e-6, 4, counted));
+    } else if (certain > 1.1 * r->flops) {
         kbi_judge_say(r, "the instructions did %s million operations, %s times the operations of kb_flops",
-                      kbi_digits(sure * 1e-6, 4, seen), kbi_digits(sure / r->flops, 3, said));
+                      kbi_digits(certain * 1e-6, 4, counted), kbi_digits(certain / r->flops, 3, declared));
     }
 }
 
@@ -1266,11 +1196,11 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
         most = KBI_MAX(most, x);
         kbi_putf(&why, "%s%s %.0f %%", n++ ? ", " : "", rows[i].name, x);
     }
-    bool said = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
-    bool near = most < enough && said && r->roof && r->gpu_efficiency >= enough;
-    bool moves = near && kbi_roof_is_memory(r->roof);
-    if (moves && kbi_is(r->cache, "hot")) near = false; // the data may come from L2
-    if (near) bound = moves ? "memory" : "compute";
+    bool trusted = !(r->flags >> KB_FLAG_DECLARED_BYTES & 1) && !(r->flags >> KB_FLAG_DECLARED_FLOPS & 1);
+    bool near = most < enough && trusted && r->roof && r->gpu_efficiency >= enough;
+    bool memory = near && kbi_roof_is_memory(r->roof);
+    if (memory && kbi_is(r->cache, "hot")) near = false; // the data may come from L2
+    if (near) bound = memory ? "memory" : "compute";
     if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
     if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
     if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps active", n ? ", " : "", warps);
@@ -1309,10 +1239,7 @@ static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     double gone = kbi_counted(in, "evicted_pct");
     if (!kbi_is(r->cache, "cold") || !kbi_finite(gone) || gone >= enough) return;
     kbi_flag_set(r, KB_FLAG_NOT_COLD, true);
-    kbi_judge_say(r,
-                  "after the eviction, a read of as many bytes as L2 holds took only %.0f %% of them from DRAM "
-                  "(counters)",
-                  gone);
+    kbi_judge_say(r, "after the eviction, only %.0f %% of a read of the size of L2 came from DRAM (counters)", gone);
     r->status = KB_FAILED;
     kbi_judge_withdraw(r);
 }
@@ -1358,7 +1285,7 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>looks       reads the CSV of a profiler: kernels and their metrics, aggregated by case.
+  >>launches    reads the CSV of a profiler: kernels and their metrics, aggregated by case.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_metric { // a number of a kernel over its launches
@@ -1366,32 +1293,32 @@ typedef struct kbi_metric { // a number of a kernel over its launches
     double sum, weight; // an average is sum / weight; weight 0: the value is sum
 } kbi_metric;
 
-typedef struct kbi_look { // the launches of a kernel with one grid and block in the timed block of a case; or the
-                          // total of all its kernels
-    int number;           // of the case, as encoded in its marks
-    bool whole;           // for the total: the end mark was seen as well
-    const char* kernel;   // NULL: the total
+// The launches of a kernel with one grid and block in the timed block of a case, or the total of all its kernels.
+typedef struct kbi_launches {
+    int number;         // index of the case, as encoded in its marks
+    bool whole;         // for the total: the end mark was found
+    const char* kernel; // NULL: the total
     const char *grid, *block;
     int64_t calls;
-    double ns, least, most;
+    double ns;
     kbi_metric* of;
     int n;
-} kbi_look;
+} kbi_launches;
 
-typedef struct kbi_looks { // entries of a case are consecutive, the total first
-    kbi_look* of;
+typedef struct kbi_launch_list { // entries of a case are consecutive, the total first
+    kbi_launches* of;
     int n;
     kbi_arena text;
-} kbi_looks;
+} kbi_launch_list;
 
-static void kbi_looks_free(kbi_looks* l) {
+static void kbi_launch_list_free(kbi_launch_list* l) {
     for (int i = 0; i < l->n; i++) KBENCH_FREE(l->of[i].of);
     KBENCH_FREE(l->of);
     kbi_arena_free(&l->text);
     memset(l, 0, sizeof *l);
 }
 
-static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: no entry of this case
+static const kbi_launches* kbi_launches_total(const kbi_launch_list* l, int number) { // NULL: no entry of this case
     for (int i = 0; i < l->n; i++)
         if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
     return NULL;
@@ -1399,7 +1326,7 @@ static const kbi_look* kbi_look_all(const kbi_looks* l, int number) { // NULL: n
 
 static double kbi_metric_value(const kbi_metric* m) { return m->weight > 0 ? m->sum / m->weight : m->sum; }
 
-static double kbi_look_value(const kbi_look* l, const char* name) {
+static double kbi_launches_value(const kbi_launches* l, const char* name) {
     for (int i = 0; i < l->n; i++)
         if (kbi_is(l->of[i].name, name)) return kbi_metric_value(&l->of[i]);
     return NAN;
@@ -1446,7 +1373,8 @@ static bool kbi_ends(const char* s, const char* end) {
 
 // Adds a launch of `ns`. Sums, times and bytes are added. For launch parameters the largest value is kept. All
 // other metrics are shares or rates, averaged with the duration as weight.
-static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const char* unit, double x, double ns) {
+static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
+                           double ns) {
     char base[40];
     int at = 0;
     x *= kbi_unit_base(unit, base);
@@ -1469,13 +1397,14 @@ static void kbi_metric_add(kbi_looks* l, kbi_look* to, const char* name, const c
         m->sum += x * ns, m->weight += ns;
 }
 
-static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const char* grid, const char* block) {
+static int kbi_launches_find(kbi_launch_list* l, int number, const char* kernel, const char* grid,
+                             const char* block) {
     for (int i = l->n - 1; i >= 0 && l->of[i].number == number; i--)
         if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
             kbi_same_text(l->of[i].block, block))
             return i;
-    if (l->n % 16 == 0) l->of = (kbi_look*)kbi_grow(l->of, sizeof(kbi_look) * (size_t)(l->n + 16));
-    kbi_look* to = &l->of[l->n];
+    if (l->n % 16 == 0) l->of = (kbi_launches*)kbi_grow(l->of, sizeof(kbi_launches) * (size_t)(l->n + 16));
+    kbi_launches* to = &l->of[l->n];
     memset(to, 0, sizeof *to);
     to->number = number;
     to->kernel = kbi_arena_text(&l->text, kernel);
@@ -1486,7 +1415,7 @@ static int kbi_look_find(kbi_looks* l, int number, const char* kernel, const cha
 
 // Parses a number as tools print it under LC_ALL=C, where a comma groups thousands. Returns false for text such as
 // n/a.
-static bool kbi_looks_number(const char* s, double* out) {
+static bool kbi_tool_number(const char* s, double* out) {
     char text[64], *end;
     size_t n = 0;
     for (bool point = false; *s && n + 1 < sizeof text; s++) {
@@ -1501,8 +1430,8 @@ static bool kbi_looks_number(const char* s, double* out) {
 
 // --- CSV, parsed in place, one record at a time ---
 
-typedef struct kbi_reading {
-    kbi_looks* to;
+typedef struct kbi_csv_reader {
+    kbi_launch_list* to;
     char* at;
     char **cells, **head, **units; // of this record; of the heading; of the row of units
     int n, size, n_head;
@@ -1511,9 +1440,9 @@ typedef struct kbi_reading {
     kbi_metric* of; // of the launch that is being read, in its own units
     int n_of, room;
     double ns;
-} kbi_reading;
+} kbi_csv_reader;
 
-static bool kbi_record_next(kbi_reading* r) {
+static bool kbi_csv_next(kbi_csv_reader* r) {
     char *p = r->at, *to, end;
     r->n = 0;
     do {
@@ -1536,31 +1465,31 @@ static bool kbi_record_next(kbi_reading* r) {
 }
 
 // The index of the column with this name, alone or followed by a unit in parentheses; -1: none.
-static int kbi_column_of(const kbi_reading* r, const char* name) {
+static int kbi_csv_column(const kbi_csv_reader* r, const char* name) {
     size_t n = strlen(name);
     for (int i = 0; i < r->n_head; i++)
         if (strncmp(r->head[i], name, n) == 0 && (!r->head[i][n] || strchr(" (", r->head[i][n]))) return i;
     return -1;
 }
 
-static char* kbi_cell_of(const kbi_reading* r, const char* name) { // "": no such column
+static char* kbi_csv_cell(const kbi_csv_reader* r, const char* name) { // "": no such column
     static char none[1] = "";
-    int i = kbi_column_of(r, name);
+    int i = kbi_csv_column(r, name);
     return i >= 0 && i < r->n ? r->cells[i] : none;
 }
 
-static char** kbi_cells_kept(char** old, const kbi_reading* r) {
+static char** kbi_csv_row_copy(char** old, const kbi_csv_reader* r) {
     old = (char**)kbi_grow(old, sizeof(char*) * (size_t)r->n);
     memcpy(old, r->cells, sizeof(char*) * (size_t)r->n);
     return old;
 }
 
 // The number in a column whose heading has a unit, for example "Duration (ns)"; NaN: none.
-static double kbi_headed(const kbi_reading* r, const char* name) {
+static double kbi_column_number(const kbi_csv_reader* r, const char* name) {
     char unit[40], base[40];
     double x;
-    int i = kbi_column_of(r, name);
-    if (i < 0 || i >= r->n || !kbi_looks_number(r->cells[i], &x)) return NAN;
+    int i = kbi_csv_column(r, name);
+    if (i < 0 || i >= r->n || !kbi_tool_number(r->cells[i], &x)) return NAN;
     const char* open = strchr(r->head[i], '(');
     snprintf(unit, sizeof unit, "%.*s", open ? (int)KBI_MIN(strcspn(open + 1, ")"), (size_t)30) : 0,
              open ? open + 1 : "");
@@ -1570,7 +1499,7 @@ static double kbi_headed(const kbi_reading* r, const char* name) {
 // --- launches ---
 
 // The grid of a mark encodes the case: 2 n + 1 before its block, 2 n + 2 after it.
-static void kbi_mark_seen(kbi_reading* r, const char* grid_text) {
+static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
     const char *p = grid_text, *end = strstr(p, ", "); // in (1,025, 1, 1), the first comma groups thousands
@@ -1579,25 +1508,21 @@ static void kbi_mark_seen(kbi_reading* r, const char* grid_text) {
     digits[n] = 0;
     int grid = (int)strtol(digits, NULL, 10);
     if (grid % 2 == 0 && r->inside >= 0 && r->inside == grid / 2 - 1)
-        r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
+        r->to->of[kbi_launches_find(r->to, r->inside, NULL, NULL, NULL)].whole = true;
     r->inside = grid % 2 ? grid / 2 : -1;
-    if (r->inside >= 0) kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
+    if (r->inside >= 0) kbi_launches_find(r->to, r->inside, NULL, NULL, NULL);
     r->ended = NAN;
 }
 
 // A launch is complete: it is a mark, or it belongs to the current case.
-static void kbi_launch_over(kbi_reading* r, const char* kernel, const char* grid, const char* block) {
+static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char* grid, const char* block) {
     bool mark = strncmp(kernel, "kbi_null", 8) == 0;
-    if (mark) kbi_mark_seen(r, grid);
+    if (mark) kbi_csv_mark(r, grid);
     for (int k = 0; k < 2 && !mark && r->inside >= 0; k++) {
-        int at = k ? kbi_look_find(r->to, r->inside, kernel, grid, block)
-                   : kbi_look_find(r->to, r->inside, NULL, NULL, NULL);
-        kbi_look* l = &r->to->of[at];
-        if (r->ns > 0) {
-            l->least = l->calls ? KBI_MIN(l->least, r->ns) : r->ns;
-            l->most = KBI_MAX(l->most, r->ns);
-            l->ns += r->ns;
-        }
+        int at = k ? kbi_launches_find(r->to, r->inside, kernel, grid, block)
+                   : kbi_launches_find(r->to, r->inside, NULL, NULL, NULL);
+        kbi_launches* l = &r->to->of[at];
+        if (r->ns > 0) l->ns += r->ns;
         l->calls++;
         for (int i = 0; i < r->n_of; i++)
             kbi_metric_add(r->to, l, r->of[i].name, r->of[i].unit, r->of[i].sum, r->ns > 0 ? r->ns : 1);
@@ -1607,7 +1532,7 @@ static void kbi_launch_over(kbi_reading* r, const char* kernel, const char* grid
 }
 
 // The texts must outlive the aggregation.
-static void kbi_launch_metric(kbi_reading* r, const char* name, const char* unit, double x) {
+static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit, double x) {
     char base[40];
     if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
     if (r->n_of == r->room) {
@@ -1625,57 +1550,59 @@ static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }
 
-static void kbi_ncu_record(kbi_reading* r) {
-    const char* id = kbi_cell_of(r, "ID");
+static void kbi_ncu_record(kbi_csv_reader* r) {
+    const char* id = kbi_csv_cell(r, "ID");
     double x;
     if (kbi_is(r->cells[0], "ID")) {
-        r->head = kbi_cells_kept(r->head, r);
+        r->head = kbi_csv_row_copy(r->head, r);
         r->n_head = r->n;
         KBENCH_FREE(r->units);
         r->units = NULL;
     } else if (!*id && !r->units && r->n == r->n_head) {
-        r->units = kbi_cells_kept(r->units, r);
-    } else if (isdigit((unsigned char)*id) && r->n > kbi_column_of(r, "Grid Size")) {
+        r->units = kbi_csv_row_copy(r->units, r);
+    } else if (isdigit((unsigned char)*id) && r->n > kbi_csv_column(r, "Grid Size")) {
         for (int i = 0; i < r->n && i < r->n_head; i++)
-            if (kbi_ncu_metric(r->head[i]) && kbi_looks_number(r->cells[i], &x))
-                kbi_launch_metric(r, r->head[i], r->units ? r->units[i] : "", x);
-        kbi_launch_over(r, kbi_cell_of(r, "Kernel Name"), kbi_cell_of(r, "Grid Size"), kbi_cell_of(r, "Block Size"));
+            if (kbi_ncu_metric(r->head[i]) && kbi_tool_number(r->cells[i], &x))
+                kbi_csv_metric(r, r->head[i], r->units ? r->units[i] : "", x);
+        kbi_csv_launch_end(r, kbi_csv_cell(r, "Kernel Name"), kbi_csv_cell(r, "Grid Size"),
+                           kbi_csv_cell(r, "Block Size"));
     }
 }
 
 // --- nsys: one row per launch, copy or memset, in the order of their start ---
 
-static void kbi_nsys_record(kbi_reading* r) {
+static void kbi_nsys_record(kbi_csv_reader* r) {
     static const char* const shape[2][3] = { { "GrdX", "GrdY", "GrdZ" }, { "BlkX", "BlkY", "BlkZ" } };
-    char of[2][80], *name = kbi_cell_of(r, "Name");
-    double start = kbi_headed(r, "Start"), ns = kbi_headed(r, "Duration"), bytes = kbi_headed(r, "Bytes");
-    double registers = kbi_headed(r, "Reg/Trd");
+    char of[2][80], *name = kbi_csv_cell(r, "Name");
+    double start = kbi_column_number(r, "Start"), ns = kbi_column_number(r, "Duration"),
+           bytes = kbi_column_number(r, "Bytes");
+    double registers = kbi_column_number(r, "Reg/Trd");
     bool memory = strncmp(name, "[CUDA mem", 9) == 0;
     if (!*name || !kbi_finite(start) || !kbi_finite(ns)) return;
     for (int k = 0; k < 2; k++)
-        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_cell_of(r, shape[k][0]),
-                 kbi_cell_of(r, shape[k][1]), kbi_cell_of(r, shape[k][2]));
+        snprintf(of[k], sizeof of[k], "(%.20s, %.20s, %.20s)", kbi_csv_cell(r, shape[k][0]),
+                 kbi_csv_cell(r, shape[k][1]), kbi_csv_cell(r, shape[k][2]));
     if (memory) of[0][0] = of[1][0] = 0;
     r->ns = ns;
-    kbi_launch_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
-    kbi_launch_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
-    if (memory && kbi_finite(bytes)) kbi_launch_metric(r, "nsys.memory_bytes", "byte", bytes);
-    if (kbi_finite(registers)) kbi_launch_metric(r, "launch__registers_per_thread", "register/thread", registers);
+    kbi_csv_metric(r, memory ? "nsys.memory_operations" : "nsys.kernels", "", 1);
+    kbi_csv_metric(r, memory ? "nsys.memory_ns" : "nsys.kernel_ns", "ns", ns);
+    if (memory && kbi_finite(bytes)) kbi_csv_metric(r, "nsys.memory_bytes", "byte", bytes);
+    if (kbi_finite(registers)) kbi_csv_metric(r, "launch__registers_per_thread", "register/thread", registers);
     int before = r->inside;
-    kbi_launch_over(r, name, of[0], of[1]);
+    kbi_csv_launch_end(r, name, of[0], of[1]);
     if (r->inside < 0 || r->inside != before) return;
     // from the first start to the last end, with gaps; it grows with each row
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
     double more = end - (kbi_finite(r->ended) ? r->ended : start);
-    kbi_look* all = &r->to->of[kbi_look_find(r->to, r->inside, NULL, NULL, NULL)];
+    kbi_launches* all = &r->to->of[kbi_launches_find(r->to, r->inside, NULL, NULL, NULL)];
     kbi_metric_add(r->to, all, "nsys.span_ns", "ns", more, 1);
     r->ended = end;
 }
 
 // Adds the records of a file. Returns false if it has another format.
-static bool kbi_looks_read(kbi_looks* to, const char* text) {
+static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
     static const char* const heads[] = { "\"ID\"", "Start" };
-    kbi_reading r;
+    kbi_csv_reader r;
     const char* begin = NULL;
     int nsys = 0;
     for (const char* line = text; line && *line && !begin;) {
@@ -1689,8 +1616,8 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
     r.to = to;
     r.inside = -1;
     char* copy = r.at = kbi_keep_text(begin);
-    for (bool head = true; kbi_record_next(&r); head = false) {
-        if (head) r.head = kbi_cells_kept(r.head, &r), r.n_head = r.n;
+    for (bool head = true; kbi_csv_next(&r); head = false) {
+        if (head) r.head = kbi_csv_row_copy(r.head, &r), r.n_head = r.n;
         if (!head && nsys) kbi_nsys_record(&r);
         if (!head && !nsys) kbi_ncu_record(&r);
         // skips lines that tools and programs print between records
@@ -1706,8 +1633,8 @@ static bool kbi_looks_read(kbi_looks* to, const char* text) {
 }
 
 // Copies the metrics of a case into its record, after the counters of the benchmark function.
-static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) {
-    const kbi_look* l = kbi_look_all(looks, number);
+static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, int number) {
+    const kbi_launches* l = kbi_launches_total(launches, number);
     if (!l || !l->n) return;
     int64_t n = r->counters.n, u = r->counter_units.n;
     kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
@@ -1725,7 +1652,7 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
     }
     r->counters.of = values, r->counters.n = n;
     r->counter_units.of = units, r->counter_units.n = u;
-    double x = kbi_look_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
+    double x = kbi_launches_value(l, "sm__warps_active.avg.pct_of_peak_sustained_active");
     if (kbi_finite(x)) r->occupancy_achieved = x;
 }
 
@@ -1735,77 +1662,59 @@ static void kbi_record_looked(kb_result* r, const kbi_looks* looks, int number) 
 
 enum { KBI_PROFILE_ROWS = 10 }; // most rows of each kind
 
-static void kbi_profile_name(kbi_text* t, const char* name, int room) {
-    int most = KBI_MAX(room, 8), used;
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
-    kbi_puts(t, "      ");
-    if (kbi_width(clean.s, clean.n) > most) { // the beginning of a kernel's name matters most
-        clean.n = kbi_fitting(clean.s, clean.n, most - 2, &used);
-        kbi_puts(&clean, "..");
-    }
-    kbi_put(t, clean.s, clean.n);
-    kbi_putf(t, "%*s", KBI_MAX(room - kbi_width(clean.s, clean.n), 0), "");
-    kbi_text_free(&clean);
-}
-
-// Prints parts of a line, separated by commas, on as many lines as necessary.
-KBI_PRINTF(4, 5) static void kbi_profile_part(kbi_text* t, int* at, int width, const char* format, ...) {
-    enum { KBI_INDENT = 8 };
-    char part[160];
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(part, sizeof part, format, list);
-    va_end(list);
-    if (*at && *at + 2 + n <= width)
-        kbi_puts(t, ", "), *at += 2 + n;
-    else
-        kbi_putf(t, "%s%*s", *at ? ",\n" : "", (int)KBI_INDENT, ""), *at = (int)KBI_INDENT + n;
-    kbi_puts(t, part);
+// Wraps a text under an indent.
+static void kbi_profile_wrap(kbi_text* t, int indent, int width, const char* text) {
+    kbi_table table;
+    memset(&table, 0, sizeof table);
+    table.how.width = width;
+    table.text = *t;
+    kbi_table_wrap(&table, indent, text);
+    *t = table.text;
+    kbi_arena_free(&table.scratch);
 }
 
 static void kbi_profile_shape(kbi_text* t, const kbi_event* e, int width) {
     char bytes[40];
-    int at = 0;
+    kbi_text s = KBI_BLANK;
     if (e->kind == KBI_EVENT_KERNEL) {
-        kbi_profile_part(t, &at, width, "%dx%dx%d blocks of %dx%dx%d", e->grid[0], e->grid[1], e->grid[2],
-                         e->block[0], e->block[1], e->block[2]);
+        kbi_putf(&s, "%dx%dx%d blocks of %dx%dx%d, ", e->grid[0], e->grid[1], e->grid[2], e->block[0], e->block[1],
+                 e->block[2]);
         if (e->cluster[0] * e->cluster[1] * e->cluster[2] > 1)
-            kbi_profile_part(t, &at, width, "clusters of %dx%dx%d", e->cluster[0], e->cluster[1], e->cluster[2]);
-        kbi_profile_part(t, &at, width, "%d registers", e->registers);
-        kbi_profile_part(t, &at, width, "shared %s", kbi_show_bytes(e->shared, bytes));
-        if (e->local) kbi_profile_part(t, &at, width, "local %s", kbi_show_bytes(e->local, bytes));
+            kbi_putf(&s, "clusters of %dx%dx%d, ", e->cluster[0], e->cluster[1], e->cluster[2]);
+        kbi_putf(&s, "%d registers, shared %s", e->registers, kbi_show_bytes(e->shared, bytes));
+        if (e->local) kbi_putf(&s, ", local %s", kbi_show_bytes(e->local, bytes));
         if (e->limit)
-            kbi_profile_part(t, &at, width, "%.0f%% of the warps (limit: %s)", (double)e->occupancy,
-                             kbi_limit_names[e->limit]);
+            kbi_putf(&s, ", %.0f%% of the warps (limit: %s)", (double)e->occupancy, kbi_limit_names[e->limit]);
     } else if (e->bytes) {
-        kbi_profile_part(t, &at, width, "%s each", kbi_show_bytes((double)e->bytes, bytes));
+        kbi_putf(&s, "%s each", kbi_show_bytes((double)e->bytes, bytes));
     }
-    if (at) kbi_puts(t, "\n");
+    if (s.n) kbi_profile_wrap(t, 8, width, s.s);
+    kbi_text_free(&s);
 }
 
 // Prints sums, one line each, the longest first.
 static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* title, const kbi_sum* sums, int n,
                              double all, int width) {
-    bool wide = width >= 100;
-    int room = KBI_MAX(width - (wide ? 64 : 42), 16);
-    char a[40], b[40], c[40], d[40], share[40];
+    int room = KBI_MAX(width - 42, 16);
+    char a[40], b[40], share[40];
     double rest = 0;
     if (!n) return;
     kbi_putf(t, "    %-*s %6s %10s %6s %10s", room + 2, title, "calls", "total", "share", "mean");
-    if (wide) kbi_putf(t, " %10s %10s", "least", "most");
     kbi_puts(t, "\n");
     for (int i = 0; i < n; i++) {
         const kbi_sum* s = &sums[i];
         if (i >= KBI_PROFILE_ROWS) rest += s->total;
         if (i >= KBI_PROFILE_ROWS) continue;
-        kbi_profile_name(t, kbi_event_name(in, s->of), room);
+        kbi_text clean = KBI_BLANK, name = KBI_BLANK;
+        kbi_clean(&clean, kbi_event_name(in, s->first)), kbi_put(&clean, "", 0);
+        kbi_cut(&name, clean.s, room);
+        kbi_putf(t, "      %s%*s", name.s, room - kbi_width(name.s, name.n), "");
+        kbi_text_free(&clean), kbi_text_free(&name);
         kbi_putf(t, " %6lld %10s %6s %10s", (long long)s->calls, kbi_show_time(s->total * 1e-6, a),
                  kbi_show_percent(all > 0 ? s->total / all : (double)NAN, share),
                  kbi_show_time(s->total / (double)s->calls * 1e-6, b));
-        if (wide) kbi_putf(t, " %10s %10s", kbi_show_time(s->least * 1e-6, c), kbi_show_time(s->most * 1e-6, d));
         kbi_puts(t, "\n");
-        kbi_profile_shape(t, s->of, width);
+        kbi_profile_shape(t, s->first, width);
     }
     if (n > KBI_PROFILE_ROWS)
         kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
@@ -1817,22 +1726,24 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     kbi_profile p;
     char title[64], a[40], b[40], c[40];
     if (!in || !in->events) return;
-    kbi_profile_of(&p, in);
+    kbi_profile_fill(&p, in);
     snprintf(title, sizeof title, "on the GPU in %d runs", in->runs);
     kbi_profile_sums(t, in, title, p.device, p.n_device, p.device_ns, width);
     kbi_profile_sums(t, in, "calls on the host", p.host, p.n_host, p.host_ns, width);
-    kbi_putf(t, "    per run: %s from first start to last end, ", kbi_show_time(p.span * 1e-6, a));
+    kbi_text s = KBI_BLANK;
+    kbi_putf(&s, "per run: %s from first start to last end, ", kbi_show_time(p.span * 1e-6, a));
     if (p.gaps > 0)
-        kbi_putf(t, "%s of it busy, %s in %s gaps\n", kbi_show_percent(p.busy / p.span, b),
+        kbi_putf(&s, "%s of it busy, %s in %s gaps", kbi_show_percent(p.busy / p.span, b),
                  kbi_show_time(p.gap_ns * 1e-6, c), kbi_digits(p.gaps, 2, title));
     else
-        kbi_puts(t, "no gaps\n");
-    kbi_putf(t, "    host time: %s per run", kbi_show_time(p.run * 1e-6, a));
-    if (kbi_finite(p.launch_ns)) kbi_putf(t, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
-    if (p.overlap > 0) kbi_putf(t, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
-    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(t, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(t, "; two or more at once for %s of the time", kbi_show_percent(p.concurrent, a));
-    kbi_puts(t, "\n");
+        kbi_puts(&s, "no gaps");
+    kbi_putf(&s, "; host time: %s per run", kbi_show_time(p.run * 1e-6, a));
+    if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
+    if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
+    if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
+    if (p.concurrent > 0) kbi_putf(&s, "; two or more at once for %s of the time", kbi_show_percent(p.concurrent, a));
+    kbi_profile_wrap(t, 4, width, s.s);
+    kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
     kbi_profile_free(&p);
 }
@@ -1946,20 +1857,6 @@ static void kbi_trace_event(kbi_tracing* t, const kb_result* r, const kbi_event*
     kbi_trace_arrow(t, 'f', process, line, e->start, t->arrows);
 }
 
-static void kbi_trace_gauges(kbi_tracing* t, const kbi_inside* in) {
-    for (int64_t i = 0; i < 2 * in->gauges; i++) {
-        const kbi_gauge* g = &kbi_gauges_of(in)[i / 2];
-        double x = i % 2 ? g->power_w : g->sm_mhz;
-        if (!kbi_finite(x) || g->at < t->zero) continue;
-        kbi_trace_begin(t, 'C', in->device, 0);
-        kbi_trace_text(t, "name", i % 2 ? "power" : "SM clock");
-        kbi_trace_time(t, "ts", g->at - t->zero);
-        kbi_putf(t->out, ",\"args\":{\"%s\":", i % 2 ? "W" : "MHz");
-        kbi_json_real(t->out, x);
-        kbi_puts(t->out, "}}");
-    }
-}
-
 static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
     kbi_tracing t;
     int named[64];
@@ -1985,7 +1882,6 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
         int64_t* lines = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)r->inside->events);
         memset(lines, 0, sizeof(int64_t) * (size_t)r->inside->events);
         for (int64_t e = 0; e < r->inside->events; e++) kbi_trace_event(&t, r, &kbi_events_of(r->inside)[e], lines);
-        kbi_trace_gauges(&t, r->inside);
         KBENCH_FREE(lines);
     }
     kbi_puts(out, "\n]}\n");
@@ -2031,9 +1927,9 @@ static void kbi_code_show(const kb_result* r) {
     int lines = 0;
     kbi_table_flush(&kbi_control.run.table);
     memset(&p, 0, sizeof p);
-    if (r->inside && r->inside->events) kbi_profile_of(&p, r->inside);
+    if (r->inside && r->inside->events) kbi_profile_fill(&p, r->inside);
     for (int i = 0; i < p.n_device && !hot; i++)
-        if (p.device[i].of->kind == KBI_EVENT_KERNEL) hot = p.device[i].of;
+        if (p.device[i].first->kind == KBI_EVENT_KERNEL) hot = p.device[i].first;
     bool here = kbi_tool_find("cuobjdump", tool);
     bool good = hot && here && kbi_code_command(&command, tool, kbi_texts_of(r->inside) + hot->symbol);
     FILE* f = good ? popen(command.s, "r") : NULL;
@@ -2059,18 +1955,18 @@ static void kbi_code_show(const kb_result* r) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // For a profiler: runs the block once more in a call of its own, hot after a first run.
-static void kbi_look_call(kbi_run* run, int number) {
+static void kbi_marked_call(kbi_run* run, int number) {
     run->call.marked = number;
     run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
     kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
 }
 
-#define KBI_LOOK "KBENCH_LOOK" // the file in which the profiled program reports its progress
+#define KBI_PROFILED "KBENCH_PROFILED" // the file in which the profiled program reports its progress
 
 // --- the profiled program: this program in another process ---
 
 // Whether the program reached its end. *at: the last case begun; -1: none.
-static bool kbi_look_told(const char* path, int* at) {
+static bool kbi_progress_read(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
     bool over = false;
     *at = -1;
@@ -2087,14 +1983,14 @@ static bool kbi_look_told(const char* path, int* at) {
 
 // Runs each case's check, and its block between marks. The file gets a line for each case begun ("at 3"), then "done",
 // or "no GPU".
-static int kbi_look_main(const kbi_options* o) {
+static int kbi_profiled_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_control.run;
     kbi_plan plan;
-    const char* told = getenv(KBI_LOOK);
-    int file = kbi_open_file(told, O_WRONLY | O_CREAT | O_EXCL);
+    const char* path = getenv(KBI_PROFILED);
+    int file = kbi_open_file(path, O_WRONLY | O_CREAT | O_EXCL);
     FILE* f = file < 0 ? NULL : fdopen(file, "a");
-    if (!f) return kbi_error("%s %s: %s", KBI_LOOK, told, strerror(errno)), KBI_EXIT_USAGE;
-    unsetenv(KBI_LOOK); // programs that a benchmark starts are not profiled
+    if (!f) return kbi_error("%s %s: %s", KBI_PROFILED, path, strerror(errno)), KBI_EXIT_USAGE;
+    unsetenv(KBI_PROFILED); // programs that a benchmark starts are not profiled
     if (!kbi_options_pin(o) || !kbi_plan_here(&plan, o)) return KBI_EXIT_USAGE;
     kbi_recipe_of(&s->recipe, o);
     s->recipe.device = (int)o->gpu;
@@ -2108,7 +2004,7 @@ static int kbi_look_main(const kbi_options* o) {
         fprintf(f, "at %d\n", i), fflush(f);
         kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
         kbi_check_call(run);
-        if (run->m.status == KB_OK) kbi_look_call(run, i);
+        if (run->m.status == KB_OK) kbi_marked_call(run, i);
         if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device state is lost with this process
     }
     KBENCH_FREE(run);
@@ -2117,34 +2013,32 @@ static int kbi_look_main(const kbi_options* o) {
     return KBI_EXIT_FINE;
 }
 
-// --- the profiler ---
+// The files of a tool; those of nsys follow from the name of the report.
+enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
+static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
+                                                     "report.nsys-rep", "report.sqlite" };
 
-typedef struct kbi_vendor { // a running tool
+typedef struct kbi_vendor { // an external profiler and its files
     kbi_supervisor* s;
-    const char *name, *report; // report: without its extension
-    char tool[512];
-    char folder[200], told[240], csv[240], words[240], own[240];
-    kbi_text command; // each word ends with a zero byte
-    int n;
-    kbi_looks* looks;
+    const char *name, *report; // report: path without its extension
+    char tool[512], folder[200], files[4][240];
+    kbi_text command; // in shell syntax
+    kbi_launch_list* launches;
 } kbi_vendor;
 
 enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
 } kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
-static kbi_looks kbi_vendor_looks[KBI_COUNT(kbi_vendors)]; // what the tools saw
+static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // what the tools saw
 
 // Checks before the run that the requested tool is available. Returns false after an error message.
-static bool kbi_vendor_there(int vendor) {
+static bool kbi_vendor_available(int vendor) {
     char tool[512];
     const char* name = kbi_vendors[vendor].name;
-    if (getenv(KBI_LOOK)) return true; // this is the profiled program
+    if (getenv(KBI_PROFILED)) return true; // this is the profiled program
     if (kbi_profiled())
-        return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one. Leave out "
-                         "either.",
-                         name),
-               false;
+        return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one", name), false;
     if (!kbi_tool_find(name, tool))
         return kbi_error("--%s: %s is neither in PATH nor in the CUDA Toolkit (CUDA_HOME). It is part of "
                          "NVIDIA %s, which is a separate package.",
@@ -2154,33 +2048,19 @@ static bool kbi_vendor_there(int vendor) {
 }
 
 static void kbi_vendor_word(kbi_vendor* v, const char* word) {
-    kbi_put(&v->command, word, strlen(word) + 1);
-    v->n++;
-}
-
-static void kbi_vendor_begin(kbi_vendor* v) {
-    v->command.n = 0, v->n = 0;
-    kbi_vendor_word(v, v->tool);
-}
-
-static void kbi_vendor_words(kbi_vendor* v, const char* words) { // words are separated by blanks
-    char word[80];
-    for (; *words; words += strcspn(words, " "), words += *words == ' ') {
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(words, " "), words);
-        kbi_vendor_word(v, word);
-    }
+    kbi_puts(&v->command, " "), kbi_put_quoted(&v->command, word);
 }
 
 // Adds this program with its own command line, without the options that start tools.
 static void kbi_vendor_self(kbi_vendor* v) {
-    char** own = kbi_own_words(v->s->o);
-    char* path = strchr(own[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
-    kbi_vendor_word(v, path ? path : own[0]);
+    char** words = kbi_own_words(v->s->o);
+    char* path = strchr(words[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
+    kbi_vendor_word(v, path ? path : words[0]);
     free(path);
-    for (int i = 1; own[i]; i++) {
-        size_t n = strcspn(own[i], "=");
-        if ((n != 5 || strncmp(own[i], "--ncu", n) != 0) && (n != 6 || strncmp(own[i], "--nsys", n) != 0))
-            kbi_vendor_word(v, own[i]);
+    for (int i = 1; words[i]; i++) {
+        size_t n = strcspn(words[i], "=");
+        if ((n != 5 || strncmp(words[i], "--ncu", n) != 0) && (n != 6 || strncmp(words[i], "--nsys", n) != 0))
+            kbi_vendor_word(v, words[i]);
     }
 }
 
@@ -2195,19 +2075,19 @@ static void kbi_vendor_self(kbi_vendor* v) {
 
 // Clocks stay as in the timed runs. Caches are flushed before each kernel if the timed samples are cold.
 static void kbi_ncu_words(kbi_vendor* v) {
-    const char* set = kbi_sought.ncu;
-    kbi_vendor_words(v, "--profile-from-start off --target-processes application-only --clock-control none");
-    kbi_vendor_words(v, v->s->recipe.mode == KBI_COLD ? "--cache-control all" : "--cache-control none");
-    kbi_vendor_words(v, "--print-units base --page raw --csv --log-file");
-    kbi_vendor_word(v, v->csv);
+    const char* set = kbi_inspect_given.ncu;
+    kbi_puts(&v->command, " --profile-from-start off --target-processes application-only --clock-control none");
+    kbi_putf(&v->command, " --cache-control %s", v->s->recipe.mode == KBI_COLD ? "all" : "none");
+    kbi_puts(&v->command, " --print-units base --page raw --csv --log-file");
+    kbi_vendor_word(v, v->files[KBI_FILE_CSV]);
     kbi_vendor_word(v, !set || strstr(set, "__") ? "--metrics" : "--set");
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
 // The whole process is traced, which does not slow the blocks. Only work between marks counts.
 static void kbi_nsys_words(kbi_vendor* v) {
-    kbi_vendor_words(v, "profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
-    kbi_vendor_words(v, "--force-overwrite=true --output");
+    kbi_puts(&v->command, " profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
+    kbi_puts(&v->command, " --force-overwrite=true --output");
     kbi_vendor_word(v, v->report);
 }
 
@@ -2215,23 +2095,10 @@ static void kbi_nsys_words(kbi_vendor* v) {
 static void kbi_nsys_stats(kbi_vendor* v) {
     char file[300];
     snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
-    kbi_vendor_begin(v);
-    kbi_vendor_words(v, "stats --format csv --force-export=true --report cuda_gpu_trace");
+    v->command.n = 0;
+    kbi_vendor_word(v, v->tool);
+    kbi_puts(&v->command, " stats --format csv --force-export=true --report cuda_gpu_trace");
     kbi_vendor_word(v, file);
-}
-
-// Prints the command in shell syntax.
-static void kbi_vendor_say(const kbi_vendor* v, bool looked) {
-    kbi_text line = KBI_BLANK;
-    kbi_puts(&line, " LC_ALL=C");
-    if (looked) kbi_putf(&line, " %s=%s", KBI_LOOK, v->told);
-    const char* word = v->command.s;
-    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) {
-        kbi_puts(&line, " ");
-        kbi_put_quoted(&line, word);
-    }
-    kbi_warn("--%s:%s", v->name, line.s);
-    kbi_text_free(&line);
 }
 
 static int64_t kbi_size_of(const char* path) {
@@ -2239,32 +2106,35 @@ static int64_t kbi_size_of(const char* path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-static const double kbi_stalls = 10; // multiple of --timeout, because a case takes longer under a profiler
+static const double kbi_vendor_patience = 10; // multiple of --timeout, because a case takes longer under a profiler
 
-// Runs the command and waits; words: the file for its output. If a case makes no progress, the command is stopped.
-// Returns the status of waitpid; -1: no process was started, or it was stopped.
-static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
-    char** argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(v->n + 1));
-    char* word = v->command.s;
+// Prints and runs the command, with its output in a file, and waits. Stops it if a case makes no progress. Returns the
+// status of waitpid; -1: no process was started, or it was stopped.
+static int kbi_vendor_run(kbi_vendor* v, const char* output, bool profiled) {
+    kbi_text script = KBI_BLANK, progress = KBI_BLANK;
+    char shell[] = "/bin/sh", c[] = "-c";
     int status = -1;
-    double limit = kbi_stalls * v->s->o->timeout;
-    for (int i = 0; i < v->n; i++, word += strlen(word) + 1) argv[i] = word;
-    argv[v->n] = NULL;
+    double limit = kbi_vendor_patience * v->s->o->timeout;
+    if (profiled) kbi_putf(&progress, " %s=%s", KBI_PROFILED, v->files[KBI_FILE_PROGRESS]);
+    kbi_warn("--%s: LC_ALL=C%s%s", v->name, progress.n ? progress.s : "", v->command.s);
+    kbi_text_free(&progress);
+    kbi_putf(&script, "exec%s", v->command.s);
+    char* argv[] = { shell, c, script.s, NULL };
     fflush(NULL);
     pid_t parent = getpid(), process = fork(), ended = 0;
     if (process < 0) kbi_error("cannot start a process: %s", strerror(errno));
     if (process == 0) {
         setpgid(0, 0);
-        if (looked) setenv(KBI_LOOK, v->told, 1);
+        if (profiled) setenv(KBI_PROFILED, v->files[KBI_FILE_PROGRESS], 1);
         setenv("LC_ALL", "C", 1);
-        kbi_exec(argv, words, true, parent);
+        kbi_exec(argv, output, true, parent);
     }
-    KBENCH_FREE(argv);
+    kbi_text_free(&script);
     if (process < 0) return -1;
     int64_t moved = kbi_now(), size = 0;
     bool stopped = false;
     while ((ended = waitpid(process, &status, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-        int64_t now = kbi_size_of(v->told) + kbi_size_of(words);
+        int64_t now = kbi_size_of(v->files[KBI_FILE_PROGRESS]) + kbi_size_of(output);
         if (now != size) size = now, moved = kbi_now();
         bool late = kbi_seconds_since(moved) > limit;
         if ((late || kbi_control.interrupted) && !stopped) kill(-process, SIGTERM), stopped = true, moved = kbi_now();
@@ -2277,82 +2147,73 @@ static int kbi_vendor_run(kbi_vendor* v, const char* words, bool looked) {
 // --- error messages ---
 
 static const struct {
-    const char *sign, *cure;
-} kbi_vendor_ills[] = {
-    { "ERR_NVGPUCTRPERM",
-      "only an administrator may read the GPU's counters (RmProfilingAdminOnly: 1 in "
-      "/proc/driver/nvidia/params). Run as root, start the container with --cap-add=SYS_ADMIN, or load the driver "
-      "with NVreg_RestrictProfilingToAdminUsers=0" },
+    const char *sign, *cure; // sign: part of the tool's error message
+} kbi_vendor_errors[] = {
+    { "ERR_NVGPUCTRPERM", "only an administrator may read the GPU's counters. Run as root, start the container with "
+                          "--cap-add=SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0" },
     { "MIG", "this is a MIG instance that shares the counters with others. Use an instance with the whole GPU, or "
              "turn MIG off (nvidia-smi -mig 0)" },
     { "resource was unavailable",
       "another profiler uses the GPU's counters. End it, or pause it (DCGM: dcgmi profile --pause)" },
     { "nsight-compute-lock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
     { "InterprocessLock", "the temporary folder has a lock of another user. Set TMPDIR to a folder of your own" },
-    { "not supported on device",
-      "this ncu cannot profile this GPU. A newer one may support it; under WSL and on a virtual GPU "
-      "the host must allow profiling" },
+    { "not supported on device", "this ncu cannot profile this GPU. A newer one may support it; under WSL and on a "
+                                 "virtual GPU the host must allow profiling" },
     { "driver is not compatible", "the driver is too old for this ncu. Use the ncu of the driver's CUDA version" },
-    // unrecognised or unrecognized option
-    { "nrecogni", "this version does not know the options above. Use a newer one" },
+    { "nrecogni", "this version does not know the options above. Use a newer one" }, // unrecogni[sz]ed option
 };
 
 // Reports a failure in one line: the remedy if the error is known, otherwise the tool's own words.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
-    kbi_text said = KBI_BLANK;
+    kbi_text output = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
-    kbi_file_text(v->csv, &said), kbi_puts(&said, "\n");
-    kbi_file_text(v->words, &said), kbi_puts(&said, "\n");
-    for (char *line = said.s, *next; *line; line = next) {
+    kbi_file_text(v->files[KBI_FILE_CSV], &output), kbi_puts(&output, "\n");
+    kbi_file_text(v->files[KBI_FILE_OUTPUT], &output), kbi_puts(&output, "\n");
+    for (char *line = output.s, *next; *line; line = next) {
         next = line + strcspn(line, "\n");
         if (*next) *next++ = 0;
         bool wrong = strstr(line, "rror") || strstr(line, "ERR");
-        for (int i = 0; i < KBI_COUNT(kbi_vendor_ills) && wrong && !cure; i++)
-            if (strstr(line, kbi_vendor_ills[i].sign)) cure = kbi_vendor_ills[i].cure;
+        for (int i = 0; i < KBI_COUNT(kbi_vendor_errors) && wrong && !cure; i++)
+            if (strstr(line, kbi_vendor_errors[i].sign)) cure = kbi_vendor_errors[i].cure;
         if (wrong && !*first) first = line;
         if (*line) last = line;
     }
     if (cure)
         kbi_error("--%s: %s", v->name, cure);
-    else if (status >= 0 && WIFSIGNALED(status))
-        kbi_error("--%s: %s ended with signal %d; run the command above to see more", v->name, v->name,
-                  WTERMSIG(status));
     else if (status < 0)
         kbi_error("--%s: %s was stopped, because there was no progress in %g s; raise --timeout to wait longer",
-                  v->name, v->name, kbi_stalls * v->s->o->timeout);
+                  v->name, v->name, kbi_vendor_patience * v->s->o->timeout);
     else
-        kbi_error("--%s: %s failed (exit code %d); its output: %.200s", v->name, v->name, WEXITSTATUS(status),
-                  *first ? first : last);
-    kbi_text_free(&said);
+        kbi_error("--%s: %s failed (%s %d); its output: %.200s", v->name, v->name,
+                  WIFSIGNALED(status) ? "signal" : "exit code",
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), *first ? first : last);
+    kbi_text_free(&output);
 }
-
-// --- one profiling pass over all cases ---
 
 // Reads what the tool wrote, or creates it from the tool's report.
 static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
     if (nsys) kbi_nsys_stats(v);
-    if (nsys) kbi_vendor_run(v, v->csv, false);
-    if (kbi_file_text(v->csv, &csv) && kbi_looks_read(v->looks, csv.s) && nsys) kbi_vendor_say(v, false);
+    if (nsys) kbi_vendor_run(v, v->files[KBI_FILE_CSV], false);
+    if (kbi_file_text(v->files[KBI_FILE_CSV], &csv)) kbi_tool_csv_read(v->launches, csv.s);
     kbi_text_free(&csv);
 }
 
 // Runs the tool. Returns false if it saw nothing.
-static bool kbi_vendor_look(kbi_vendor* v) {
+static bool kbi_vendor_profile(kbi_vendor* v) {
     int at;
-    kbi_vendor_begin(v);
+    kbi_vendor_word(v, v->tool);
     if (kbi_is(v->name, "ncu"))
         kbi_ncu_words(v);
     else
         kbi_nsys_words(v);
     kbi_vendor_self(v);
-    kbi_vendor_say(v, true);
-    int status = kbi_vendor_run(v, v->words, true);
+    int status = kbi_vendor_run(v, v->files[KBI_FILE_OUTPUT], true);
     if (kbi_control.interrupted) return true;
     kbi_vendor_read(v);
-    bool over = kbi_look_told(v->told, &at);
-    if (over && (at < 0 || (status == 0 && v->looks->n))) return true; // at < 0: no GPU, and the run says so
+    bool over = kbi_progress_read(v->files[KBI_FILE_PROGRESS], &at);
+    if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: no GPU, and the run says so
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
         "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
@@ -2361,28 +2222,24 @@ static bool kbi_vendor_look(kbi_vendor* v) {
 }
 
 static bool kbi_vendor_files(kbi_vendor* v) {
-    const char *folder = getenv("TMPDIR"), *file = kbi_sought.nsys;
-    struct {
-        char* of;
-        const char* name;
-    } files[] = { { v->told, "told" }, { v->csv, "csv" }, { v->words, "words" }, { v->own, "report" } };
+    const char *folder = getenv("TMPDIR"), *file = kbi_inspect_given.nsys;
     snprintf(v->folder, sizeof v->folder, "%.150s/kbench-%s-%ld", folder && *folder ? folder : "/tmp", v->name,
              (long)getpid());
     if (mkdir(v->folder, 0700) != 0)
         return kbi_error("--%s: cannot create %s: %s", v->name, v->folder, strerror(errno)), false;
-    for (int i = 0; i < KBI_COUNT(files); i++) snprintf(files[i].of, 240, "%.200s/%s", v->folder, files[i].name);
-    v->report = v->own;
+    for (int i = 0; i < KBI_COUNT(v->files); i++)
+        snprintf(v->files[i], sizeof v->files[i], "%.200s/%s", v->folder, kbi_vendor_file_names[i]);
+    v->report = v->files[KBI_FILE_REPORT];
     if (!file) return true;
     size_t n = strlen(file);
-    v->report = kbi_arena_text_n(&v->looks->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
+    v->report = kbi_arena_text_n(&v->launches->text, file, kbi_ends(file, ".nsys-rep") ? n - 9 : n);
     return true;
 }
 
 static void kbi_vendor_remove(const kbi_vendor* v) {
-    static const char* const left[] = { "told", "csv", "words", "report.nsys-rep", "report.sqlite" };
     char path[240];
-    for (int i = 0; i < KBI_COUNT(left); i++) {
-        snprintf(path, sizeof path, "%.200s/%s", v->folder, left[i]);
+    for (int i = 0; i < KBI_COUNT(kbi_vendor_file_names); i++) {
+        snprintf(path, sizeof path, "%.200s/%s", v->folder, kbi_vendor_file_names[i]);
         unlink(path);
     }
     rmdir(v->folder);
@@ -2394,22 +2251,17 @@ static bool kbi_vendor_before(int vendor) {
     memset(&v, 0, sizeof v);
     v.s = &kbi_control.run;
     v.name = kbi_vendors[vendor].name;
-    v.looks = &kbi_vendor_looks[vendor];
-    bool seen = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
-    if (seen) {
-        seen = kbi_vendor_look(&v);
-        kbi_vendor_remove(&v);
-    }
+    v.launches = &kbi_vendor_launches[vendor];
+    bool good = kbi_tool_find(v.name, v.tool) && kbi_vendor_files(&v);
+    if (good) good = kbi_vendor_profile(&v), kbi_vendor_remove(&v);
     kbi_text_free(&v.command);
-    return seen;
+    return good;
 }
-
-// --- display ---
 
 static const struct {
     const char *title, *metric;
     double scale;
-} kbi_look_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
+} kbi_tool_columns[] = { { "DRAM MB", "dram__bytes.sum", 1e-6 },
                          { "DRAM %", "dram__throughput.avg.pct_of_peak_sustained_elapsed", 1 },
                          { "L2 hit %", "lts__t_sector_hit_rate.pct", 1 },
                          { "L1 hit %", "l1tex__t_sector_hit_rate.pct", 1 },
@@ -2418,29 +2270,18 @@ static const struct {
                          { "copied MB", "nsys.memory_bytes", 1e-6 },
                          { "registers", "launch__registers_per_thread", 1 } };
 
-// of the table of a tool
-static void kbi_look_name(kbi_table* t, const char* before, const char* name) {
-    enum { KBI_LOOK_NAME = 100 };
-    int used;
-    kbi_text clean = KBI_BLANK;
-    kbi_clean(&clean, name), kbi_put(&clean, "", 0);
-    size_t n = kbi_fitting(clean.s, clean.n, KBI_LOOK_NAME, &used);
-    kbi_puts(&t->text, before), kbi_put(&t->text, clean.s, n), kbi_puts(&t->text, n < clean.n ? "..." : "");
-    kbi_text_free(&clean);
-}
-
-static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, unsigned wanted) {
+static void kbi_tool_row(kbi_table* t, const kbi_launches* l, const kbi_launches* all, unsigned wanted) {
     char out[40];
     snprintf(out, sizeof out, "%lld", (long long)l->calls);
     kbi_table_pad(t, 7, out);
     kbi_table_pad(t, 12, l->ns > 0 ? kbi_show_time(l->ns * 1e-6, out) : "-");
     kbi_table_pad(t, 8, all->ns > 0 ? kbi_show_percent(l->ns / all->ns, out) : "-");
-    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++)
+    for (int c = 0; c < KBI_COUNT(kbi_tool_columns); c++)
         if (wanted >> c & 1)
             kbi_table_pad(
-                t, (int)strlen(kbi_look_columns[c].title) + 2,
-                kbi_show(kbi_look_value(l, kbi_look_columns[c].metric) * kbi_look_columns[c].scale, 4, out));
-    kbi_look_name(t, "  ", l->kernel);
+                t, (int)strlen(kbi_tool_columns[c].title) + 2,
+                kbi_show(kbi_launches_value(l, kbi_tool_columns[c].metric) * kbi_tool_columns[c].scale, 4, out));
+    kbi_puts(&t->text, "  "), kbi_cut(&t->text, kbi_table_clean(t, l->kernel), 100);
     if (l->grid && *l->grid) {
         kbi_puts(&t->text, "  "), kbi_clean(&t->text, l->grid);
         kbi_puts(&t->text, " x "), kbi_clean(&t->text, l->block ? l->block : "");
@@ -2448,48 +2289,47 @@ static void kbi_look_row(kbi_table* t, const kbi_look* l, const kbi_look* all, u
     kbi_puts(&t->text, "\n");
 }
 
-static void kbi_looks_show(kbi_table* t, const kbi_plan* plan, const kbi_looks* looks, const char* tool) {
-    unsigned wanted = 0; // a bit for each of kbi_look_columns
+static void kbi_tool_show(kbi_table* t, const kbi_plan* plan, const kbi_launch_list* launches, const char* tool) {
+    unsigned wanted = 0; // a bit for each of kbi_tool_columns
     int cases = 0;
-    for (int i = 0; i < looks->n; i++) cases += looks->of[i].whole;
+    for (int i = 0; i < launches->n; i++) cases += launches->of[i].whole;
     kbi_putf(&t->text, "\n%s, one run of each timed block: %d of %d cases\n", tool, cases, plan->n);
     kbi_table_pad(t, 7, "calls"), kbi_table_pad(t, 12, "time"), kbi_table_pad(t, 8, "share");
-    for (int c = 0; c < KBI_COUNT(kbi_look_columns); c++) {
-        for (int i = 0; i < looks->n; i++)
-            if (kbi_finite(kbi_look_value(&looks->of[i], kbi_look_columns[c].metric))) wanted |= 1u << c;
-        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_look_columns[c].title) + 2, kbi_look_columns[c].title);
+    for (int c = 0; c < KBI_COUNT(kbi_tool_columns); c++) {
+        for (int i = 0; i < launches->n; i++)
+            if (kbi_finite(kbi_launches_value(&launches->of[i], kbi_tool_columns[c].metric))) wanted |= 1u << c;
+        if (wanted >> c & 1) kbi_table_pad(t, (int)strlen(kbi_tool_columns[c].title) + 2, kbi_tool_columns[c].title);
     }
     kbi_puts(&t->text, "  kernel, grid x block\n");
     for (int i = 0; i < plan->n; i++) {
-        const kbi_look *all = kbi_look_all(looks, i), *end = looks->of + looks->n;
-        const char* word = !all ? ": not seen" : all->calls ? "" : ": no GPU work";
-        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", word);
-        for (const kbi_look* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_look_row(t, l, all, wanted);
+        const kbi_launches *all = kbi_launches_total(launches, i), *end = launches->of + launches->n;
+        const char* status = !all ? ": not profiled" : all->calls ? "" : ": no GPU work";
+        kbi_clean(&t->text, plan->cases[i].name), kbi_putf(&t->text, "%s\n", status);
+        for (const kbi_launches* l = all ? all + 1 : end; l < end && l->kernel; l++) kbi_tool_row(t, l, all, wanted);
     }
 }
 
 static void kbi_vendor_after(int vendor) {
     kbi_supervisor* s = &kbi_control.run;
-    kbi_looks* seen = &kbi_vendor_looks[vendor];
-    if (seen->n) kbi_looks_show(&s->table, s->plan, seen, kbi_vendors[vendor].name);
-    kbi_looks_free(seen);
+    kbi_launch_list* launches = &kbi_vendor_launches[vendor];
+    if (launches->n) kbi_tool_show(&s->table, s->plan, launches, kbi_vendors[vendor].name);
+    kbi_launch_list_free(launches);
     kbi_table_flush(&s->table);
 }
 
-static bool kbi_ncu_ready(const char* value) { return (void)value, kbi_vendor_there(KBI_NCU); }
-static bool kbi_ncu_before(void) { return kbi_vendor_before(KBI_NCU); }
-static void kbi_ncu_amend(kb_result* r, int64_t number) {
-    kbi_record_looked(r, &kbi_vendor_looks[KBI_NCU], (int)number);
-}
-static void kbi_ncu_after(void) { kbi_vendor_after(KBI_NCU); }
-static bool kbi_nsys_ready(const char* value) { return (void)value, kbi_vendor_there(KBI_NSYS); }
-static bool kbi_nsys_before(void) { return kbi_vendor_before(KBI_NSYS); }
-static void kbi_nsys_amend(kb_result* r, int64_t number) {
-    kbi_record_looked(r, &kbi_vendor_looks[KBI_NSYS], (int)number);
-}
-static void kbi_nsys_after(void) { kbi_vendor_after(KBI_NSYS); }
-static int kbi_look_instead(const char* value) {
-    return (void)value, getenv(KBI_LOOK) ? kbi_look_main(kbi_options_now) : -1;
+// The functions of an instrument that is an external profiler.
+#define KBI_VENDOR(tool, vendor)                                                                            \
+    static bool kbi_##tool##_ready(const char* value) { return (void)value, kbi_vendor_available(vendor); } \
+    static bool kbi_##tool##_before(void) { return kbi_vendor_before(vendor); }                             \
+    static void kbi_##tool##_after(void) { kbi_vendor_after(vendor); }                                      \
+    static void kbi_##tool##_amend(kb_result* r, int64_t number) {                                          \
+        kbi_record_launches(r, &kbi_vendor_launches[vendor], (int)number);                                  \
+    }
+KBI_VENDOR(ncu, KBI_NCU)
+KBI_VENDOR(nsys, KBI_NSYS)
+
+static int kbi_profiled_instead(const char* value) {
+    return (void)value, getenv(KBI_PROFILED) ? kbi_profiled_main(kbi_options_now) : -1;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -2499,13 +2339,8 @@ static int kbi_look_instead(const char* value) {
 // NVTX without its header, which takes a second to compile. A profiler names its library in the environment; this
 // library asks for a table of slots and stores its functions there. Without a profiler, a range costs one
 // comparison.
-enum {
-    KBI_NVTX_CORE2 = 5, // the module for ranges in a domain, and its slots
-    KBI_NVTX_START = 2,
-    KBI_NVTX_END = 3,
-    KBI_NVTX_REGISTER = 10,
-    KBI_NVTX_DOMAIN = 12
-};
+enum { KBI_NVTX_CORE2 = 5 }; // the module for ranges in a domain; then its slots
+enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DOMAIN = 12 };
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
 typedef void (*kbi_nvtx_function)(void);
@@ -2535,7 +2370,7 @@ static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* siz
     return 1;
 }
 
-static void kbi_nvtx_told(uint32_t version) { (void)version; } // the library reports its own version
+static void kbi_nvtx_version(uint32_t version) { (void)version; } // the library reports its own version
 
 static const void* kbi_nvtx_export(uint32_t id) {
     static const struct {
@@ -2545,8 +2380,8 @@ static const void* kbi_nvtx_export(uint32_t id) {
     static const struct {
         size_t size;
         uint32_t version, gap;
-        void (*told)(uint32_t);
-    } versions = { sizeof versions, 3, 0, kbi_nvtx_told };
+        void (*version_function)(uint32_t);
+    } versions = { sizeof versions, 3, 0, kbi_nvtx_version };
     return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
 }
 
@@ -2565,7 +2400,7 @@ static void kbi_nvtx_open(void) {
 
 // Ends a range and begins one with this name. Implementations alternate, so ranges overlap. The characters / [ ] *
 // + , @ have a meaning in tools and become blanks.
-static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_of) {
+static void kbi_nvtx_show(uint64_t* range, const char* text, const char* category) {
     uint64_t (*start)(void*, const kbi_nvtx_event*);
     void (*end)(void*, uint64_t);
     void* (*enlist)(void*, const char*);
@@ -2584,7 +2419,7 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_
     e.version = 3;
     e.size = sizeof e;
     e.colour_is = 1;
-    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, colour_of) & 0xbfbfbfu);
+    e.colour = 0xff404040u | ((uint32_t)kbi_hash(14695981039346656037u, category) & 0xbfbfbfu);
     e.message = enlist ? enlist(kbi_nvtx.domain, name) : NULL;
     e.message_is = e.message ? 3 : 1;
     if (!e.message) e.message = name;
@@ -2597,21 +2432,21 @@ static void kbi_nvtx_show(uint64_t* range, const char* text, const char* colour_
 
 static struct { // The option of an output is NULL if it is always active.
     kb_option_set options;
-    kb_instrument energy, activity, counters, host, ncu, nsys;
-    kb_output profile, sass, look, trace;
+    kb_instrument nvtx, energy, activity, counters, host, ncu, nsys;
+    kb_output profile, sass, profiled, trace;
 } kbi_inspect_parts;
 
 #if KBI_CUDA
 static bool kbi_activity_wanted(const char* value) { // it has no option of its own
     (void)value;
-    kbi_inspect_parts.activity.on =
-        kbi_sought.on[KBI_INSPECT_profile] || kbi_sought.on[KBI_INSPECT_trace] || kbi_sought.on[KBI_INSPECT_sass];
+    kbi_inspect_parts.activity.on = kbi_inspect_given.on[KBI_INSPECT_profile] ||
+                                    kbi_inspect_given.on[KBI_INSPECT_trace] || kbi_inspect_given.on[KBI_INSPECT_sass];
     return true;
 }
 
 // With --counters, the counters decide first whether the case was cold.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
-    if (!kbi_sought.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
+    if (!kbi_inspect_given.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
 }
 #endif
 
@@ -2620,10 +2455,11 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kb_instrument* i;
     kb_output* o;
     set->options = kbi_inspect_rows, set->count = KBI_INSPECT_COUNT;
-    set->values = &kbi_sought, set->given = kbi_sought.on;
+    set->values = &kbi_inspect_given, set->given = kbi_inspect_given.on;
     set->start = kbi_inspect_start, set->agree = kbi_inspect_agree;
     kb_add_options(set);
-    kbi_show_range = kbi_nvtx_show;
+    i = &kbi_inspect_parts.nvtx, i->range = kbi_nvtx_show;
+    kb_add_instrument(i);
 #if KBI_CUDA
     i = &kbi_inspect_parts.energy, i->option = "energy", i->seconds = 3;
     i->open = kbi_energy_open, i->begin = kbi_energy_begin, i->end = kbi_energy_end, i->close = kbi_energy_close;
@@ -2639,9 +2475,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kb_add_instrument(i);
 #endif
     i = &kbi_inspect_parts.host, i->option = "counters", i->host = true, i->judge = kbi_judge_inside;
-#if KBI_PERF_HERE
     i->open = kbi_perf_open, i->begin = kbi_perf_begin, i->end = kbi_perf_end, i->close = kbi_perf_close;
-#endif
     kb_add_instrument(i);
     i = &kbi_inspect_parts.ncu, i->option = "ncu", i->ready = kbi_ncu_ready;
     i->before = kbi_ncu_before, i->amend = kbi_ncu_amend, i->after = kbi_ncu_after;
@@ -2651,7 +2485,7 @@ KBI_CONSTRUCTOR static void kbi_inspect_register(void) {
     kb_add_instrument(i);
     o = &kbi_inspect_parts.profile, o->option = "profile", o->below = kbi_profile_show, kb_add_output(o);
     o = &kbi_inspect_parts.sass, o->option = "sass", o->each = kbi_code_show, kb_add_output(o);
-    o = &kbi_inspect_parts.look, o->instead = kbi_look_instead, kb_add_output(o);
+    o = &kbi_inspect_parts.profiled, o->instead = kbi_profiled_instead, kb_add_output(o);
     o = &kbi_inspect_parts.trace, o->option = "trace", o->fill = kbi_trace, o->lines = 1;
     o->begins = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"kbench ";
     kb_add_output(o);

@@ -66,31 +66,31 @@ typedef const char* kbi_two[2];
     KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
     KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
     KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
-    x(load, "load", "FILE...", "then", "show the records of files; nothing runs", const char**,                 \
+    x(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**,                 \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
-    x(save_baseline, "save-baseline", "NAME", "then", "save this run's records as .kbench/NAME.json", const char*,\
+    x(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", const char*,\
         kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "then", "compare with earlier records; exit codes 3, 4",     \
+    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "compare", "compare with earlier records; exit codes 3, 4",     \
         KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "then", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
+    x(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
-    KBI_TEXT(x, history, "history", "FILE", "then", "append this run; show trends; learn the noise",            \
+    KBI_TEXT(x, history, "history", "FILE", "compare", "append this run; show trends; learn the noise",            \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_SHARE(x, threshold, "threshold", "then", "slowdown that is a regression; 5 %", 0, 1000, \
+    KBI_SHARE(x, threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "then", "allowed growth of peak memory; 10 %", 0, 1000,  \
+    KBI_SHARE(x, memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory; 10 %", 0, 1000,  \
         KBI_ALWAYS | KBI_RARE) \
-    x(alpha, "alpha", "P", "then", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
+    x(alpha, "alpha", "P", "compare", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
         KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(x, noise, "noise", "then", "assumed difference between processes; 3 %", 0, 1000,                  \
+    KBI_SHARE(x, noise, "noise", "compare", "assumed difference between processes; 3 %", 0, 1000,                  \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(x, fail_on, "fail-on", "WHAT", "then", "regress, change, noise or never; regress",                 \
+    KBI_WORD(x, fail_on, "fail-on", "WHAT", "compare", "regress, change, noise or never; regress",                 \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, ignore_env, "ignore-env", "then", "also compare runs of different machines",                    \
+    KBI_BARE(x, ignore_env, "ignore-env", "compare", "also compare runs of different machines",                    \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, goal, "goal", "GOAL", "then", "layernorm:gpu_efficiency>=80; repeatable",                       \
+    KBI_LIST(x, goal, "goal", "GOAL", "compare", "layernorm:gpu_efficiency>=80; repeatable",                       \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, race, "race", "OLD NEW...", "again", "compare built programs; -- OPTIONS for them",             \
+    KBI_LIST(x, race, "race", "OLD NEW...", "compare", "compare built programs; -- OPTIONS for them",             \
         KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
     KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
         KBI_IN_LOAD)                                                                                            \
@@ -5919,7 +5919,6 @@ static int kbi_load_shown(const kbi_options* o) {
         code = kbi_outputs_end(r.of, r.n, code);
         kbi_outputs_free(&outputs);
         kbi_loaded_now = NULL;
-        if (code == KBI_EXIT_FINE) kbi_say_files(o);
     }
     if (code == KBI_EXIT_FINE && kbi_regression_wanted())
         code = kbi_loaded_judge(&with, o, &r, kbi_wanted.load[0], kbi_outputs_stdout(o) ? stderr : stdout);

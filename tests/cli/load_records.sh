@@ -99,7 +99,7 @@ check "lines cut off: the rest is there" cmp "$tmp/table" "$out"
 old=tests/evidence/h200/compare.json
 run "$tmp/empty" --load $old
 check_rc "schema 1" 0
-check_out "schema 1" 'NVIDIA H200'
+check_out "schema 1" 'kbench [0-9.]* H200 sm_90'
 check_out "schema 1" '8 cases: 8 ok'
 run "$tmp/empty" --load "$tmp/a.json" $old
 check_rc "two machines" 0

@@ -5,7 +5,7 @@
 # CUDA's headers. tests/gpu/vendor.sh uses the real tools.
 . tests/lib.sh
 . tests/cli/kit.lib
-unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_LOOK
+unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_PROFILED
 
 program prog tests/cli/ncu_and_nsys.c
 reader
@@ -140,7 +140,7 @@ for word in '\[--profile-from-start\] \[off\]' '\[--clock-control\] \[none\]' '\
     if grep -q -e "$word" "$FAKE"; then pass; else fail "no $word in: $(cat "$FAKE")"; fi
 done
 if grep -q -e '\[--ncu' "$FAKE"; then fail "ncu is started on a program that starts ncu: $(cat "$FAKE")"; else pass; fi
-check_err "the command is printed" "^prog: --ncu: LC_ALL=C KBENCH_LOOK=[^ ]* $folder/bin/ncu .* $prog --device script .*--impl one,two"
+check_err "the command is printed" "^prog: --ncu: LC_ALL=C KBENCH_PROFILED=[^ ]* $folder/bin/ncu .* $prog --device script .*--impl one,two"
 check_out "heading" '^ncu, one run of each timed block: 2 of 2 cases$'
 check_out "case" '^op/impl=one$'
 check_out "kernel" '^ +2 +6\.000 us +100% +6\.000 +62\.50  scale  \(64, 1, 1\) x \(256, 1, 1\)$'
@@ -155,7 +155,7 @@ if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; els
 if grep -q dram "$tmp/ncu.md"; then fail "a page of Markdown has room for no metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
 # the printed command, run by hand after its folder is gone
-by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_LOOK=[^ ]*|KBENCH_LOOK=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
+by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_PROFILED=[^ ]*|KBENCH_PROFILED=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
 by_hand
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
@@ -188,7 +188,7 @@ check_out "two kernels: what takes most" '^ +1 +3\.000 us +75\.0% +3\.000 +62\.5
 check_out "two kernels: what takes less" '^ +1 +1\.000 us +25\.0% +1\.000 +62\.50  scale  \(64, 1, 1\)'
 try half --ncu
 check_rc "half" 2
-check_out "half: what was not seen to its end" '^op/impl=two: not seen$'
+check_out "half: a case that was not profiled to its end" '^op/impl=two: not profiled$'
 try "" --nsys="$tmp/kept.nsys-rep"
 check_rc "--nsys=FILE" 0
 check_out "--nsys=FILE" '^nsys, one run of each timed block: 2 of 3 cases$'
@@ -233,13 +233,13 @@ ill() { # ILL OPTION ERE
     check "$1: its record" "$tmp/flat" "$tmp/ill.json"
     check_same "$1: files that are left" "$(ls "$TMPDIR")" ""
 }
-ill rights --ncu 'RmProfilingAdminOnly.*root.*SYS_ADMIN.*NVreg_RestrictProfilingToAdminUsers=0'
+ill rights --ncu 'administrator.*root.*SYS_ADMIN.*NVreg_RestrictProfilingToAdminUsers=0'
 ill busy --ncu 'another profiler .*dcgmi profile --pause'
 ill mig --ncu 'MIG.*nvidia-smi -mig 0'
 ill chip --ncu 'cannot profile this GPU. A newer one'
 ill lock --ncu 'Set TMPDIR to a folder of your own'
 ill old --ncu 'does not know the options above'
-ill dies --ncu 'ncu ended with signal 11'
+ill dies --ncu 'ncu failed .signal 11'
 ill silent --ncu 'ncu failed \(exit code 3\); its output: nothing'
 ill half --ncu 'ncu failed \(exit code 1\); its output: ==ERROR== Failed to profile "other"'
 check_same "half: what was seen is in the record" "$(counters "$tmp/ill.json" op/impl=one | cut -c 1-27)" '{"dram__bytes.sum": 6000000'
@@ -269,15 +269,15 @@ run env PATH="$system" CUDA_HOME="$tmp/home" "$prog" $script --ncu
 check_rc "ncu in CUDA_HOME" 0
 
 # --- the command line
-for line in "--device script --ncu --list:--list measures no case: --ncu has no place" "--ncu --device all:it profiles one GPU" \
-    "--nsys --device cpu:uses no GPU" "--ncu=:takes a set of ncu" "--nsys=:takes a file" "--ncu=a;b:takes a set" "--ncu --ncu=full:there twice"; do
+for line in "--device script --ncu --list:--list measures no case: leave out --ncu" "--ncu --device all:it profiles one GPU" \
+    "--nsys --device cpu:--device cpu and a build without CUDA have none" "--ncu=:takes a set of ncu" "--nsys=:takes a file" "--ncu=a;b:takes a set" "--ncu --ncu=full:there twice"; do
     run "$prog" ${line%%:*}
     check_rc "${line%%:*}" 2
     check_err "${line%%:*}" "${line#*:}"
 done
 run "$prog" --ncu
 check_rc "no CUDA" 2
-check_err "no CUDA" 'built without CUDA'
+check_err "no CUDA" 'build without CUDA'
 plain less tests/cli/ncu_and_nsys.c
 run "$tmp/less" $script --ncu
 check_rc "without add-ons" 2

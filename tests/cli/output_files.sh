@@ -66,9 +66,9 @@ run "$prog" $quick --json "$tmp/one.jsonl"
 check_rc "--json on lines" 2
 # an environment variable cannot overwrite a file
 echo "my notes" > "$tmp/notes"
-KBENCH_LOOK=$tmp/notes run "$prog" $quick
-check_rc "KBENCH_LOOK on another file" 2
-check_same "KBENCH_LOOK: the file stays" "$(cat "$tmp/notes")" "my notes"
+KBENCH_PROFILED=$tmp/notes run "$prog" $quick
+check_rc "KBENCH_PROFILED on another file" 2
+check_same "KBENCH_PROFILED: the file stays" "$(cat "$tmp/notes")" "my notes"
 
 # --- one file for two options
 cp "$tmp/one.jsonl" "$tmp/r" && ln -s r "$tmp/soft"

@@ -113,8 +113,8 @@ static int shown(const char* plant) {
     kbi_text_free(&t);
     kb_result_free(&r);
 
-    kbi_look of[2];
-    kbi_looks looks;
+    kbi_launches of[2];
+    kbi_launch_list looks;
     kbi_case one;
     kbi_plan plan;
     kbi_table table;
@@ -127,7 +127,7 @@ static int shown(const char* plant) {
     looks.of = of, looks.n = 2;
     kbi_how_default(&how, stdout), how.colour = false;
     kbi_table_open(&table, &how);
-    kbi_looks_show(&table, &plan, &looks, "ncu");
+    kbi_tool_show(&table, &plan, &looks, "ncu");
     kbi_table_flush(&table);
     return 0;
 }

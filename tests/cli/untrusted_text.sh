@@ -4,7 +4,7 @@
 # a browser, a spreadsheet, Markdown or a CI log would interpret. untrusted_text.c has the texts.
 . tests/lib.sh
 . tests/cli/kit.lib
-unset NO_COLOR CLICOLOR_FORCE FORCE_COLOR CUDA_HOME KBENCH_LOOK
+unset NO_COLOR CLICOLOR_FORCE FORCE_COLOR CUDA_HOME KBENCH_PROFILED
 LC_ALL=C.UTF-8 GITHUB_ACTIONS=true
 export LC_ALL GITHUB_ACTIONS
 

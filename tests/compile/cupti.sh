@@ -45,11 +45,11 @@ int main(int argc, char** argv) { // LIBRARY CHIP...
         for (int k = 0; k < 3; k++) {
             int all = 0;
             kbi_insight_clear();
-            kbi_ranging.failed = false;
+            kbi_range_state.failed = false;
             bool good = kbi_range_configure(argv[i], sets[k]);
             for (int m = 0; m < KBI_COUNT(kbi_chip_metrics); m++) all += kbi_chip_metrics[m].set <= k;
-            printf("%s %s %s %d of %d metrics, %d passes %s\n", good ? "good" : "BAD", argv[i], sets[k], kbi_ranging.n, all,
-                   kbi_ranging.passes, kbi_meter.insight.message);
+            printf("%s %s %s %d of %d metrics, %d passes %s\n", good ? "good" : "BAD", argv[i], sets[k], kbi_range_state.n, all,
+                   kbi_range_state.passes, kbi_meter.insight.message);
             kbi_range_end();
         }
     return 0;

@@ -27,7 +27,7 @@ if have ncu || [ -x /usr/local/cuda/bin/ncu ] || [ -x "${CUDA_HOME:-/none}/bin/n
     cat "$out" "$err"
     records "$tmp/ncu.json"
     near "ncu: timed samples are unmoved" "$(value triad time_ms)" "$plain" 0.03
-    if [ "$rc" = 2 ] && grep -q 'error: --ncu: .*\(RmProfilingAdminOnly\|another profiler\|MIG\|cannot profile\)' "$err"; then
+    if [ "$rc" = 2 ] && grep -q 'error: --ncu: .*\(administrator\|another profiler\|MIG\|cannot profile\)' "$err"; then
         skip "ncu may not read counters here: $(grep 'error: --ncu' "$err" | cut -c 1-120)"
     else
         check_rc "--ncu" 0

@@ -541,7 +541,7 @@ static void test_counted(void) {
         kbi_judge_inside(&r, &seen.in, &machine);
         CHECK(has(KB_FLAG_NOT_COLD) == !evicted[i].cold && (r.status == KB_OK) == (evicted[i].cold != 0));
         CHECK(isnan(r.time_ms) == !evicted[i].cold && (r.samples == KB_NONE) == !evicted[i].cold);
-        if (!evicted[i].cold) CHECK_HAS(said(), "took only 89 % of them from DRAM (counters)");
+        if (!evicted[i].cold) CHECK_HAS(said(), "only 89 % of a read of the size of L2 came from DRAM (counters)");
     }
     look("cold"), seen.in.energy_mj = 2, seen.in.idle_w = 70, r.flops = 6, r.bytes = 8;
     kbi_judge_inside(&r, &seen.in, &machine);
@@ -795,13 +795,13 @@ static void test_roofs(void) {
                  { KB_NODTYPE, 0, 1e9, KBI_ROOF_F32 }, { KB_NODTYPE, 0, 4e9, KBI_ROOF_F16 },
                  { KB_NODTYPE, 0, 6e9, KBI_ABOVE_ALL } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
-        int got = kbi_roof_over(&m.roofs, kbi_meant_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
+        int got = kbi_roof_over(&m.roofs, kbi_arithmetic_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
         CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
     }
     m.roofs.of[KBI_ROOF_TF32] = NAN; // not measured yet: the rate may be below this peak
-    CHECK_INT(kbi_roof_over(&m.roofs, kbi_meant_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
+    CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
-    CHECK_INT(kbi_roof_over(&m.roofs, kbi_meant_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
+    CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     CHECK(kbi_roof_known(&m.roofs, KBI_ROOF_READ) == 1.2e9 && kbi_roof_known(&m.roofs, KBI_NO_ROOF) == 0);
     CHECK(kbi_roof_known(&m.roofs, KBI_ROOF_FP8) == 0 && kbi_roof_known(&m.roofs, KBI_ROOF_COPY) == 1e9);
     m.roofs.of[KBI_ROOF_COPY] = NAN, CHECK(kbi_roof_known(&m.roofs, KBI_ROOF_COPY) == 0);

@@ -1192,7 +1192,7 @@ static void test_nvtx(void) {
     } phases[] = { { KBI_PHASE_CHECK, "check" },   { KBI_PHASE_AUDIT, "audit" },
                    { KBI_PHASE_WARM, "warm-up" },  { KBI_PHASE_SAMPLE, "samples" },
                    { KBI_PHASE_SINGLES, "turns" }, { KBI_PHASE_COMPARE, "compare" },
-                   { KBI_PHASE_FINAL, "prove" },   { KBI_PHASE_PROFILE, "look inside" },
+                   { KBI_PHASE_FINAL, "final" },   { KBI_PHASE_PROFILE, "profile" },
                    { KBI_PHASE_DONE, "" } };
     static kb_entry entry;
     kbi_case c = case_of(&entry);
@@ -1229,11 +1229,10 @@ static void test_insight(void) {
     run->machine->device = 3;
     in->runs = 4, in->dropped = 5, in->energy_mj = 6, in->idle_w = 7;
     kbi_event e[2];
-    kbi_gauge g[3];
-    memset(e, 0, sizeof e), memset(g, 0, sizeof g), e[1].start = 11, g[2].at = 12;
-    kbi_put(&in->events, (const char*)e, sizeof e), kbi_put(&in->gauges, (const char*)g, sizeof g);
+    memset(e, 0, sizeof e), e[1].start = 11;
+    kbi_put(&in->events, (const char*)e, sizeof e);
     kbi_inside* all = kbi_inside_take(run);
-    CHECK_INT(all->runs, 4), CHECK_INT(all->device, 3), CHECK_INT(all->events, 2), CHECK_INT(all->gauges, 3);
+    CHECK_INT(all->runs, 4), CHECK_INT(all->device, 3), CHECK_INT(all->events, 2);
     CHECK_INT(all->counters, 2), CHECK_INT(all->texts, 13), CHECK_INT(all->dropped, 5),
         CHECK_REAL(all->energy_mj, 6, 0);
     CHECK_REAL(all->idle_w, 7, 0), CHECK_HAS(all->message, "one; 2; again");

@@ -241,7 +241,7 @@ static void test_recipe(void) {
     kbi_recipe_of(&r, &options);
     CHECK(r.target == KBI_ON_CPU && r.mode == KBI_ROTATE && !r.verify && !r.audit);
     CHECK_REAL(r.min_time, 3, 0), CHECK_REAL(r.max_time, 10, 0), CHECK_REAL(r.precision, 0.002, 0);
-    CHECK_INT(r.seed, 5), CHECK_INT(r.warmup_samples, 9), CHECK_INT(r.rounds, 21), CHECK_STR(kbi_sought.counters, "few");
+    CHECK_INT(r.seed, 5), CHECK_INT(r.warmup_samples, 9), CHECK_INT(r.rounds, 21), CHECK_STR(kbi_inspect_given.counters, "few");
     CHECK_INT(r.max_rounds, KBI_ROUNDS_LIMIT), CHECK_INT(r.max_samples, 20000);
     CHECK(parse("--device script --hot --timer Both --fresh --fast --iters 6 --launches 4 --warmup 2s"));
     kbi_recipe_of(&r, &options);

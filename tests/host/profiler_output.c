@@ -4,36 +4,36 @@
 #include "test.h"
 #include "kit.h"
 
-static kbi_looks looks;
+static kbi_launch_list looks;
 
 static bool read_text(const char* text) {
-    kbi_looks_free(&looks);
-    return kbi_looks_read(&looks, text);
+    kbi_launch_list_free(&looks);
+    return kbi_tool_csv_read(&looks, text);
 }
 static void read_file(const char* path) {
     kbi_text text = { NULL, 0, 0 };
-    kbi_looks_free(&looks);
+    kbi_launch_list_free(&looks);
     CHECK(kbi_file_text(path, &text));
-    CHECK(kbi_looks_read(&looks, text.s));
+    CHECK(kbi_tool_csv_read(&looks, text.s));
     kbi_text_free(&text);
 }
 // A kernel of a case, by the begin of its name; all of them: ""
-static const kbi_look* look(int number, const char* kernel) {
-    static kbi_look none;
+static const kbi_launches* look(int number, const char* kernel) {
+    static kbi_launches none;
     for (int i = 0; i < looks.n; i++) {
-        const kbi_look* l = &looks.of[i];
+        const kbi_launches* l = &looks.of[i];
         bool is = *kernel ? l->kernel && strncmp(l->kernel, kernel, strlen(kernel)) == 0 : !l->kernel;
         if (l->number == number && is) return l;
     }
     CHECK_THAT(false, "case %d: no '%s'", number, kernel);
     return &none;
 }
-static const char* unit(const kbi_look* l, const char* name) {
+static const char* unit(const kbi_launches* l, const char* name) {
     for (int i = 0; i < l->n; i++)
         if (strcmp(l->of[i].name, name) == 0) return l->of[i].unit;
     return "none";
 }
-#define VALUE(number, kernel, name) kbi_look_value(look(number, kernel), name)
+#define VALUE(number, kernel, name) kbi_launches_value(look(number, kernel), name)
 
 // A second table behind the first, with a column more: what stands in it is that table's.
 static void test_ncu_tables(void) {
@@ -51,7 +51,7 @@ static void test_ncu_tables(void) {
     if (looks.n == 10) {
         CHECK_STR(looks.of[6].kernel, look(0, "void scale")->kernel);
         CHECK_INT(looks.of[6].calls, 2);
-        CHECK_REAL(kbi_look_value(&looks.of[6], "more__bytes.sum"), 2 * 7000, 0);
+        CHECK_REAL(kbi_launches_value(&looks.of[6], "more__bytes.sum"), 2 * 7000, 0);
         CHECK_STR(unit(&looks.of[6], "more__bytes.sum"), "byte");
     }
     kbi_text_free(&whole), kbi_text_free(&text);
@@ -60,15 +60,13 @@ static void test_ncu_tables(void) {
 static void test_ncu_raw(void) {
     read_file("tests/fixtures/ncu_raw.csv");
     CHECK_INT(looks.n, 5); // two cases, three kernels
-    const kbi_look *all = look(0, ""), *scale = look(0, "void scale");
+    const kbi_launches *all = look(0, ""), *scale = look(0, "void scale");
     CHECK_INT(all->calls, 3);
     CHECK_INT(scale->calls, 2);
     CHECK_STR(scale->kernel, "void scale<float, 4>(const float *, float *, int)");
     CHECK_STR(scale->grid, "(4,096, 1, 1)");
     CHECK_STR(scale->block, "(256, 1, 1)");
     CHECK_REAL(scale->ns, 400000, 0);
-    CHECK_REAL(scale->least, 100000, 0);
-    CHECK_REAL(scale->most, 300000, 0);
     CHECK_REAL(all->ns, 500000, 0);
     // sums are added, what a launch is configured with is the largest, shares are averaged over the time
     CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 805306368.0 + 805306369 + 1024, 0);
@@ -86,16 +84,15 @@ static void test_ncu_raw(void) {
     CHECK_STR(look(2, "name")->kernel, "name with \"quotes\", and a comma");
     CHECK_REAL(look(2, "")->ns, 1.5e6, 0);
     CHECK_REAL(VALUE(2, "", "dram__bytes.sum"), 2.5, 0);
-    CHECK(!kbi_look_all(&looks, 1));
+    CHECK(!kbi_launches_total(&looks, 1));
 }
 
 static void test_nsys(void) {
     read_file("tests/fixtures/nsys_trace.csv");
     CHECK_INT(looks.n, 5); // a case with three kinds of work, one without any
-    const kbi_look* scale = look(0, "void scale");
+    const kbi_launches* scale = look(0, "void scale");
     CHECK_INT(scale->calls, 2);
     CHECK_REAL(scale->ns, 9000, 0);
-    CHECK_REAL(scale->least, 4000, 0);
     CHECK_STR(look(0, "reduce")->grid, "(132, 2, 1)");
     CHECK_STR(look(0, "[CUDA")->grid, "");
     CHECK_REAL(VALUE(0, "", "nsys.kernels"), 3, 0);
@@ -114,7 +111,7 @@ static void test_nsys(void) {
 
 static void check_number(const char* text, double want) {
     double x = -1;
-    bool good = kbi_looks_number(text, &x);
+    bool good = kbi_tool_number(text, &x);
     CHECK_THAT(good == !isnan(want) && (!good || x == want), "'%s': %d, %g", text, good, x);
 }
 
@@ -144,12 +141,12 @@ static void test_half(void) {
     snprintf(text, sizeof text, "%s0,kbi_null,\"(1, 1, 1)\",\"(1.025, 1, 1)\",5\n1,work,,,7\n", head);
     CHECK(read_text(text));
     CHECK_INT(look(512, "work")->calls, 1);
-    CHECK(!kbi_look_all(&looks, 512));
+    CHECK(!kbi_launches_total(&looks, 512));
     strcat(text,
            "2,kbi_null,,\"(3,1,1)\",5\n3,work,,,8\n4,kbi_null,,\"(4,1,1)\",5\n5,kbi_null,,\"(1,026, 1, 1)\",5\n");
     CHECK(read_text(text));
-    CHECK(!kbi_look_all(&looks, 512));
-    CHECK(kbi_look_all(&looks, 1));
+    CHECK(!kbi_launches_total(&looks, 512));
+    CHECK(kbi_launches_total(&looks, 1));
 }
 
 // Whatever is cut off or turned round: nothing is read that is not there.
@@ -239,9 +236,9 @@ static void test_added(void) {
                  { "duration", "us", 2, 6, 8000 }, { "size", "byte", 2, 6, 8 },      { "rate", "byte/s", 2, 6, 5 },
                  { "share", "%", 2, 6, 5 } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
-        kbi_looks_free(&looks);
-        int all = kbi_look_find(&looks, 0, NULL, NULL, NULL);
-        kbi_look* l = &looks.of[all];
+        kbi_launch_list_free(&looks);
+        int all = kbi_launches_find(&looks, 0, NULL, NULL, NULL);
+        kbi_launches* l = &looks.of[all];
         for (int k = 0; k < 40; k++) { // behind many others
             char other[24];
             snprintf(other, sizeof other, "m%d.sum", k);
@@ -250,23 +247,23 @@ static void test_added(void) {
         kbi_metric_add(&looks, l, rows[i].name, rows[i].unit, rows[i].first, 1);
         kbi_metric_add(&looks, l, rows[i].name, rows[i].unit, rows[i].second, 3);
         CHECK_INT(l->n, 41);
-        CHECK_THAT(fabs(kbi_look_value(l, rows[i].name) - rows[i].want) < 1e-9 * fabs(rows[i].want), "%s in %s: %g",
-                   rows[i].name, rows[i].unit, kbi_look_value(l, rows[i].name));
-        CHECK_REAL(kbi_look_value(l, "m39.sum"), 39, 0), CHECK(isnan(kbi_look_value(l, "m40.sum")));
+        CHECK_THAT(fabs(kbi_launches_value(l, rows[i].name) - rows[i].want) < 1e-9 * fabs(rows[i].want), "%s in %s: %g",
+                   rows[i].name, rows[i].unit, kbi_launches_value(l, rows[i].name));
+        CHECK_REAL(kbi_launches_value(l, "m39.sum"), 39, 0), CHECK(isnan(kbi_launches_value(l, "m40.sum")));
     }
     // kernels are told apart by all of what they are called with
-    kbi_looks_free(&looks);
+    kbi_launch_list_free(&looks);
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 40; i++) {
             char text[16];
             snprintf(text, sizeof text, "%d", i / 3);
             CHECK_INT(
-                kbi_look_find(&looks, 1, i % 3 == 0 ? text : "k", i % 3 == 1 ? text : "g", i % 3 == 2 ? text : "b"),
+                kbi_launches_find(&looks, 1, i % 3 == 0 ? text : "k", i % 3 == 1 ? text : "g", i % 3 == 2 ? text : "b"),
                 i);
         }
-    CHECK_INT(kbi_look_find(&looks, 2, "k", "0", "b"), 40); // another case
+    CHECK_INT(kbi_launches_find(&looks, 2, "k", "0", "b"), 40); // another case
     CHECK_INT(looks.n, 41);
-    CHECK(!kbi_look_all(&looks, 1));
+    CHECK(!kbi_launches_total(&looks, 1));
 }
 
 // Into a record: beside what the body counted itself, which stays; nothing of a case that was not seen.
@@ -283,9 +280,9 @@ static void test_record(void) {
         "\"2\",\"kbi_null\",\"(2,1,1)\",\"1\",\"1\",\"1\",\"1\"\n"));
     kbi_result_clear(&r);
     r.counters.of = counts, r.counters.n = 2, r.counter_units.of = units, r.counter_units.n = 1;
-    kbi_record_looked(&r, &looks, 1);
+    kbi_record_launches(&r, &looks, 1);
     CHECK_INT(r.counters.n, 2), CHECK(r.counters.of == counts && isnan(r.occupancy_achieved));
-    kbi_record_looked(&r, &looks, 0);
+    kbi_record_launches(&r, &looks, 0);
     kbi_text t = { NULL, 0, 0 };
     kbi_json_params(&t, r.counters), kbi_puts(&t, " "), kbi_json_params(&t, r.counter_units);
     CHECK_STR(
@@ -294,7 +291,7 @@ static void test_record(void) {
         "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
         "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
     CHECK_REAL(r.occupancy_achieved, 55.5, 0);
-    kbi_record_looked(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // each once
+    kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // each once
     kbi_text_free(&t);
     kb_result_free(&r);
 }
@@ -303,15 +300,15 @@ static void test_record(void) {
 static void test_shown(void) {
     kbi_metric registers = { "launch__registers_per_thread", "", 40, 0 };
     for (int has = 0; has < 3; has++) {
-        kbi_look of[4];
-        kbi_looks some;
+        kbi_launches of[4];
+        kbi_launch_list some;
         kbi_plan plan;
         kbi_table t;
         memset(of, 0, sizeof of), memset(&some, 0, sizeof some), memset(&plan, 0, sizeof plan);
         memset(&t, 0, sizeof t);
         of[has].of = &registers, of[has].n = 1;
         some.of = of, some.n = 3;
-        kbi_looks_show(&t, &plan, &some, "ncu");
+        kbi_tool_show(&t, &plan, &some, "ncu");
         CHECK_HAS(t.text.s, "registers");
         CHECK(!strstr(t.text.s, "copied MB") && strstr(t.text.s, "0 of 0 cases"));
         kbi_text_free(&t.text);
@@ -323,19 +320,20 @@ static void test_rows(void) {
     static char name[160];
     static const int lengths[] = { 1, 100, 101, 150 };
     for (int i = 0; i < 4; i++) {
-        kbi_look l, all;
+        kbi_launches l, all;
         kbi_table t;
         memset(&l, 0, sizeof l), memset(&all, 0, sizeof all), memset(&t, 0, sizeof t);
         memset(name, 'k', sizeof name), name[lengths[i]] = 0;
         l.kernel = name, l.calls = 12, l.ns = i ? 2500 : 0, all.ns = i < 3 ? 10000 : 0;
         if (i == 1) l.grid = "(8,1,1)", l.block = "(32,1,1)";
-        kbi_look_row(&t, &l, &all, 0);
+        kbi_tool_row(&t, &l, &all, 0);
         kbi_text want = KBI_BLANK;
-        kbi_putf(&want, "     12%12s%8s  %.100s%s%s\n", i ? "2.500 us" : "-",
+        kbi_putf(&want, "     12%12s%8s  %.*s%s%.*s%s\n", i ? "2.500 us" : "-",
                  i == 0  ? "<0.1%"
                  : i < 3 ? "25.0%"
                          : "-",
-                 name, i > 1 ? "..." : "", i == 1 ? "  (8,1,1) x (32,1,1)" : "");
+                 i > 1 ? 49 : 100, name, i > 1 ? "..." : "", i > 1 ? 48 : 0, name,
+                 i == 1 ? "  (8,1,1) x (32,1,1)" : "");
         CHECK_STR(t.text.s, want.s);
         kbi_text_free(&t.text), kbi_text_free(&want);
     }
@@ -353,6 +351,6 @@ int main(void) {
     test_added();
     test_record();
     test_shown();
-    kbi_looks_free(&looks);
+    kbi_launch_list_free(&looks);
     return test_end();
 }
