@@ -102,8 +102,8 @@ static void test_limits(void) {
                  { "-a xy=1 -a x=1", "-a x" },
                  { "-v", "-a x= -v -q" } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
-        CHECK_THAT(parse(rows[i].in), "'%s' is refused", rows[i].in);
-        CHECK_THAT(!parse(rows[i].out), "'%s' is taken", rows[i].out);
+        CHECK_THAT(parse(rows[i].in), "'%s' is rejected", rows[i].in);
+        CHECK_THAT(!parse(rows[i].out), "'%s' is accepted", rows[i].out);
     }
     char line[2000] = "", name[120];
     for (int i = 0; i <= KBI_LISTS; i++) {
@@ -469,7 +469,7 @@ static const char* shown(const kbi_plan* plan) {
 
 static void check_plan(const char* line, int groups, int all, const char* want) {
     kbi_plan plan;
-    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is refused", line)) return;
+    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is rejected", line)) return;
     CHECK_THAT(strcmp(shown(&plan), want) == 0, "%s: %s", line, shown(&plan));
     CHECK_THAT(plan.groups == groups && plan.n_all == all, "%s: %d groups of %d", line, plan.groups, plan.n_all);
     for (int i = 0; i < plan.n_all; i++) { // cases of other shards follow the cases of this shard
@@ -536,7 +536,7 @@ static void test_lowest(void) {
 static void check_list(const char* line, const char* want) {
     kbi_plan plan;
     kbi_text t = KBI_BLANK;
-    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is refused", line)) return;
+    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is rejected", line)) return;
     CHECK(kbi_list(&t, &plan, &options) == (want != NULL));
     if (want) CHECK_STR(t.s, want);
     kbi_text_free(&t);

@@ -196,7 +196,7 @@ static void test_files(void) {
         bool good;
         put_file(files[i].text, strlen(files[i].text));
         const char* text = said(&r, &good);
-        CHECK_THAT(good == (files[i].n >= 0), "'%s' is %s: %s", files[i].text, good ? "taken" : "refused", text);
+        CHECK_THAT(good == (files[i].n >= 0), "'%s' is %s: %s", files[i].text, good ? "accepted" : "rejected", text);
         CHECK_THAT(!good || r.n == files[i].n, "'%s' has %lld records", files[i].text, (long long)r.n);
         CHECK_THAT(*files[i].says ? strstr(text, files[i].says) != NULL : !*text, "'%s': the message is '%s', not '%s'",
                    files[i].text, text, files[i].says);
