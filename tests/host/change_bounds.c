@@ -85,7 +85,7 @@ static void test_grounds(void) {
                      still = { 5, log(10), 0, 0, 0, 4, 0, 0 };
     const struct {
         const kbi_spread *b, *a;
-        double log, se, df; // NAN: neither side knows
+        double log, se, df; // NAN: neither side has a scatter
     } rows[] = { { &b, &a, log(1.2), sqrt(1.2e-4), 1.44e-8 / (1e-8 / 3 + 4e-10 / 4) },
                  { &b, &none, log(1.1), sqrt(1.2e-4), 4 },
                  { &b, &one, log(1.1), sqrt(1.2e-4), 4 },
@@ -111,7 +111,7 @@ static void test_grounds(void) {
     }
     const double error = log(1.01 / 0.99) / (2 * 1.959963984540054) * sqrt(2);
     const struct {
-        double width, run_sd; // NAN: there is none
+        double width, run_sd; // NAN: unknown
         const kbi_spread *b, *a;
         kbi_evidence evidence;
         double se, df, wide;
@@ -163,7 +163,7 @@ static void test_verdicts(void) {
                  { 0.029, 1e-6, 0.03, KB_UNRESOLVED, 0, 0, 1 },
                  { 0.018, 1e-6, 0.03, KB_EQUIVALENT, 0, 0, 0 },
                  { 0.0684, 0.01, 0, KB_SLOWER, 1, 0, 0 },
-                 { 0.0683, 0.01, 0, KB_SLOWER, 0, 0, 1 } }; // 1.96 sd
+                 { 0.0683, 0.01, 0, KB_SLOWER, 0, 0, 1 } }; // at 1.96 standard errors
     kb_result before = blank("a", 10), after = blank("a", 11), failed = blank("a", 11);
     failed.status = KB_FAILED;
     kbi_rules rules = { 0.05, 0.1, 0.05, 0.03 };
@@ -322,7 +322,7 @@ static void test_past(void) {
     kbi_runs_slope(flat, 7, &slope, &p), CHECK(isnan(slope) && isnan(p));
     kbi_runs_slope(flat, 8, &slope, &p), CHECK(slope == 0 && p == 1);
     kbi_runs_slope(falls, 8, &slope, &p), CHECK_REAL(slope, -1, 1e-12), CHECK_REAL(p, 8.366271e-4, 1e-5);
-    kbi_runs_slope(turns, 8, &slope, &p), CHECK_REAL(slope, 0, 1e-12); // a score of 4
+    kbi_runs_slope(turns, 8, &slope, &p), CHECK_REAL(slope, 0, 1e-12); // Kendall's score is 4
     CHECK_REAL(p, 2 * kbi_student_tail(3 / sqrt(8.0 * 7 * 21 / 18), 1e7), 1e-12);
     double odd[5] = { 5, 1, 4, 2, 3 }, even[4] = { 5, 1, 4, 2 }, single[1] = { 7 };
     CHECK(kbi_middle(odd, 5) == 3 && kbi_middle(even, 4) == 3 && kbi_middle(single, 1) == 7);

@@ -233,7 +233,7 @@ static void test_planted(void) {
     for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((150000 + 10 * normal()) / 32 + 0.5);
     check_planted("the same step for 150 us", &m, 200, KB_FLAG_COUNT);
 
-    fill(1e4, 0.002); // first half 4 % slower
+    fill(1e4, 0.002); // the first half is 4 % slower
     for (int i = 0; i < 100; i++) ns[i] *= 1.04;
     m.settled = 0;
     uint64_t flags = judge(&m, 200);

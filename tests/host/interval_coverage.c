@@ -89,7 +89,7 @@ static void draw(int model, int n, double cv, double* low, double* high) {
             slow = !slow; // on average 8 slow samples, then 32 fast ones
         if (model == BIMODAL) slow = uniform() < 0.2;
         if ((model == BIMODAL || model == BURSTS) && slow) sample[i] += 20 * cv;
-        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5); // its median: 1984 or 2016
+        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5); // the median is 1984 or 2016
     }
     if (model == BIMODAL || model == BURSTS) *low = *high = 1 + 0.3186394 * cv; // the 5/8 quantile of the fast samples
     if (model == QUANTISED) *low = 2016, *high = 1984;

@@ -244,7 +244,7 @@ static void test_rates(void) {
         { NAN, 5e5, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 50 },
         { 6e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 60 },
         { 4e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 50 },
-        { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 }, // as near: memory
+        { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 }, // equal shares: bound by memory
         { NAN, 2.09e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 104.5 },
         { NAN, 2.11e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 52.75 }, // so it used the tensor cores
         { NAN, 1.04e6, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 104 },
@@ -289,7 +289,7 @@ static void test_rates(void) {
     CHECK_REAL(r.gpu_efficiency, 80, 1e-9), CHECK_STR(r.roof, "copy"), CHECK_STR(r.bound, "memory");
     fresh("cold"), roofs(), m.bytes = 1.2605e6, m.reached = 1.2605e9, m.traffic = KB_COPY;
     kbi_judge_rates(&r, &m, &machine);
-    CHECK(has(KB_FLAG_ABOVE_ROOF)); // far beyond L2
+    CHECK(has(KB_FLAG_ABOVE_ROOF)); // far more bytes than L2 holds
     // data below four times L2, and hot data, may be faster than memory
     static const struct {
         const char* mode;
@@ -486,7 +486,7 @@ static void test_counted(void) {
         const char* mode;
         double dram, l2, tensor, issue, sm, warps, efficiency;
         const char* roof;
-        kb_flag flag; // 0: none that matters
+        kb_flag flag; // a flag that is set before
         const char *bound, *says;
     } rows[] = {
         { "cold", 60, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
@@ -720,7 +720,7 @@ static void test_rivals(void) {
         if (what == 5) mine->rounds = ROUNDS - 1;
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->control_ns = NULL;
-        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // of a millisecond
+        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // half of the time of 1 ms
         if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // combined sd 1 % of a millisecond
         if (what == 10) mine->empty = 1;
         judge_group();

@@ -22,7 +22,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
     if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);    // down to 0.2 of the first time, over 200 samples
-    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // to 0.76
+    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // down to 0.76 of the first time
     if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);        // as if another program had ended
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
@@ -31,7 +31,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);        // leaves the median, moves the mean by 8 %
     // one slow launch in about 100, since a sample is a mean of eight launches
     if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);
-    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // the mean by 15 %
+    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // moves the mean by 15 %
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
@@ -244,7 +244,7 @@ static void test_cold(void) {
                    r.message ? r.message : "");
         kb_result_free(&r);
         kbi_result_clear(&r);
-        kbi_machine_clear(&machine, "script"); // it has no L2
+        kbi_machine_clear(&machine, "script"); // the scripted machine has no L2
         kbi_judge_cold(&r, &m, &machine);
         CHECK(!r.message), CHECK_INT(r.status, KB_OK);
         kb_result_free(&r);
@@ -397,7 +397,7 @@ static void test_contest(void) {
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
     CHECK_STR(get(OF("steady"), "speedup"), "null"); // the only implementation of its group
     // the A/A control runs for any number of samples
-#ifndef TEST_SANITIZE // no stage: 0.03
+#ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
     CHECK_REAL(number(half, "noise_floor"), 0, 1e-9); // the script gives both the same time
 #endif
     // A slot of the quick implementation has eight samples, of the slow one a single sample. The slow one

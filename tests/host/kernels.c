@@ -36,17 +36,17 @@ static void test_formulas(void) {
         double flops, bytes;
     } want[] = {
         { "copy", "run", 0, 60 },              // two tensors of 30
-        { "fill", "run", 0, 30 },              // one
-        { "read", "run", 0, 34 },              // 30 + the fold
+        { "fill", "run", 0, 30 },              // one tensor of 30
+        { "read", "run", 0, 34 },              // 30 + the reduced value
         { "triad", "run", 30, 90 },            // 2 * 15; three tensors of 30
         { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
         { "gather", "run", 0, 164 },           // useful: 15 * (8 + 2) + 7 * 2, each of 7 elements once
-        { "chase", "run", 0, 65536 },          // useful: 16384 hops of 4
+        { "chase", "run", 0, 65536 },          // useful: 16384 loads of 4 bytes
         { "h2d", "run", 0, 30 },               // the bus transfers one tensor
         { "d2h", "run", 0, 30 },               // as the row above
         { "d2d", "run", 0, 60 },               // two tensors of 30
-        { "alloc", "run", 0, 4 },              // the flag
-        { "null", "run", 0, 0 },               // nothing
+        { "alloc", "run", 0, 4 },              // one flag of 4 bytes
+        { "null", "run", 0, 0 },               // no memory traffic
         { "add", "fwd", 15, 90 },              // 15 additions; three tensors of 15 * 2
         { "mul", "fwd", 15, 90 },              // 15 multiplications; three tensors of 15 * 2
         { "div", "fwd", 15, 90 },              // 15 divisions
@@ -78,7 +78,7 @@ static void test_formulas(void) {
         { "embedding", "bwd", 15, 112 },       // one addition per element of dy; (3 + 7) * 10 + 12
         { "matmul", "fwd", 210, 142 },         // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
         { "matmul_e4m3", "fwd", 210, 94 },     // 2 * 3 * 5 * 7; (3 + 5) * 7 + 15 * 2 + two factors of 4
-        { "bmm", "fwd", 210, 142 },            // batch 1: as matmul
+        { "bmm", "fwd", 210, 142 },            // with batch 1 equal to matmul
         { "attention", "fwd", 180, 132 },      // 4 * 3 * 3 * 5; q, k, v, o 120 + lse 12
         { "attention", "bwd", 450, 252 },      // 2.5 times forward; do, q, k, v, o, dq, dk, dv 240 + lse 12
     };
@@ -245,7 +245,7 @@ static void test_e4m3(void) {
     wrong = 0;
     for (uint32_t b = 0; b < 0x7F; b++) {
         double x = kbk_e4m3_value(b), next = b < 0x7E ? kbk_e4m3_value(b + 1) : 480, half = 0.5 * (x + next);
-        uint32_t up = b < 0x7E ? b + 1 : b; // 448 stays
+        uint32_t up = b < 0x7E ? b + 1 : b; // saturates at 448
         wrong += kbk_e4m3_bits(x) != b || kbk_e4m3_bits(-x) != (b | 0x80) || !(next > x);
         wrong += kbk_e4m3_bits(half) != (b & 1 ? up : b) || kbk_e4m3_bits(-half) != ((b & 1 ? up : b) | 0x80);
         wrong += kbk_e4m3_bits(nextafter(half, 0)) != b || kbk_e4m3_bits(nextafter(half, HUGE_VAL)) != up;

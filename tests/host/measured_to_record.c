@@ -10,7 +10,7 @@
 // Host clock that the test controls.
 static struct {
     bool on;
-    double now; // ns
+    double now; // in ns
 } played;
 int played_gettime(int clock, struct timespec* out);
 int played_gettime(int clock, struct timespec* out) {
@@ -94,7 +94,7 @@ static void test_remarks(void) {
     memset(longer, 'x', sizeof longer), longer[sizeof longer - 1] = 0;
     for (int i = 0; i < 3; i++) kbi_note(&m, "%s", longer);
     CHECK_INT(strlen(m.message), sizeof m.message - 1);
-    CHECK_INT(m.cache[0], 0); // what follows it
+    CHECK_INT(m.cache[0], 0); // the field after the message is intact
 }
 
 // --- the judge ---
@@ -150,7 +150,7 @@ static void test_times(void) {
         kb_result_free(&r);
     }
     m.bias_error_ns = 0;
-    r = judged(&m, 2200, 50, &machine); // nothing is left
+    r = judged(&m, 2200, 50, &machine); // the bias exceeds the time
     CHECK_INT(r.status, KB_FAILED), CHECK(RAISED(r, BAD_CASE) && isnan(r.time_ms)), CHECK_INT(r.samples, KB_NONE);
     kb_result_free(&r);
     // a timed block that keeps no result may be empty at such a short time, unless it was proven to work
@@ -220,7 +220,7 @@ static void test_enough(void) {
     CHECK(!ENOUGH(101, 0.5));
     recipe.max_samples = 101;
     CHECK(ENOUGH(101, 0.5)), CHECK(!ENOUGH(100, 0.5));
-    recipe.precision = 1; // any
+    recipe.precision = 1; // any interval is narrow enough
     recipe.max_samples = 2000;
     CHECK(!ENOUGH(29, 0.5)), CHECK(ENOUGH(30, 0.5));
     recipe.min_time = 0.6;
@@ -235,7 +235,7 @@ static void test_enough(void) {
     CHECK(!ENOUGH(101, 0.5));
     recipe.precision *= 2;
     CHECK(ENOUGH(101, 0.5));
-    run->m.bias_ns = 10500; // nothing is left
+    run->m.bias_ns = 10500; // the bias exceeds the time
     CHECK(!ENOUGH(101, 0.5));
     // the precision is checked rarely: after 8 more samples or 10 % more, whichever is larger
     recipe.precision = 1e-9, run->m.bias_ns = 0;
@@ -262,7 +262,7 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
     CHECK(kbi_warm_enough(run));
-    run->sampling.resolved = false, run->work.estimate_ns = 1000000; // a millisecond needs none
+    run->sampling.resolved = false, run->work.estimate_ns = 1000000; // a launch of 1 ms needs no batch
     CHECK(kbi_warm_enough(run));
     timer.host_clock = false;
     recipe.warmup_samples = -1, recipe.warmup_time = 1000;
@@ -299,7 +299,8 @@ static void test_contest_width(void) {
     c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
         c.members[i] = &all[i];
-        for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS); // all alike
+        // the same noise for all but the first
+        for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS);
     }
     double log_ratio[ROUNDS], median, lo, hi;
     for (int r = 0; r < ROUNDS; r++) log_ratio[r] = log(all[0].ns[r] / all[1].ns[r]);
@@ -344,11 +345,11 @@ static void test_settling(void) {
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
+                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // differs by more than 0.5 %
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
+        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // differs by less than 0.5 %
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
@@ -363,7 +364,7 @@ static void test_settling(void) {
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_LONG; i++)
-            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
+            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // a single late outlier
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
 }
 
@@ -824,7 +825,7 @@ static void test_may(void) {
         const void* p;
         int64_t n;
         size_t size;
-        const char* message; // "": it may
+        const char* message; // "": the range is valid
     } rows[] = { { p, 100, 1, "" },
                  { p, 101, 1, "fill of 101 words in a block of 100 bytes" },
                  { p + 1, 99, 1, "" },
@@ -905,7 +906,7 @@ static void test_fills(void) {
     kb_from_host(kb, a, host, 10);
     CHECK(a[0] == 7 && a[9] == 7);
     run->call.last = KBI_PHASE_CHECK;
-    kb_to_host(kb, host, b, 20); // before the loop
+    kb_to_host(kb, host, b, 20); // ignored before the timed block
     const kbi_block* block = run->memory.blocks;
     CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
@@ -940,7 +941,7 @@ static void test_held(void) {
         size_t n = sizes[i];
         char *out = (char*)kb_alloc(kb, KB_DEVICE, 1, (int64_t)n), *in = (char*)kb_alloc(kb, KB_HOST, 1, 50);
         run->memory.blocks[0].output = true, run->call.last = KBI_PHASE_FINAL, run->work.checked = true;
-        CHECK(!kbi_restore_outputs(run)); // nothing is held
+        CHECK(!kbi_restore_outputs(run)); // no output is saved
         memset(out, 1, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks[0].saved && !run->memory.blocks[1].saved), CHECK_INT(run->memory.saved_bytes, n);
@@ -1019,7 +1020,7 @@ static void test_constant(void) {
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
-    for (int k = 0; k < 4; k++) { // guards, in words
+    for (int k = 0; k < 4; k++) { // message for each damaged guard
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
                                             "a byte 4096 before a block of 10 bytes",
                                             "a byte 1 behind the end of a block of 10 bytes",
@@ -1157,7 +1158,7 @@ static void test_nvtx(void) {
         CHECK(kbi_nvtx_module(i, &table, &size) == 1), CHECK_INT(size, sizes[i]);
         CHECK(kbi_nvtx_module(i, &table, NULL) == 1);
         for (int k = 0; k < 16; k++) CHECK(table[k] == &kbi_nvtx.slots[i][k]);
-        CHECK(!table[16]); // the end of a table
+        CHECK(!table[16]); // the table ends with NULL
     }
     CHECK(kbi_nvtx_export(1) && kbi_nvtx_export(3) && !kbi_nvtx_export(0) && !kbi_nvtx_export(2));
     uint64_t range = 0, other = 0;
@@ -1178,7 +1179,8 @@ static void test_nvtx(void) {
             CHECK_INT(heard.e.category, 0);
         CHECK((heard.e.colour & 0xff404040u) == 0xff404040u);
         uint32_t colour = heard.e.colour;
-        other = 0, kbi_nvtx_show(&other, "other", "op"), CHECK(heard.e.colour == colour); // by operation
+        // the colour depends on the operation
+        other = 0, kbi_nvtx_show(&other, "other", "op"), CHECK(heard.e.colour == colour);
         other = 0, kbi_nvtx_show(&other, "other", "op2"), CHECK(heard.e.colour != colour);
         heard.starts = 1 + named;
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ended, 91 + named), CHECK_INT(range, 0),
@@ -1252,7 +1254,8 @@ static struct {
 } looks;
 static bool opens_0(kb_state* kb) { return (void)kb, looks.opened[0]++, true; }
 static bool opens_1(kb_state* kb) { return (void)kb, looks.opened[1]++, true; }
-static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; } // it said why
+// fails to open and has reported the reason
+static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; }
 static bool opens_3(kb_state* kb) { return (void)kb, looks.opened[3]++, true; }
 static int64_t looks_begin(kb_state* kb) { return (void)kb, ++looks.begun; }
 static bool looks_end(kb_state* kb) { return (void)kb, looks.more-- > 0; }
@@ -1313,7 +1316,7 @@ static void test_wall(void) {
     CHECK(kbi_measure_wall_bias() >= 1e-3);
     // a sample that another process interrupted is discarded: at most a third of the samples, and 8 more
     kbi_turn here_now = kbi_turn_now();
-    if (here_now.waits < 0 || here_now.ran <= 0) return; // no such clock
+    if (here_now.waits < 0 || here_now.ran <= 0) return; // the system has no scheduler statistics
     for (int kind = 0; kind < 4; kind++) {
         run = new_run();
         run->call.unit = kind == 1 ? KBI_WARM : KBI_SAMPLE;

@@ -270,7 +270,7 @@ static void test_shards_by_environment(void) {
                                          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
     static const struct {
         const char* set[5];
-        int shard, shards; // 0: refused
+        int shard, shards; // 0: rejected
     } rows[] = { { { "1", "1", "8", "1", "8" }, 1, 8 },
                  { { "8", "1", "8", "1", "8" }, 8, 8 },
                  { { "8", "2", "14", "3", "5" }, 3, 5 },
@@ -356,7 +356,7 @@ static void test_axes(void) {
     // axes of a size
     static const struct {
         const char* spec;
-        int n; // -1: none
+        int n; // -1: rejected
         const char* last;
         int64_t value;
     } sizes[] = { { "", 0, NULL, 0 },
@@ -503,7 +503,7 @@ static void test_plans(void) {
     kbi_plan plan;
     CHECK(!plan_of(&plan, "--op b --size small --dtype f64") && !plan.cases);
     CHECK(!plan_of(&plan, "--op nothing") && !plan_of(&plan, "nothing") && !plan_of(&plan, "("));
-    CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001")); // above a million
+    CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001")); // more than a million cases
     CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));      // large enough to grow the plan several times
     CHECK_INT(plan.n, 1200), CHECK_INT(plan.groups, 600);
     for (int i = 0; i < plan.n; i++) CHECK(plan.cases[i].group == i / 2 && plan.cases[i].place == i + 1);
@@ -565,7 +565,7 @@ static void test_seconds(void) {
         int n;
         double want;
     } rows[] = { { "", 1, 1, 1.5 },           // half of the time again for the warm-up
-                 { "", 1, 2, 4 },             // the baseline twice
+                 { "", 1, 2, 4 },             // the baseline and its control
                  { "", 1, 3, 5.5 },           //
                  { "", 4, 1, 5 },             // at most one second of warm-up
                  { "", 2, 1, 3 },             //
@@ -584,7 +584,7 @@ static void test_seconds(void) {
 static void test_declared(void) {
     static const struct {
         const char* spec;
-        int cases; // 0: refused
+        int cases; // 0: rejected
     } sizes[] = { { "rows=512 cols=1,2", 2 },
                   { " rows=512  cols=1 ", 1 },
                   { "rows=512 cols", 0 },
@@ -629,7 +629,7 @@ static void test_registry(void) {
                               { .operation = "yak", .implementation = "one", .file = "a", .line = 9 },
                               { .operation = "ape", .implementation = "one", .file = "a", .line = 8 } };
     kbi_process.entries = NULL, kbi_process.entry_count = 0;
-    for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL); // twice is once
+    for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL); // registering twice has no effect
     kbi_registered registered = kbi_registry();
     kbi_text said = KBI_BLANK;
     for (int i = 0; i < registered.n; i++)

@@ -40,7 +40,7 @@ static void test_clock(void) {
     CHECK(isnan(kbi_cpu_mhz(root, 0)));
     put("cpu1/cpufreq/scaling_cur_freq", "<unknown>");
     CHECK(isnan(kbi_cpu_mhz(root, 1)));
-    put("cpufreq/boost", "1"); // acpi-cpufreq and others
+    put("cpufreq/boost", "1"); // acpi-cpufreq and other drivers
     CHECK_INT(kbi_cpu_boost(root), 1);
     put("cpufreq/boost", "0");
     CHECK_INT(kbi_cpu_boost(root), 0);

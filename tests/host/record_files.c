@@ -93,7 +93,7 @@ static bool there(const char* name) {
     struct stat about;
     return lstat(in(name), &about) == 0;
 }
-static int files(void) { // in the folder
+static int files(void) { // number of files in the folder
     int n = 0;
     DIR* d = opendir(folder);
     for (struct dirent* e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
@@ -241,7 +241,7 @@ static void test_beside(void) {
 
 // --- opening and replacing files ---
 
-static void opens(const char* json, const char* jsonl, const char* says) { // says NULL: it does
+static void opens(const char* json, const char* jsonl, const char* says) { // says NULL: opening succeeds
     kbi_store s;
     hear();
     bool good = kbi_store_open(&s, json, jsonl);
@@ -344,7 +344,7 @@ static void test_ours(void) {
                  { "[package]\nname = \"x\"\n", false, false },
                  { "[core]\n\tbare = false\n", false, false },
                  { "[] and more", false, false },
-                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false }, // reformatted
+                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false }, // reformatted by another tool
                  { "[\n  {\n    \"name\":\"x\",\n    \"operation\":\"y\"\n  }\n]", true, false },
                  { " [ ] ", true, false },
                  { "[\n{\"name\": \"x\"}\n]\n", false, false },

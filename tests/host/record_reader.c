@@ -259,7 +259,7 @@ static void test_large(void) {
     static const struct {
         const char *before, *again, *after;
         int times;
-        const char* says; // "": it is taken
+        const char* says; // "": the file is accepted
     } large[] = { { A ", \"later\": ", "[", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "{\"a\": ", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
@@ -435,12 +435,12 @@ static void test_resume(void) {
                  { RECORD("2") ", \"status\": \"failed\"}", true, false },
                  { RECORD("3") ", \"status\": \"ok\"", false, true },
                  { "\"name\": \"4\", \"status\": \"ok\"}", false, false },
-                 { RECORD("5") ", \"status\": \"ko\"}", false, false }, // of another version
+                 { RECORD("5") ", \"status\": \"ko\"}", false, false }, // written by another version
                  { "", false, false },
                  { RECORD("8") ", \"status\": null}", true, false },
                  { RECORD("8") ", \"status\": null} {}", false, false },
                  { " " RECORD("9") ", \"x\": [1, {\"y\": null}]} \r", true, false },
-                 { "{\"name\": \"10\", \"status\": \"ok\"}", false, false }, // of another tool
+                 { "{\"name\": \"10\", \"status\": \"ok\"}", false, false }, // written by another tool
                  { "{\"name\": \"a \\", false, true },
                  { "{\"name\": \"a\", \"opera", false, true },
                  { "{\"tool\": \"other", false, false },
@@ -657,7 +657,7 @@ static void test_shards(void) {
     } of[] = { { "c", "2/3", 0, 3 }, { "x", NULL, 0, 1 },  { "a", "1/3", 0, 1 },       { "b", "1/3", 0, 2 },
                { "a", "1/3", 1, 1 }, { "c", "2/3", 0, 3 }, { "y", "1/3", 0, KB_NONE }, { "a", "1/3", 0, 1 },
                { "a", "1/3", 0, 1 }, { "b", "1/3", 1, 2 } };
-    static const char order[] = "axbcabyaca"; // x and y stay
+    static const char order[] = "axbcabyaca"; // x and y have no place in the plan and stay
     static const char devices[] = "0000110000";
     static kb_result results[KBI_COUNT(of)];
     kbi_records r;

@@ -210,7 +210,7 @@ static void test_summaries(void) {
                                (double)s.distinct,
                                s.effective };
         for (int f = 0; f < 21; f++) {
-            const double tolerance = f == 17 || f == 18 || f == 20 ? 1e-9 : 1e-12; // sums that cancel
+            const double tolerance = f == 17 || f == 18 || f == 20 ? 1e-9 : 1e-12; // sums with cancellation
             CLOSE(got[f], w[f], tolerance);
         }
         CHECK(summary_is_sound(&s, n));
@@ -285,7 +285,7 @@ static void test_not_finite(void) {
     CHECK(summary_is_sound(&s, 400)); // the largest magnitudes that are accepted
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 5e-324 : -5e-324) * (double)(i % 7);
     s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // the smallest
+    CHECK(summary_is_sound(&s, 400)); // the smallest magnitudes
     for (int64_t i = 0; i < 400; i++) sample[i] = i % 2 ? 1e150 : 5e-324;
     s = kb_summarize(sample, 399);
     CHECK(summary_is_sound(&s, 399) && is_nan(s.precision) && is_nan(s.drift) == (s.drift != 0));
@@ -409,7 +409,7 @@ static void test_drift(void) {
             CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
         }
     }
-    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes); // skewed
+    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes); // a skewed distribution
     CHECK(modes <= 10 && drifting <= 25);
     plant(400, 0.02, 0.6, 0, 0, 0);
     const double lag1 = kb_summarize(sample, 400).lag1;
@@ -434,8 +434,8 @@ static void test_judge(void) {
     CHECK(kbi_judge_ratio(1.02, 1.05, 0.01, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.90, 0.97, 0.01, 0.0) == KB_SLOWER);
     CHECK(kbi_judge_ratio(0.995, 1.005, 0.01, 0.0) == KB_EQUIVALENT);
-    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT); // before FASTER
-    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // before SLOWER
+    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over FASTER
+    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over SLOWER
     CHECK(kbi_judge_ratio(1.002, 1.006, 0.0, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 1.03, 0.01, 0.0) == KB_UNRESOLVED);
     CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED); // within the noise floor
@@ -644,7 +644,7 @@ static void test_parts(void) {
     s.p25 = 10, s.p75 = 20;
     kbi_outliers(far, 0, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
     kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
-    kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // from 37.85, and 55.7
+    kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // fences at 37.85 and 55.7
     kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
     // two modes: at least a tenth of the samples in each; a gap of 5 MAD or steps and 1 % of the median; at most 2
     // % in between

@@ -126,7 +126,7 @@ static void test_rates(void) {
     r = add("sweep", "default", 3, 1);
     r->gflops = 4000, param(r, "n", 2); // still readable in the next larger unit
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4e5, param(r, "n", 3); // cannot
+    r->gflops = 4e5, param(r, "n", 3); // not readable in GFLOP/s
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n"
                     " n=1                     1.000  0.10%    900.0\n"
@@ -134,7 +134,7 @@ static void test_rates(void) {
                     "\n"
                     "sweep                  time ms     +-  TFLOP/s\n"
                     " n=3                     1.000  0.10%    400.0\n");
-    CHECK_INT(times("GB/s"), 1); // the machine's
+    CHECK_INT(times("GB/s"), 1); // only in the heading of the machine
     CHECK_INT(times("roof"), 0);
     records[1].items_per_second = 2.5e6; // a column appears with the first row that needs it, and stays
     shown(80, 0, NULL, NULL);

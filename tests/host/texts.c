@@ -341,11 +341,11 @@ static void test_shown(void) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         uint64_t bits = state ^ state >> 29;
         if (i % 3 == 0)
-            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64); // few digits
+            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64); // numbers with few digits
         else if (i % 3 == 1)
             x = (double)(int64_t)bits * pow(10, -(int)(bits % 31)); // common magnitudes
         else
-            memcpy(&x, &bits, sizeof x); // any
+            memcpy(&x, &bits, sizeof x); // random bits
         if (!kbi_finite(x)) continue;
         for (int digits = 15; digits <= 17; digits++) {
             snprintf(want, sizeof want, "%.*g", digits, x);
@@ -389,7 +389,7 @@ static void test_written(void) {
     }
     // characters that control a terminal: the first and last of each range, and their neighbours
     static const struct {
-        const char *s, *spelled; // NULL: it is text
+        const char *s, *spelled; // NULL: printed unchanged
     } obeyed[] = { { "\x01", "\\x01" },
                    { "\x08", "\\x08" },
                    { "\t", " " },
