@@ -371,9 +371,9 @@ typedef struct verdicts {
     double different, interval, found, equivalent, rounds; // percent of comparisons (equivalent: of pairs); mean
 } verdicts;
 
-// One comparison of a baseline, its control and `others` other implementations; the first of these is slower by
-// `gain`. sd: standard deviation of the log ratio of a round. At most 64 rounds; with `fixed`, exactly this many,
-// without sequential stopping. The samples are assumed to be precise enough.
+// One comparison of a baseline, its control and `others` further implementations, the first of them slower by
+// `gain`. `sd` is the standard deviation of a round's log ratio. At most 64 rounds; with `fixed`, exactly this
+// many, without sequential stopping. The samples are assumed to be precise enough.
 static void comparison(int noise, int others, double gain, double sd, int fixed, uint64_t number, verdicts* v) {
     static kbi_machine machine;
     kbi_recipe recipe;

@@ -221,8 +221,8 @@ static void test_rounding(void) {
           "ulp");
 }
 
-/* e4m3: round trip of every value against the table of OCP's "8-bit floating point specification" (revision 1.0,
-   table 2 and the values derived from it); ties round to even; values saturate at 448. */
+/* e4m3: round trip of every value against table 2 of OCP's "8-bit floating point specification" (revision 1.0).
+   Ties round to even. Values saturate at 448. */
 static void test_e4m3(void) {
     static const struct {
         uint32_t bits;
@@ -359,8 +359,8 @@ static void test_row_oracles(void) {
 }
 
 /* Fully masked rows: only differences of logits count. C equal logits have probability 1/C, loss log C and
-   gradient 1/C - 1 or 1/C, whatever their value; a lower mask adds nothing; a row of -inf gives NaN. Expected
-   values from PyTorch 2.11. */
+   gradient 1/C - 1 or 1/C, whatever their value. A lower mask adds nothing. A row of -inf gives NaN. Expected
+   values are from PyTorch 2.11. */
 static void test_masked_rows(void) {
     enum { R = 7, C = 11 };
     static const double left[R] = { -1e30, -3.4028234663852886e38, 3e38, -HUGE_VAL, -3.4028234663852886e38, -1e30,
@@ -792,7 +792,7 @@ static void test_tf32(void) {
     for (int i = 0; i < 6; i++) {
         s.rows = 100, s.cols = 200 + i / 3, s.depth = 64, s.layout = KBK_NN + i % 3;
         size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 201 * 4;
-        check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "room for transposed copies");
+        check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "workspace for transposed copies");
     }
 }
 

@@ -23,7 +23,7 @@ int played_gettime(int clock, struct timespec* out) {
 
 #define RAISED(r, flag) ((int)((r).flags >> KB_FLAG_##flag & 1))
 
-// --- a record: nothing stands where another value should ---
+// --- a record: each value in its own field ---
 
 static kbi_case case_of(kb_entry* entry) {
     kbi_case c;
@@ -99,7 +99,7 @@ static void test_remarks(void) {
 
 // --- the judge ---
 
-// 101 samples spread evenly around `ns` by at most `beside`, so their median is exactly `ns`
+// 101 samples spread evenly around `ns`, at most `beside` away, so their median is exactly `ns`
 static void samples_at(double ns, double beside, double samples[101]) {
     for (int i = 0; i < 101; i++) samples[i] = ns + beside * (i * 37 % 101 - 50) / 50;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Record files under failures: records that cannot be written yet are kept, then written or reported as lost.
-// Neighbouring files are left alone unless a killed run left them behind. The target of a symbolic link is
-// replaced atomically. This is a program of its own because it replaces functions of the C library.
+// Neighbouring files are left alone unless a killed run left them behind. The target of a symbolic link is replaced
+// atomically.
+// a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
 #include <dirent.h>

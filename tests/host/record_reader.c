@@ -231,7 +231,7 @@ static void test_escapes(void) {
     }
 }
 
-// An invalid pattern leaves the records unchanged, whatever the stack held before.
+// An invalid pattern leaves the records unchanged, whatever the stack contained.
 static void test_chosen(void) {
     kbi_options o;
     kbi_records r;

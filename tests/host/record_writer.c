@@ -392,8 +392,8 @@ static void test_fuzz(void) {
     kb_result_free(&r);
 }
 
-// The table of keys: every key has a group, the keys of a group are contiguous, groups follow the order of the
-// manual, and files have the same keys in the same order.
+// The table of keys: every key has a group, and the keys of a group are contiguous. Groups follow the order of the
+// manual. Files have the same keys in the same order.
 static void test_keys(void) {
     static const char* const groups[] = { "what",  "time",   "rate",    "memory", "contest",
                                           "trust", "kernel", "machine", "run" };

@@ -646,8 +646,8 @@ static void test_parts(void) {
     kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
     kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // fences at 37.85 and 55.7
     kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
-    // two modes: at least a tenth of the samples in each; a gap of 5 MAD or steps and 1 % of the median; at most 2
-    // % in between
+    // Two modes: each has at least a tenth of the samples. The gap is at least 5 MAD or steps and 1 % of the
+    // median, and contains at most 2 % of the samples.
     double x[200], scratch[200];
     const struct {
         int n, low, between;

@@ -431,7 +431,7 @@ static void test_written(void) {
         CHECK_STR(t.s, text);
         kbi_text_free(&t);
     }
-    // prefixes that a CI log interprets as commands, only where it interprets them
+    // CI commands (::command, ##[command]) are escaped where a CI log would execute them
     static const struct {
         const char *before, *s, *want;
     } logs[] = { { "", "::error::x", "\\x3a:error::x" },
