@@ -390,7 +390,7 @@ static void test_crowded(void) {
     memset(&one, 0, sizeof one);
     if (!kbi_cpus_allowed(&all)) return; // nothing can be pinned here
     while (last && !kbi_cpus_has(&all, last)) last--;
-    one.of[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
+    one.words[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
     kbi_core_roof(&alone, KBI_ROOF_READ);
     CHECK(kbi_cpus_pin(&one));
     for (int i = 0; i < OTHERS; i++) {
