@@ -99,9 +99,8 @@ MEMORY RULES
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
-    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it in the file
-                              with the implementation, and in C or C++ files whose timed blocks submit GPU work.
-                              nvcc implies it
+    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it for the
+                              implementation, and in files whose timed blocks submit GPU work. nvcc implies it
     KBENCH_NO_CUDA            no GPU support, also under nvcc
     KBENCH_SHARED             builds a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
                               -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
@@ -112,15 +111,12 @@ MEMORY RULES
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
-// A file with benchmarks refers to one of these symbols. With an implementation of another version, or without CUDA,
-// linking fails, and the name of the missing symbol says why.
+// A file with benchmarks refers to one of these symbols, so linking fails with another version, or without CUDA.
 #define KBI_DEMAND kbench_0_1_0
 #define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
-
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
 #error "kbench.h: define all of KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE, or none of them"
 #endif
-
 #if defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
@@ -166,50 +162,44 @@ MEMORY RULES
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
 ---------------------------------------------------------------------------------------------------------------*/
 
+// clang-format off
 typedef struct CUstream_st* kb_stream; // the same type as cudaStream_t; NULL on the cpu backend
 
-// clang-format off
 typedef enum kb_dtype {
     KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64,
     KB_TF32,         // stored as f32; tensor cores round it to 11 significant bits
     KB_E4M3, KB_E5M2 // the 8-bit floats of the OCP: e4m3 up to 448, without infinity; e5m2 up to 57344
 } kb_dtype;
-
-// Element types for compilers that have none of their own. __half, __nv_bfloat16, ... of CUDA are accepted as well.
+// Element types for compilers that have none. __half, __nv_bfloat16, ... of CUDA are accepted as well.
 typedef struct kb_f16 { uint16_t bits; } kb_f16; // IEEE binary16
 typedef struct kb_bf16 { uint16_t bits; } kb_bf16;
 typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
-// clang-format on
 
-// The values that kb_fill writes. A value depends only on the seed, the index of the element and the number of
-// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL round(8 * normal).
+// The values that kb_fill writes depend only on the seed, the index of the element and the number of earlier
+// calls. For integers, KB_UNIFORM sets all bits, and KB_NORMAL gives round(8 * normal).
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
     KB_UNIFORM, // [0, 1)
     KB_IOTA     // 0, 1, 2, ...; 8-bit floats saturate at their largest value
 } kb_kind;
-
-// The memory of KB_ALLOC (GPU; host memory on the cpu backend), KB_ALLOC_HOST and KB_ALLOC_PINNED (page-locked).
+// The memory of KB_ALLOC (on the cpu backend host memory), KB_ALLOC_HOST and KB_ALLOC_PINNED (page-locked).
 typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
-// The kind of memory traffic of a launch. It selects the measured peak that kb_bytes_as compares the bytes with.
+// The memory traffic of a launch: the measured peak that kb_bytes_as compares the bytes with.
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
-typedef enum kb_expectation { // operations that a timed block may do because they are to be measured; see kb_expect
+typedef enum kb_expectation { // operations of a timed block that are to be measured; see kb_expect
     KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
     KB_EXPECT_ALLOC = 2,      // allocation and release; the host clock times the block (timer wall)
     KB_EXPECT_SYNC = 4,       // synchronisation; the host clock times the block (timer wall)
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects. The block is timed without the audit, and the
-                              // record has a note. Unnecessary if CUPTI inspects the CUDA calls
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: no audit, but a note. Unnecessary with CUPTI
 } kb_expectation;
-
 // The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
 // Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN the mark follows the time.
 //   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
-// clang-format off
 #define KB_FLAGS(x) \
     x(VERIFY_FAIL, ERROR, "", "the output is wrong", "the speed of a wrong result means nothing", \
       "fix the kernel, or widen the tolerance of kb_check") \
@@ -286,7 +276,6 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "free what the function allocates, or allocate it with KB_ALLOC") \
     x(DEBUG_BUILD, WARN, "DB", "the program was compiled without optimisation, or is instrumented", \
       "its host code is slower than in normal use", "compile with -O2 or -O3, without sanitizers, coverage or -pg")
-// clang-format on
 typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
@@ -306,18 +295,17 @@ typedef struct kb_axis {
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
 #define KB_LAST_REAL __builtin_nan("") // a NaN, so that infinities can be values
-
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
 typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
 
-// How the file that registers or opens a benchmark was compiled; goes into the record.
+// How the file that registers or opens a benchmark was compiled.
 typedef struct kb_build {
     const char* compiler; // version text of the compiler, and some of its options
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body and reports its exceptions. NULL: C
     const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
-    const int32_t *marks, *marks_end;         // lines that kb_keep and KBENCH marked in this program or library
+    const int32_t *marks, *marks_end;         // lines that kb_keep and KBENCH marked
 } kb_build;
 
 // A command line option of an add-on or of a program; see kb_add_options.
@@ -334,20 +322,19 @@ typedef struct kb_option {
     const char* words; // allowed values, for the use of take
     unsigned rules;    // KBI_REPEATS, ...; 0: none
 } kb_option;
-
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
     void* values;        // passed to take
-    bool* given;         // count elements: whether each option was given; NULL: kbench allocates them
-    void (*start)(void); // sets the default values before the command line is read; NULL: nothing to do
-    bool (*agree)(void); // checks the options together afterwards; returns false after printing a message. Or NULL
+    bool* given;         // count elements: which options were given; NULL: kbench allocates them
+    void (*start)(void); // sets the default values. Or NULL
+    bool (*agree)(void); // checks the options together; returns false after printing a message. Or NULL
     bool own;            // whether the set belongs to kbench
     struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation, as the KBENCH macros register it. A program with a table of kernels fills this
-// struct and calls kb_add. The struct, and everything it points to, must live as long as the program.
+// One implementation of one operation, as the KBENCH macros register it, or a program with kb_add. The struct, and
+// everything it points to, must live as long as the program.
 typedef struct kb_entry {
     const char* operation;
     const char* implementation;
@@ -359,7 +346,7 @@ typedef struct kb_entry {
     kb_needs needs;      // on a machine without this hardware the cases are not planned
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
-    bool returns;        // the function is not suspended: if kb_loop returns false it returns, and is called again
+    bool returns;        // not suspended: if kb_loop returns false, the function returns, and is called again
     // set by kb_add
     const char* file;
     int line, order;
@@ -379,7 +366,6 @@ struct kb_state {
     bool gpu;              // whether KB_ALLOC allocates GPU memory
     struct kbi_run* run;   // private
 };
-
 typedef struct kb_param { // value of one axis in one case; type says which of i, r and s holds it
     const char* name;
     kb_axis_type type;
@@ -410,11 +396,9 @@ typedef struct kb_desc {
     uint32_t end_canary; // leave it zero: detects an uninitialised struct
 } kb_desc;
 
-// The statistics that a record has of its samples: rows of KB_RECORD, and fields of kb_stats.
-// clang-format off
+// The statistics of the samples: rows of KB_RECORD, and fields of kb_stats.
 #define KB_STATISTICS(x) \
-    x(real, time_ms, time, stats(median), \
-      "ms per launch: median minus bias_ms; with --procs the mean over processes") \
+    x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean of the processes") \
     x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
     x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
     x(real, time_ms_min, time, stats(min), "ms: shortest") \
@@ -429,13 +413,11 @@ typedef struct kb_desc {
     x(real, time_ms_ci_high, time, stats(ci_high), "ms: upper end of the same interval") \
     x(real, cv, time, stats(cv), "standard deviation / mean") \
     x(real, precision, time, stats(precision), "half-width of the interval / median")
-// clang-format on
 
 // Summary of n values, in their unit. NAN means "not available". If a value is not finite, or exceeds 1e150 in
-// magnitude (its square overflows), only n is set; the other fields are NAN or 0. Quantiles are linear between order
-// statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval contains the median and is widened for
-// autocorrelation. std and cv need 2 values, the interval and precision 6, p99 300 (3 values lie above it). cv needs
-// a mean other than 0, and precision a median other than 0.
+// magnitude, only n is set. Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7). The
+// interval contains the median and is widened for autocorrelation. std and cv need 2 values, the interval and
+// precision 6, p99 300. cv needs a mean other than 0, and precision a median other than 0.
 typedef struct kb_stats {
     int64_t n; // number of values; none is dropped
 #define KBI_STATISTIC_stats(field) double field;
@@ -445,15 +427,12 @@ typedef struct kb_stats {
     double outliers_mild;   // fraction of n between 1.5 and 3 interquartile ranges outside p25 and p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3 ranges; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
-    double drift;           // (median of the last 3 of 10 block medians - median of the first 3) / |median|; NAN
-                            // below 30 values, or if the median is 0
+    double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
     int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
-    int bimodal;            // 1: two modes. Between them lies a gap with at most 2 % of the values, and on each side
-                            // at least 10 %. The gap exceeds 5 MAD of each side, 5 timer steps and 1 % of the
-                            // median. 0 below 30 values
+    int bimodal;            // 1: two modes, each with at least 10 % of the values, and at most 2 % between. The
+                            // gap exceeds 5 MAD of each, 5 timer steps and 1 % of the median. 0 below 30 values
     int64_t distinct;       // number of different values; few mean a coarse timer
-    double effective;       // effective sample size for the median, at most n; below 6 the interval is unreliable.
-                            // NAN below 6 values
+    double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
 } kb_stats;
 
 // Result of a comparison, from the interval of the speedup (time of the baseline / time of this implementation).
@@ -466,14 +445,13 @@ typedef enum kb_verdict {
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
-// The record of a case. This table defines the struct kb_result, the order of the keys in JSON, and the keys that
-// records can be selected and sorted by. Kinds: text (char*, NULL is null), real (double, NaN is null), whole
-// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, status and verdict.
-#define KB_NONE INT64_MIN
-// clang-format off
+// The record of a case: the struct kb_result, the order of the keys in JSON, and the keys to select and sort by.
+// Kinds: text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or
+// -1 for null), params, samples, flags, status and verdict.
 //   x(kind, key, group, source, meaning with its unit)
-// source: stats, measured or machine names a member of that struct, which kbi_result_take copies. With code and
-// timed, a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
+// source: kbi_result_take copies the member of stats, measured or machine. A function of judge or record sets the
+// keys of code and timed. If a case has no time, the keys of stats and timed are null.
+#define KB_NONE INT64_MIN
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
@@ -595,7 +573,6 @@ typedef struct kbi_field_params { const kb_param* of; int64_t n; } kbi_field_par
 typedef struct kbi_field_samples { const double* of; int64_t n; } kbi_field_samples;
 typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
 // clang-format on
-
 typedef struct kb_result {
 #define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
@@ -613,12 +590,11 @@ extern "C" {
 #endif
 
 // --- run ---
-
-// KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
+// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Before kb_main: sets options, as "--fast", for a command line without cases and duration. options must stay valid.
+// Before kb_main; the argument must stay valid. kb_default: options, as "--fast", for a command line without cases
+// and duration. kb_add_options: options of an add-on or of the program.
 void kb_default(const char* options);
-// Before kb_main: adds command line options of an add-on or of the program. set must stay valid.
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
@@ -631,23 +607,21 @@ void kb_result_free(kb_result* result); // frees the memory of a result, not the
 void kb_print(const kb_result* results, int64_t n); // prints n results as the table, on stdout
 // Writes n results to path as a JSON array, replacing the file as a whole. False after a message on stderr.
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
-// Writes a record as JSON: at most size bytes with the final 0. Returns the length of the whole text, like snprintf.
+// Writes a record as JSON, like snprintf: at most size bytes; returns the length of the whole text.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// For bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
-// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
+// For bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured; "kb_desc", "kb_param",
+// "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// In a function or check that kb_run or kb_compare calls: its case, for kb_fail, kb_note, kb_bytes. Elsewhere NULL.
+// In a function or check that kb_run or kb_compare calls: its case. Elsewhere NULL.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
-
 int64_t kb_int(kb_state* kb, const char* axis);
 double kb_real(kb_state* kb, const char* axis);
 const char* kb_str(kb_state* kb, const char* axis);
 bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; never fails the case
 
 // --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
-
 void kb_bytes(kb_state* kb, double bytes); // compulsory memory traffic, for GB/s and percent of the peak
 void kb_flops(kb_state* kb, double flops); // arithmetic operations, for GFLOP/s and percent of the peak
 // The same with the peak to compare with. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
@@ -659,24 +633,21 @@ void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
-
-// Allocates count elements of size bytes, aligned to 256 bytes and filled with 0xFF; kbench frees them after the
-// case. NULL: the case has failed (flag OOM).
+// Allocates count elements of size bytes until the case ends, filled with 0xFF. NULL: the case has failed (OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// kb_host(kb, p) calls it: returns a host copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL if the
-// case has failed. A p outside such buffers fails the case (BAD_CASE).
+// For kb_host(kb, p): a copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL: the case has failed.
 void* kb_host_copy(kb_state* kb, const void* p);
 
-// --- checks of n elements, after the timed block (before it they fail the case: BAD_CASE). They return whether the
-// check passed, and false if the case has failed. got is memory of kb_alloc; want is host memory ---
+// --- checks of n elements, after the timed block (before it: BAD_CASE). They return whether the check passed, and
+// false if the case has failed. got is memory of kb_alloc, want host memory. NaNs and infinities must be equal ---
 
-// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity must equal that of want.
+// Passes if |got - want| <= tolerance * (1 + |want|) for every element.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
-// Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2). A NaN or infinity must equal that of want.
+// Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2).
 bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                          int64_t n, double tolerance);
 // Passes if |got - want| <= ulps units in the last place, of got's type at want.
@@ -687,18 +658,16 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     KBI_PRINTF(5, 6);
 
 // --- control of the case ---
-
 void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case does not apply here; then return
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case cannot be measured; then return
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
 void kb_expect(kb_state* kb, unsigned expectations);                  // bits of kb_expectation, before the timed block
-// The timed block as a function, for languages without macros: calls fn(kb->stream, user), and before each call,
-// untimed, before (or NULL). host: as with KB_TIME_HOST. True: the block has ended. False, with kb_entry.returns
-// only: the benchmark function has to return, and repeats this call when it is called again.
+// The timed block as a function: calls fn(kb->stream, user), and untimed before each call, before (or NULL). host:
+// as with KB_TIME_HOST. True: the block has ended. False, with kb_entry.returns only: the benchmark function has
+// to return, and repeats this call when it is called again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- outputs and instruments of add-ons and programs ---
-
 typedef struct kb_text kb_text; // text of a file; grows as needed
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
@@ -709,29 +678,25 @@ typedef struct kb_planned {  // a case of the plan
     const kb_result* record; // set by recall: the result to use; the case is then not measured
 } kb_planned;
 
-// An output: a command line option, and functions that receive the records. Define it as a static variable, because
-// unset members must be 0. KBENCH_OUTPUT defines one that writes a file.
+// An output: a command line option, and functions that receive the records. Define it as a static variable: unset
+// members must be 0. KBENCH_OUTPUT defines one that writes a file.
 typedef struct kb_output {
     const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
     const char* argument; // "FILE", for --help; NULL: the option takes no value
     const char* help;
-    // Appends all n records to the text of the option's file, at the end of the run. kbench opens the file before it
-    // measures and replaces it as a whole, or leaves it unchanged if nothing was appended.
+    // Appends all n records to the text that replaces the option's file at the end of the run, if it is not empty.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // Texts at the start of such a file, and within its first lines lines (0: 8). kbench does not replace a file
-    // without them. NULL: any file is replaced.
+    // Texts that a file must have, at its start and in its first lines lines (0: 8), to be replaced. NULL: none.
     const char *begins, *inside;
     int lines;
-    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit
-    // code 2.
+    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
     int (*instead)(const char* value);
-    // Called before the n cases are measured; sets the records of known cases. If a case of a group has to run, so do
-    // the others of the group. The output owns these records for the life of the program. They appear in the table
-    // and in all files except that of --jsonl. like: values common to all records of this run; NULL: the cases are
-    // only listed, and known ones are omitted. False after a message: exit code 2.
+    // Called before the n cases are measured; sets the records of known cases, which the output owns. If a case
+    // has to run, so does its group. like: values common to all records of this run; NULL: the cases are only
+    // listed, without the known ones. False after a message: exit code 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
     void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below its row in the table
@@ -748,8 +713,7 @@ void kb_add_output(kb_output* output); // call it before kb_main; output must st
 struct kbi_inside;
 struct kbi_machine;
 // An instrument: a command line option, and functions that count events in the timed block of each case that has a
-// time. The block runs again for it, in a process that measures no time. Define it as a static variable: unset
-// members must be 0.
+// time. The block runs again, in a process that measures no time. Define it as a static variable, as kb_output.
 typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
     bool host;                            // whether it counts host work; false: GPU work
@@ -762,10 +726,10 @@ typedef struct kb_instrument {
     bool (*before)(void);                 // called before the first case; false: no data, exit code 2
     void (*after)(void);                  // prints below the table
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
-    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: case of the plan
-    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine); // uses the counters
-    // Shows a profiler the current case and its phase, on or not: ends *range if it is not 0; begins a range and sets
-    // *range if name is not NULL. category: the operation of a case, or "phase".
+    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: in the plan
+    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
+    // Shows a profiler the case and its phase, on or not: ends *range if it is not 0, and begins it if name is not
+    // NULL. category: the operation of a case, or "phase".
     void (*range)(uint64_t* range, const char* name, const char* category);
     const char* value; // set by kbench, as all that follow: the value of the option
     bool on;           // whether the option was given
@@ -775,12 +739,11 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
-// Between open and close: sets a counter of the record (the first value of a name counts), or says why there is none.
+// Between open and close: sets a counter of the record (the first value counts), or says why there is none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
 // --- statistics and names ---
-
 kb_stats kb_summarize(const double* samples, int64_t n); // samples in the order in which they were taken
 const char* kb_dtype_name(kb_dtype dtype);               // "f32"
 kb_dtype kb_dtype_of(const char* name);                  // KB_NODTYPE if the name is unknown
@@ -790,7 +753,6 @@ const char* kb_flag_advice(kb_flag flag);
 bool kb_flag_is_error(kb_flag flag);
 
 // --- private functions that the macros call ---
-
 int64_t kbi_next(kb_state* kb, bool host, int line);
 bool kbi_sample(kb_state* kb);
 void kbi_leave(kb_state* kb);
@@ -798,7 +760,6 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
 void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build);
 void kbi_threw(kb_state* kb, const char* what);
 extern const char KBI_DEMAND[], KBI_DEMAND_CUDA[];
-
 #if KBI_EXCEPTIONS
 KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
     try {
@@ -810,8 +771,7 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 #else
 #define kbi_call_body NULL
 #endif
-
-// The linker defines the ends of this section, in the program and in each shared library.
+// The linker defines the ends of this section.
 extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
 extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
 
@@ -834,20 +794,19 @@ KBI_INLINE const kb_build* kbi_build(void) {
 
 // --- benchmarks without macros; the record says how the file that calls these functions was compiled ---
 
-// Registers one implementation; entry must stay valid. The order is that of file, line and call. The entries of one
-// operation are listed together; the first is the baseline.
+// Registers one implementation; entry must stay valid. The order is that of file, line and call; the first entry
+// of an operation is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Measures the KB_TIME loop between kb_open and kb_close, in the calling process.
-// NULL: out of memory. If desc is invalid, the loop does not run, and the result of kb_close says why.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process. NULL: out of memory. If desc is
+// invalid, the loop does not run, and the result of kb_close says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// Compares n functions: checks and warms up each, times them in interleaved rounds, and judges each against the
-// first. The first description sets name, params, host, mode, samples, precision, max_time, seed and device; in the
-// others they may be zero. users: n pointers, or NULL. results: room for n records; pass each to kb_result_free.
-// Returns whether all functions were measured.
+// Compares n functions in interleaved rounds, and judges each against the first. The first description sets name,
+// params, host, mode, samples, precision, max_time, seed and device; in the others they may be zero. users: n
+// pointers, or NULL. results: n records, for kb_result_free. Returns whether all functions were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
                            kb_result* results) {
     return kb_compare_from(descs, fns, users, n, results, kbi_build());
@@ -869,8 +828,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBENCH_IMPL(...) \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... } adds an option --tsv FILE. The function that follows
-// fills the file: void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
+// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... } adds an option --tsv FILE. The function fills the
+// file: void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
 #define KBENCH_OUTPUT(name, argument_, help_) KBI_OUTPUT(name, argument_, help_) // expands the arguments
 #define KBI_OUTPUT(name, argument_, help_) \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
@@ -884,9 +843,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // A main function that runs everything registered.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
-// The timed block: GPU work on kb->stream if this file is compiled with CUDA, otherwise host work. Each pass of the
-// loop is one run. kbi_next returns the number of runs until its next call, so a block of a few nanoseconds is timed
-// without calls in between. In C++ the destructor of kbi_loop detects that the block was left early.
+// The timed block: GPU work on kb->stream if this file is compiled with CUDA, else host work. kbi_next returns
+// the number of runs until its next call. In C++ the destructor of kbi_loop detects a block left early.
 #define KB_TIME(kb) KBI_TIME(kb, false)
 // The timed block is host work, also with CUDA (timer wall).
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
@@ -902,8 +860,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
-// NAME=LIST replaces the values. It accepts no value below 1 if all declared integers are positive, as with sizes,
-// and no negative value if none is declared.
+// NAME=LIST replaces the values; no integer may be below 1, or below 0, unless a declared one is.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
@@ -920,9 +877,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
-// After KB_TIME: kb_check of got[i] against an expression of i, which the host evaluates as a double for i = 0 to n -
-// 1. KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6), with hx = kb_host(kb, x) called before KB_TIME: the input of the
-// kernel. The expression is not evaluated in a failed case, so hx may be NULL there.
+// After KB_TIME: kb_check of got[i] against an expression of i, as KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0).
+// Call hx = kb_host(kb, x) before KB_TIME. A failed case does not evaluate the expression, so hx may be NULL.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -931,10 +887,16 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// kb_keep(a, b, ...) makes the compiler compute values, and what pointers lead to, as if other code read them. It
-// also hides them: the compiler must assume that other code changed them, so nothing after it is computed in advance.
-// C accepts up to 8 expressions and hides variables and array elements whose text has at most 24 characters. C++
-// hides every object that is not const; a bit-field is kept as +s.bits.
+// Element types of C and C++; the last one, unsigned long long, is missing because C needs it without a comma.
+#define KBI_TYPES(x) \
+    x(float, KB_F32) x(double, KB_F64) x(kb_f16, KB_F16) x(kb_bf16, KB_BF16) x(kb_e4m3, KB_E4M3) \
+    x(kb_e5m2, KB_E5M2) x(signed char, KB_I8) x(char, KB_I8) x(unsigned char, KB_U8) x(short, KB_I16) \
+    x(unsigned short, KB_U16) x(int, KB_I32) x(unsigned, KB_U32) x(long, sizeof(long) == 8 ? KB_I64 : KB_I32) \
+    x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
+
+// kb_keep(a, b, ...) makes the compiler compute values, and the data of pointers, as if other code read and
+// changed them, so nothing after it is computed in advance. C accepts up to 8 expressions, and only variables and
+// array elements whose text has at most 24 characters count as changed. A bit-field is kept as +s.bits.
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -943,12 +905,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
 // C++ has overloads of these functions.
-#define KB_TYPE_OF(p) \
-    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
-        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
-        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32, \
-        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32, \
-        long long: KB_I64, unsigned long long: KB_U64)
+#define KBI_TYPE_CASE(T, code) T: code,
+#define KB_TYPE_OF(p) _Generic(*(p), KBI_TYPES(KBI_TYPE_CASE) unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
 #define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
 #define kb_check(kb, got, want, n, tolerance) \
@@ -959,11 +917,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Marks a line in a linker section, without code, so that an empty block is told from one that keeps a value. The
-// mark is 8 * line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
+// Marks a line in a linker section, to tell an empty block from one that keeps a value. The mark is 8 * line, plus
+// 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm whose output is the object hides it. Integers and pointers stay in a general register, floats in a register
-// of theirs, and everything else in memory. clang would move an operand with a choice of constraints to memory.
+// An asm whose output is the object hides it: integers and pointers in a general register, floats in a register of
+// theirs, the rest in memory. clang would move an operand with a choice of constraints to memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -988,8 +946,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEEP_6(a, ...) KBI_KEEP_1(a); KBI_KEEP_5(__VA_ARGS__)
 #define KBI_KEEP_7(a, ...) KBI_KEEP_1(a); KBI_KEEP_6(__VA_ARGS__)
 #define KBI_KEEP_8(a, ...) KBI_KEEP_1(a); KBI_KEEP_7(__VA_ARGS__)
-// C cannot ask whether an expression is an lvalue. A text of letters, digits, _ and [] alone is a name or an element.
-// Compilers accept a memcmp of literals as a constant expression, but no comparison of characters.
+// C cannot ask for an lvalue, but a text of letters, digits, _ and [] is a name or an element. Compilers accept a
+// memcmp of literals as a constant expression, but no comparison of characters.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
 #define KBI_IN_NAME(c) \
     (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
@@ -1055,26 +1013,20 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         kbi_register(&kbi_entry_##n, op, impl, kbi_build()); \
     } \
     static void kbi_body_##n(kb_state* kb)
-// clang-format on
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
-// clang-format off
 struct __half;        // cuda_fp16.h
 struct __nv_bfloat16; // cuda_bf16.h
 struct __nv_fp8_e4m3; struct __nv_fp8_e5m2; // cuda_fp8.h
 template <class T> struct kbi_type;
 template <class T> struct kbi_type<const T> : kbi_type<T> {};
 #define KBI_X(T, code) template <> struct kbi_type<T> { static const kb_dtype value = code; };
-KBI_X(float, KB_F32) KBI_X(double, KB_F64) KBI_X(kb_f16, KB_F16) KBI_X(kb_bf16, KB_BF16) KBI_X(__half, KB_F16)
-KBI_X(__nv_bfloat16, KB_BF16) KBI_X(kb_e4m3, KB_E4M3) KBI_X(kb_e5m2, KB_E5M2) KBI_X(__nv_fp8_e4m3, KB_E4M3)
-KBI_X(__nv_fp8_e5m2, KB_E5M2) KBI_X(signed char, KB_I8) KBI_X(char, KB_I8) KBI_X(unsigned char, KB_U8)
-KBI_X(short, KB_I16) KBI_X(unsigned short, KB_U16) KBI_X(int, KB_I32) KBI_X(unsigned, KB_U32)
-KBI_X(long, sizeof(long) == 8 ? KB_I64 : KB_I32) KBI_X(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32)
-KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
+KBI_TYPES(KBI_X) KBI_X(unsigned long long, KB_U64)
+KBI_X(__half, KB_F16) KBI_X(__nv_bfloat16, KB_BF16) KBI_X(__nv_fp8_e4m3, KB_E4M3) KBI_X(__nv_fp8_e5m2, KB_E5M2)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
@@ -1085,7 +1037,6 @@ template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>
     }
 KBI_X(kb_check, tolerance) KBI_X(kb_check_norm, tolerance) KBI_X(kb_check_ulp, ulps)
 #undef KBI_X
-
 // kb_keep. kbi_operand: 0 memory, 1 general register, 2 register for floats.
 template <int where> struct kbi_operand {};
 template <class T> struct kbi_operand_of :
@@ -1112,8 +1063,8 @@ KBI_KEEPER(class T, class... Rest) kbi_keep(T&& x, Rest&&... rest) {
 }
 // clang-format on
 
-// An exception, break or return that leaves the timed block must end it before the objects of the benchmark function
-// are destroyed: freeing their memory would wait for a stream that waits for kbench.
+// An exception, break or return must end the timed block before the objects of the benchmark function are
+// destroyed: freeing their memory would wait for a stream that waits for kbench.
 struct kbi_loop {
     kb_state* kb;
     int64_t left;
@@ -1129,7 +1080,6 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
     return kb_run(&desc, kbi_call<Callable>, &fn);
 }
 #endif
-
 #endif // KBENCH_H
 
 /*===============================================================================================================
@@ -1138,12 +1088,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 
 #if defined(KBENCH_H) && defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
 #define KBENCH_IMPLEMENTED
-
 #if KBI_CUDA
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #endif
-
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -1167,22 +1115,16 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/types.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifndef KBI_FIBERS
-#ifdef __GLIBC__
-#define KBI_FIBERS 1
-#else
-#define KBI_FIBERS 0 // musl has no ucontext: the cases of a group are measured one after another
-#endif
-#endif
-#if KBI_FIBERS
+#if !defined(KBI_FIBERS) && defined(__GLIBC__) // musl has no ucontext: the cases of a group are measured in turn
 #include <ucontext.h>
+#define KBI_FIBERS 1
+#elif !defined(KBI_FIBERS)
+#define KBI_FIBERS 0
 #endif
-
 #ifndef KBENCH_MALLOC
 #define KBENCH_MALLOC(bytes) malloc(bytes)
 #define KBENCH_REALLOC(p, bytes) realloc(p, bytes)
@@ -1194,8 +1136,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Most functions below run once per case, so they are compiled without optimisation, which compiles faster. Functions
-// that loop over data stand between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_CODE_BEGIN and KBI_CODE_END enclose the
-// function bodies of a header. KBI_OPTIMISE marks a function that is always optimised.
+// that loop over data stand between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE: always optimised.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
@@ -1209,7 +1150,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #ifdef __cplusplus
 #define KBI_MACROS(push_or_pop)
 #else // in C the pragma changes these macros, and pop_options does not restore them
-#define KBI_MACROS(push_or_pop)                                                           \
+#define KBI_MACROS(push_or_pop) \
     KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
         KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
 #define KBI_PRAGMA(text) _Pragma(#text)
@@ -1220,27 +1161,24 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
 #define KBI_OPTIMISE __attribute__((noinline, optimize("O2")))
 #endif
-
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #ifdef __cplusplus
+#define KBI_EXTERN_C extern "C"
 #define KBI_STATIC_ASSERT static_assert
 #else
+#define KBI_EXTERN_C extern
 #define KBI_STATIC_ASSERT _Static_assert
 #endif
 // Initialises an empty kbi_text, kbi_set or kbi_map.
-#define KBI_BLANK \
-    { NULL, 0, 0 }
+#define KBI_BLANK { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
-
-// The functions of this section precede KBI_CODE_BEGIN because without optimisation glibc's fortified open, read,
-// readlink, fgets, getcwd and poll do not compile without warnings.
+// These functions precede KBI_CODE_BEGIN because without optimisation glibc's fortified versions cause warnings.
 // O_NONBLOCK: opening a pipe without a process at its other end must not block the program.
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
-static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
-// If a standard file is closed at the start, a file opened later would get its number, and receive the table.
+// A file that is opened later must not get the number of a closed standard file, and receive the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
@@ -1265,29 +1203,23 @@ static bool kbi_poll(int file, short events, int milliseconds) {
     struct pollfd p = { file, events, 0 };
     return poll(&p, 1, milliseconds) > 0;
 }
-// file -1: only waits
-static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); }
-static bool kbi_writable(int file, int milliseconds) { return kbi_poll(file, POLLOUT, milliseconds); }
+static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // -1: waits
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The bits decide, because -ffast-math assumes that there are no NaNs and infinities.
-static bool kbi_finite(double x) {
+// Returns the bits of |x|: they decide, because -ffast-math assumes that there are no NaNs and infinities.
+static uint64_t kbi_magnitude(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) != 0x7ff;
+    return bits << 1 >> 1;
 }
+static bool kbi_finite(double x) { return kbi_magnitude(x) < (uint64_t)0x7ff << 52; }
+static bool kbi_nan(double x) { return kbi_magnitude(x) > (uint64_t)0x7ff << 52; }
 
-static bool kbi_nan(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return !kbi_finite(x) && (bits << 12) != 0;
-}
-
-// Replaces the decimal point of the locale by '.', because a program may have called setlocale.
+// Replaces the decimal point of the locale by '.'.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
     char *p = strstr(s, point), *rest = p ? p + strlen(point) : NULL;
@@ -1296,8 +1228,7 @@ static void kbi_unlocalise(char* s) {
     memmove(p + 1, rest, strlen(rest) + 1);
 }
 
-// strtod with '.' as the point, whatever the locale; a comma ends the number. If the locale's point has several
-// bytes, the number ends at the point.
+// strtod with '.' as the point, whatever the locale; a comma ends the number, and '.' if the locale's is longer.
 static double kbi_real_of(const char* s, char** end) {
     const char* locale_point = localeconv()->decimal_point;
     if (strcmp(locale_point, ".") == 0) return strtod(s, end);
@@ -1318,8 +1249,7 @@ static const char* kbi_number(double x, char out[40]) {
     }
     return kbi_unlocalise(out), out;
 }
-
-// x with this number of significant digits. Only from 1e15 on it has an exponent, since a double has no more digits.
+// x with this number of significant digits. From 1e15 on it has an exponent.
 static const char* kbi_digits(double x, int digits, char out[40]) {
     int whole = 1; // digits before the point
     snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
@@ -1333,23 +1263,18 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
   >>util      foundation: arenas, growing text, names that people mistype.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// realloc that ends the process if it fails: without the little memory that kbench needs it cannot continue.
+// realloc that ends the process if it fails.
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
-    if (!q) {
-        fprintf(stderr,
-                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n",
-                bytes);
-        _exit(1);
-    }
-    return q;
+    if (q) return q;
+    fprintf(stderr, "kbench: error: out of host memory (%zu bytes): free some, or choose fewer cases\n", bytes);
+    _exit(1);
 }
 
 typedef struct kbi_arena { // memory of strings and arrays that are freed together
     char* block;           // its first bytes point to the previous block
     size_t used, size;
 } kbi_arena;
-
 static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to 16 bytes
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->block || a->used + bytes > a->size) {
@@ -1363,7 +1288,6 @@ static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to
     memset(p, 0, bytes);
     return p;
 }
-
 static void kbi_arena_free(kbi_arena* a) {
     while (a->block) {
         char* previous;
@@ -1373,42 +1297,33 @@ static void kbi_arena_free(kbi_arena* a) {
     }
     a->used = a->size = 0;
 }
-
 static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    char* p = (char*)kbi_arena_alloc(a, n + 1);
-    if (n) memcpy(p, s, n);
-    return p;
+    void* p = kbi_arena_alloc(a, n + 1);
+    return (char*)(n ? memcpy(p, s, n) : p);
 }
-
-static char* kbi_keep_text(const char* s) { // a copy for KBENCH_FREE
-    return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s);
-}
-
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
+// Returns a copy for KBENCH_FREE.
+static char* kbi_keep_text(const char* s) { return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s); }
 
 struct kb_text { // text that grows; s, once allocated, ends with a 0
     char* s;
     size_t n, size;
 };
 typedef struct kb_text kbi_text;
-
 KBI_SLOW_END
 static void kbi_reserve(kbi_text* t, size_t n) { // makes room for n more bytes
     if (t->n + n + 1 <= t->size) return;
     t->size = 2 * t->size + n + 256;
     t->s = (char*)kbi_grow(t->s, t->size);
 }
-
 static void kbi_put(kbi_text* t, const char* s, size_t n) {
     kbi_reserve(t, n);
     memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = 0;
 }
-
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
 KBI_SLOW_BEGIN
-
 static void kbi_vputf(kbi_text* t, const char* format, va_list list) {
     va_list again;
     va_copy(again, list);
@@ -1429,7 +1344,6 @@ void kb_put(kbi_text* t, const char* format, ...) {
     kbi_vputf(t, format, list);
     va_end(list);
 }
-
 // Formats into out + start, in an array of size bytes. A longer text is cut after a UTF-8 character; "..." follows.
 static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
     int n = vsnprintf(out + start, size - start, format, list);
@@ -1437,7 +1351,6 @@ static void kbi_vfit(char* out, size_t start, size_t size, const char* format, v
     for (n = (int)size - 4; n && ((unsigned char)out[n] & 0xc0) == 0x80; n--) {}
     memcpy(out + n, "...", 4);
 }
-
 KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t start, size_t size, const char* format, ...) {
     va_list list;
     va_start(list, format);
@@ -1463,7 +1376,7 @@ static int kbi_utf8(const char* s, unsigned* code) {
     return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
-// Whether a character is invisible and can change the display: control (C0, C1), writing direction, zero width, tag.
+// Whether a character is invisible: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
     static const unsigned first_last[] = { 0,      0x1f,   0x7f,   0x9f,   0xad,   0xad,    0x61c,   0x61c,   0x180e,
                                            0x180e, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060,  0x206f,  0xfeff,  0xfeff,
@@ -1472,7 +1385,6 @@ static bool kbi_invisible(unsigned code) {
         if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
-
 static bool kbi_obeyed(const char* s) { // whether s starts with an invisible character
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
@@ -1487,9 +1399,9 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
 }
 
 KBI_SLOW_END
-// Appends text from outside, which a terminal, browser or CI log must show and not obey; all such text passes through
-// here. Invisible characters and commands of CI logs ("::" that does not follow a name, "##") are spelled. Bytes
-// that are not UTF-8 become U+FFFD. json: as the inside of a JSON string; otherwise tabs and line ends become spaces.
+// Appends text from outside, which a terminal, browser or CI log must not obey. Invisible characters and commands
+// of CI logs ("::" that does not follow a name, "##") are spelled. Bytes that are not UTF-8 become U+FFFD. json:
+// as the inside of a JSON string; otherwise tabs and line ends become spaces.
 static void kbi_escape(kbi_text* t, const char* s, bool json) {
     const char first = json ? '"' : ':', second = json ? '\\' : ':';
     for (unsigned code; *s;) {
@@ -1520,18 +1432,15 @@ static void kbi_escape(kbi_text* t, const char* s, bool json) {
 }
 
 static void kbi_clean(kbi_text* t, const char* s) { kbi_escape(t, s, false); }
-
 static void kbi_json_text(kbi_text* t, const char* s) { // NULL: null
     kbi_puts(t, s ? "\"" : "null");
     if (s) kbi_escape(t, s, true), kbi_puts(t, "\"");
 }
-
 static void kbi_json_real(kbi_text* t, double x) {
     char number[40];
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
 KBI_SLOW_BEGIN
-
 // Prints a text as a line, and frees it.
 static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text line = KBI_BLANK;
@@ -1541,7 +1450,6 @@ static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text_free(text);
     kbi_text_free(&line);
 }
-
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
     kbi_text text = KBI_BLANK;
     va_list list;
@@ -1553,8 +1461,7 @@ KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
-
-// Compares names of n and m bytes. Case, '-' and '_' do not count: LayerNorm equals layer_norm.
+// Compares names of n and m bytes. Case, '-' and '_' do not count.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1563,13 +1470,11 @@ static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
         if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
     }
 }
-
 static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// Returns the start of the next word of a comma-separated list, and in n the length of the word at p. Commas in
-// brackets belong to the word: "tile(64, 2),plain" has two words.
+// Returns the next word of a list, and in n the length of the word at p. "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
     int depth = 0;
     for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
@@ -1589,8 +1494,7 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so htlm is nearest to
-// html. 64 if a name has 64 bytes or more.
+// Edit distance without regard to case; an exchange of neighbours counts once (Damerau 1964). 64: too long a name.
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
@@ -1613,8 +1517,7 @@ typedef struct kbi_nearest { // the offered name that is most similar to the wan
     const char* name;
     int distance;
 } kbi_nearest;
-
-// The first or last part of a name has distance 1: speed to speedup, p99 to time_ms_p99.
+// The first or last part of a name has distance 1, as p99 to time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1629,6 +1532,7 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 typedef struct kbi_mapped {
     uint64_t key; // a hash or an address; 0: the slot is free
@@ -1640,15 +1544,13 @@ typedef struct kbi_map { // hash table with linear probing
 } kbi_map;
 typedef kbi_map kbi_set; // a map of which only the keys count
 
-static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
-
 // Returns the slot of a key, or the free slot for kbi_map_take. Valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
         kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 64 };
-        larger.slots = (kbi_mapped*)kbi_grow(NULL, sizeof(kbi_mapped) * larger.size);
-        memset(larger.slots, 0, sizeof(kbi_mapped) * larger.size);
+        size_t bytes = sizeof(kbi_mapped) * larger.size;
+        larger.slots = (kbi_mapped*)memset(kbi_grow(NULL, bytes), 0, bytes);
         for (size_t i = 0; i < p->size; i++)
             if (p->slots[i].key) *kbi_map_find(&larger, p->slots[i].key) = p->slots[i], larger.n++;
         KBENCH_FREE(p->slots);
@@ -1664,7 +1566,6 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->key = key + (key == 0);
     slot->at = at;
 }
-
 // Adds a key, and returns whether it is new.
 static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_mapped* slot = kbi_map_find(s, key);
@@ -1672,7 +1573,6 @@ static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_map_take(s, slot, key, 0);
     return added;
 }
-
 static void kbi_set_free(kbi_set* s) {
     KBENCH_FREE(s->slots);
     memset(s, 0, sizeof *s);
@@ -1687,35 +1587,30 @@ static const char* kbi_show_time(double ms, char out[40]) {
     snprintf(out, 40, "%.30s %s", kbi_digits(ms, 4, number), units[u]);
     return out;
 }
-
 // "1.5 s", "45 s", "3 min", "2.5 h"
 static const char* kbi_show_span(double seconds, char out[40]) {
     double scale = seconds > 90 * 60 ? 3600 : seconds > 90 ? 60 : 1, x = seconds / scale;
     snprintf(out, 40, "%.*g %s", x < 100 ? 2 : 4, x, scale > 60 ? "h" : scale > 1 ? "min" : "s");
     return kbi_unlocalise(out), out;
 }
-
 static const char* kbi_show_bytes(double bytes, char out[40]) {
-    static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
     char number[40];
-    int u = 0;
-    while (bytes >= 1000 && u + 1 < KBI_COUNT(units)) bytes /= 1024, u++;
-    snprintf(out, 40, "%.30s %s", kbi_digits(bytes, u ? 3 : 1, number), units[u]);
+    int unit = 0;
+    for (; bytes >= 1000 && unit < 4; unit++) bytes /= 1024;
+    snprintf(out, 40, "%.30s %.1s%s", kbi_digits(bytes, unit ? 3 : 1, number), &"BKMGT"[unit], unit ? "iB" : "");
     return out;
 }
-
 static const char* kbi_show_percent(double x, char out[40]) {
     char number[40];
     if (!kbi_finite(x)) return "-";
     snprintf(out, 40, "%.30s%%", x < 0.000995 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
     return out;
 }
-
 static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Stores a function of an open library in the function pointer *function, or NULL. C has no cast from void* to it.
+// Stores a function of a library in the function pointer *function, or NULL.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1739,7 +1634,6 @@ static struct kbi_process {
     const char* own_device; // name of a backend that the program adds to cpu and cuda (--device NAME); NULL: none
     const struct kbi_backend* own_backend;
 } kbi_process;
-
 static void kbi_say(const char* level, const char* format, va_list list) {
     kbi_text text = KBI_BLANK;
     kbi_putf(&text, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
@@ -1757,7 +1651,6 @@ KBI_PRINTF(1, 2) static bool kbi_error(const char* format, ...) {
     va_end(list);
     return false;
 }
-
 KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
     if (kbi_process.quiet) return;
     va_list list;
@@ -1771,7 +1664,6 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
-
 // Reads at most n bytes and returns their number. If a pipe is empty, it waits. 0: end of the file. -1: see errno.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
     for (;;) {
@@ -1818,7 +1710,6 @@ static int kbi_open_input(const char* path, bool pipes) {
     close(file);
     return errno = why, -1;
 }
-
 // Appends a regular file to out. False if it cannot be read or is empty.
 KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
     int file = kbi_open_input(path, false);
@@ -1844,9 +1735,8 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return n > 0;
 }
 
-// A kind of file: its first characters (blanks are ignored), and a text within its first lines lines.
-typedef struct kbi_signature {
-    const char *begin, *inside;
+typedef struct kbi_signature { // a kind of file
+    const char *begin, *inside; // its first characters, without blanks; a text within its first lines
     int lines;
 } kbi_signature;
 static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also if it was reformatted
@@ -1864,8 +1754,8 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
-// added lines, and the first record may be incomplete. False: cannot be read, or with errno 0 is of another kind.
+// Whether a file is of this kind, or empty. In a file of lines one record is enough, since other tools may have
+// added lines, and the first record may be incomplete. False: see errno; 0: the file is of another kind.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1883,32 +1773,23 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
 }
 
 // --- names ---
-
 static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// Returns the absolute path without links, because a benchmark function may change the working directory. The file
-// need not exist. The caller frees the path.
+// Returns the absolute path without links, of a file that need not exist; the caller frees it.
 static char* kbi_real_path(const char* path) {
-    char link[4096], *real = realpath(path, NULL);
+    char *real = realpath(path, NULL), *folder = NULL;
     int n = (int)kbi_folder_length(path);
     kbi_text out = KBI_BLANK;
-    ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
-    if (k > 0) { // a link to a file that does not exist
-        kbi_putf(&out, "%.*s%.*s", *link == '/' ? 0 : n, path, (int)k, link);
-        real = kbi_real_path(out.s);
-        kbi_text_free(&out);
-        return real;
+    if (!real) {
+        kbi_putf(&out, "%.*s", n ? n : 1, n ? path : ".");
+        folder = realpath(out.s, NULL);
+        out.n = 0;
     }
-    kbi_putf(&out, "%.*s", n ? n : 1, n ? path : ".");
-    char* folder = real ? NULL : realpath(out.s, NULL);
-    out.n = 0;
-    if (folder)
-        kbi_putf(&out, "%s%s%s", folder, folder[1] ? "/" : "", path + n);
-    else
-        kbi_puts(&out, real ? real : path);
+    kbi_putf(&out, "%s", real ? real : folder ? folder : path);
+    if (folder) kbi_putf(&out, "%s%s", folder[1] ? "/" : "", path + n);
     free(real), free(folder); // from the C library
     return out.s;
 }
@@ -1926,7 +1807,6 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 }
 
 // --- writing ---
-
 // Writes n bytes and returns how many were written; fewer: see errno. milliseconds: time for a reader of each piece.
 static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     size_t done = 0;
@@ -1935,12 +1815,11 @@ static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
         if (k > 0) done += (size_t)k;
         if (k > 0 || (k < 0 && errno == EINTR)) continue;
         if (k == 0) errno = ENOSPC;
-        if (errno != EAGAIN || !kbi_writable(file, milliseconds)) break;
+        if (errno != EAGAIN || !kbi_poll(file, POLLOUT, milliseconds)) break;
     }
     return done;
 }
 static bool kbi_write_all(int file, const char* s, size_t n) { return kbi_write(file, s, n, -1) == n; }
-
 // Writes a text and removes the part that was written. False: see errno.
 static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     size_t done = kbi_write(file, waiting->s, waiting->n, milliseconds);
@@ -1948,14 +1827,14 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-// Whether the file reached the disk, or is of a kind that has no disk.
+// Whether the file reached the disk, or has none.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe, which may be about to start.
+// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
-    bool known = stat(path, &about) == 0;
-    if (known && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    if (stat(path, &about) != 0) return -1;
+    if (S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
     for (int i = 0;; i++) {
         int file = kbi_open_file(path, O_WRONLY);
         if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
@@ -1963,8 +1842,8 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Replaces a file as a whole by text, and keeps its mode. old: the file to replace;
-// st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
+// Replaces a file as a whole, and keeps its mode. old: the file to replace; st_nlink 0: there was none. False: see
+// errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
     char ending[40];
@@ -1994,9 +1873,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     return errno = why, good;
 }
 
-// --- output files: replaced at the end, or written in place (pipe, device, stdout), or appended to under a lock
-// (lines of records, which several processes append to one file) ---
-
+// --- output files: replaced at the end, written in place (pipe, device, stdout), or appended to under a lock ---
 typedef struct kbi_out {
     const char* option;        // without its --, for messages
     char* path;                // absolute, without links
@@ -2009,10 +1886,9 @@ typedef struct kbi_out {
     off_t end;        // size of the file after the last line of this process
     bool lockless;    // whether the file system has no locks
     bool unsafe;      // whether the disk reported an error for bytes that it had accepted
-    bool moved;       // whether the records go to another file, because a process changed this one
+    bool moved;       // whether the records go to another file
 } kbi_out;
 typedef kbi_out kbi_lines;
-
 static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
@@ -2022,9 +1898,8 @@ static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file sta
     o->file = -1;
 }
 
-// Opens and locks the file of this path. If another process replaced it meanwhile, the new file is opened. POSIX
-// locks also work over a network; closing the file anywhere in this process releases them. -1: see errno; EBUSY: it
-// stayed locked for 10 s, while other processes hold the lock for less than one.
+// Opens and locks the file of this path, also if another process replaced it meanwhile. Closing the file anywhere
+// in this process releases the lock. -1: see errno; EBUSY: it stayed locked for 10 s.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited_ms = 0;; waited_ms += 10) {
         struct flock lock;
@@ -2041,7 +1916,7 @@ static int kbi_lines_lock(kbi_lines* l) {
             l->lockless = true;
         }
         bool regular = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
-        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return file;
+        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return errno = 0, file;
         close(file);
         if (!regular || waited_ms >= 10000) return errno = regular ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
@@ -2059,11 +1934,9 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     if (kbi_is(path, "-")) return o->file = 1, true;
     bool exists = stat(o->path, &o->old) == 0, good = exists || errno == ENOENT, ours = true;
     bool lines = mark == &kbi_line_mark;
-    if (good && exists && !S_ISREG(o->old.st_mode)) {
-        o->file = kbi_open_in_place(o->path);
-        good = o->file >= 0;
-    } else if (good && append) {
-        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+    bool in_place = exists && !S_ISREG(o->old.st_mode);
+    if (good && (in_place || append)) {
+        o->file = in_place ? kbi_open_in_place(o->path) : kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
         good = o->file >= 0;
     } else if (good) {
         int file = lines ? kbi_open_file(o->path, O_WRONLY | O_CREAT) : -1, why;
@@ -2087,8 +1960,10 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Continues in a new file beside that of the option, with all text of this run. False: see errno.
-static bool kbi_out_move(kbi_out* o, const char* reason) {
+// Continues in a new file beside that of the option, with all text of this run. errno says why. False: see errno.
+static bool kbi_out_move(kbi_out* o) {
+    const char* reason =
+        errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
     const char* ending = o->mark == &kbi_line_mark ? ".jsonl" : o->mark == &kbi_array_mark ? ".json" : "";
     char* beside = kbi_name_beside(o->path, ending);
     int file = kbi_open_file(beside, O_WRONLY | O_CREAT | O_NOFOLLOW);
@@ -2103,10 +1978,9 @@ static bool kbi_out_move(kbi_out* o, const char* reason) {
     memset(&o->written, 0, sizeof o->written);
     return o->moved = true;
 }
-static const char kbi_changed[] = "was changed by another process during this run";
 
-// Writes everything, and replaces the old file. If another process changed that file during the run, the text goes to
-// a new file beside it. False: see errno; 0: a message was printed.
+// Writes everything, and replaces the old file, or writes a new file beside it if another process changed it.
+// False: see errno; 0: a message was printed.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
     int file = o->file;
     if (file >= 0) {
@@ -2114,7 +1988,7 @@ static bool kbi_out_end(kbi_out* o, int milliseconds) {
         return o->file = -1, file <= 2 || close(file) == 0;
     }
     if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
-    if (errno == ESTALE && kbi_out_move(o, kbi_changed) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
+    if (errno == ESTALE && kbi_out_move(o) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
     return false;
 }
 
@@ -2136,8 +2010,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     return !*missing;
 }
 
-// Appends the waiting lines, all or none. False: see errno, and they wait for the next call. An incomplete last line
-// of a killed writer is ended first, also if the end of the file cannot be read.
+// Appends the waiting lines, all or none, after it has ended an incomplete last line of a killed writer. False:
+// see errno, and the lines wait for the next call.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2145,12 +2019,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
     if (file < 0 && l->moved) return false;
-    bool busy = file < 0 && errno == EBUSY;
     off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
         if (file >= 0) close(file);
-        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) &&
-               kbi_lines_flush(l, milliseconds);
+        return kbi_out_move(l) && kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2178,7 +2050,7 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
         int file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
-        if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
+        if (!kept) good = kbi_out_move(l) && kbi_lines_flush(l, milliseconds);
     }
     if (good && l->moved) errno = 0;
     return good && !l->moved;
@@ -2188,22 +2060,15 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler announces it by a macro. But the program is
-// then linked with a function of the instrument; without it the weak symbol is NULL.
+// Not every compiler announces instrumented code by a macro, but the program has a function of the instrument.
 #define KBI_INSTRUMENTS(x) \
     x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
     x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
     x(__lsan_init, (void), "LSan") x(__gcov_init, (void*), "gcov") x(llvm_gcov_init, (void*, void*), "gcov") \
     x(__llvm_profile_write_file, (void), "-fprofile-instr-generate") x(__gmon_start__, (void), "-pg")
-#ifdef __cplusplus
-extern "C" {
-#endif
-#define KBI_X(symbol, parameters, name) __attribute__((weak)) void symbol parameters;
+#define KBI_X(symbol, parameters, name) KBI_EXTERN_C __attribute__((weak)) void symbol parameters;
 KBI_INSTRUMENTS(KBI_X)
 #undef KBI_X
-#ifdef __cplusplus
-}
-#endif
 
 // Returns a bit for each row of KBI_INSTRUMENTS; bit 0 is AddressSanitizer.
 static unsigned kbi_instruments_here(void) {
@@ -2245,7 +2110,6 @@ static const struct {
                    { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
                    { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
-
 static size_t kbi_dtype_size(int dtype) { // 0 for an invalid code
     return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
@@ -2270,12 +2134,9 @@ static const struct {
 #undef KBI_X
 };
 KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 bits");
-
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
-
-// Without a GPU some flags have another cause and need another advice. The guards of KB_ALLOC lie within one block of
-// malloc, where valgrind and sanitizers do not detect writes.
+// Without a GPU some flags have another cause. valgrind and sanitizers do not see the guards of KB_ALLOC.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (gpu) return kbi_flags[flag].advice;
     return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
@@ -2308,19 +2169,15 @@ KBI_SLOW_BEGIN
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
-
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
 typedef struct kbi_cpus { // a set, one bit per processor
     unsigned long words[KBI_CPUS / KBI_CPUS_IN];
 } kbi_cpus;
-
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->words[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
-
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     return syscall(SYS_sched_getaffinity, 0, sizeof c->words, c->words) > 0;
 }
-
 // Pins this thread, and threads that it starts later.
 static bool kbi_cpus_pin(const kbi_cpus* c) {
     return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
@@ -2368,15 +2225,19 @@ static int kbi_cpu_now(void) { // the processor of this thread; 0 if unknown
 }
 
 // --- their clock, from cpufreq below root; virtual machines usually have none ---
-
 static const char kbi_cpu_root[] = "/sys/devices/system/cpu";
 
-static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, int size) {
+// Copies the first line of the file root/name. False if there is none.
+static bool kbi_line_below(const char* root, const char* name, char* out, int size) {
     char path[512];
-    snprintf(path, sizeof path, "%.400s/cpu%d/cpufreq/%s", root, cpu, key);
-    return kbi_first_line(path, out, size) && *out;
+    snprintf(path, sizeof path, "%.400s/%s", root, name);
+    return kbi_first_line(path, out, size);
 }
-
+static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, int size) {
+    char name[80];
+    snprintf(name, sizeof name, "cpu%d/cpufreq/%s", cpu, key);
+    return kbi_line_below(root, name, out, size) && *out;
+}
 static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
     char line[64];
     double khz = kbi_cpu_says(root, cpu, "scaling_cur_freq", line, (int)sizeof line) ? strtod(line, NULL) : 0;
@@ -2385,19 +2246,15 @@ static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
 
 // Returns 1 if the clock may exceed its nominal rate, 0 if not, -1 if unknown.
 static int kbi_cpu_boost(const char* root) {
-    char path[512], line[64];
-    snprintf(path, sizeof path, "%.400s/intel_pstate/no_turbo", root);
-    if (kbi_first_line(path, line, (int)sizeof line)) return *line == '0';
-    snprintf(path, sizeof path, "%.400s/cpufreq/boost", root);
-    return kbi_first_line(path, line, (int)sizeof line) ? *line == '1' : -1;
+    char line[64];
+    if (kbi_line_below(root, "intel_pstate/no_turbo", line, (int)sizeof line)) return *line == '0';
+    return kbi_line_below(root, "cpufreq/boost", line, (int)sizeof line) ? *line == '1' : -1;
 }
 
 // --- interference from other threads and machines, as the kernel counts it ---
-
 typedef struct kbi_turn {
     int64_t ran, waits; // ns of processor time of this thread; times that it gave up the processor, -1: unknown
 } kbi_turn;
-
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
     const int thread = 1; // RUSAGE_THREAD, which needs _GNU_SOURCE
@@ -2411,22 +2268,20 @@ typedef struct kbi_load {
     double waited;        // ns that this thread was ready but had no processor; NaN: unknown
     double busy, stolen;  // ticks that all processors were busy; of these, ticks that the hypervisor took; NaN: unknown
 } kbi_load;
-
 static kbi_load kbi_load_now(const char* root) { // root: /proc
-    char path[512], line[512];
+    char line[512];
     struct rusage used;
     const int process = 0; // RUSAGE_SELF
     kbi_load l = { kbi_now(), KB_NONE, NAN, NAN, NAN };
-    double x[8], ran, waited; // user nice system idle iowait irq softirq steal
+    double x[6], ran, waited; // x: user, nice, system, irq, softirq, steal (between them: idle, iowait)
     if (getrusage(process, &used) == 0) l.switches = used.ru_nivcsw;
-    snprintf(path, sizeof path, "%.400s/thread-self/schedstat", root);
-    if (kbi_first_line(path, line, (int)sizeof line) && sscanf(line, "%lf %lf", &ran, &waited) == 2)
+    if (kbi_line_below(root, "thread-self/schedstat", line, (int)sizeof line) &&
+        sscanf(line, "%lf %lf", &ran, &waited) == 2)
         l.waited = waited;
-    snprintf(path, sizeof path, "%.400s/stat", root);
-    if (kbi_first_line(path, line, (int)sizeof line) && sscanf(line, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", x, x + 1,
-                                                               x + 2, x + 3, x + 4, x + 5, x + 6, x + 7) == 8) {
-        l.busy = x[0] + x[1] + x[2] + x[5] + x[6] + x[7];
-        l.stolen = x[7];
+    if (kbi_line_below(root, "stat", line, (int)sizeof line) &&
+        sscanf(line, "cpu %lf %lf %lf %*f %*f %lf %lf %lf", x, x + 1, x + 2, x + 3, x + 4, x + 5) == 6) {
+        l.busy = x[0] + x[1] + x[2] + x[3] + x[4] + x[5];
+        l.stolen = x[5];
     }
     return l;
 }
@@ -2436,23 +2291,19 @@ KBI_SLOW_END
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
-// SC11. Key = (seed low, seed high); counter = (block low, block high, tensor, purpose). Element i takes word
-// i mod 4 of block i / 4 under purpose 0; purpose 1 gives the high halves of uniform 64-bit integers.
-//
-// What each kind puts into element i (w = its word, z = its normal deviate):
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011). Key = (seed low, seed high); counter = (block low, block high,
+// tensor, purpose). Element i takes word i mod 4 of block i / 4 under purpose 0; purpose 1 gives the high halves
+// of uniform 64-bit integers. The value of element i, with its word w and its normal deviate z:
 //   kind         floats                                integers
 //   KB_ZERO      0                                     0
 //   KB_NORMAL    z, a float                            8 z rounded, halves away from 0, clamped to the type
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. tf32 is
-// stored as f32. The kernel kbi_fill does the same operations in the same order and gives the same bits. A host
-// compiler that contracts a * b + c can change a normal deviate by one ulp of float, about once in 10^8.
+// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. The
+// kernel kbi_fill gives the same bits. A compiler that contracts a * b + c can change a normal deviate by one ulp.
 
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
-
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -2464,9 +2315,8 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// Rounds a float to nearest even. fraction selects the format by its fraction bits: 10 is binary16 (IEEE 754, bias
-// 15), 3 is e4m3 (OCP, bias 7, no infinity), 2 is e5m2 (OCP, bias 15). NaN stays NaN. Overflow gives infinity in
-// binary16 and the largest finite value in e4m3 and e5m2.
+// Rounds a float to nearest even, to a format with so many fraction bits: 10 is binary16 (IEEE 754), 3 is e4m3, 2
+// is e5m2 (OCP). NaN stays NaN. Overflow gives infinity in binary16 and the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
     uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
@@ -2520,18 +2370,14 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
     }
 }
 
-// Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)); the key advances by
-// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is not changed.
+// Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)), constants of table 2.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)b;
-        c3 = (uint32_t)a;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0, c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1, c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
     }
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
@@ -2543,23 +2389,21 @@ static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint
         uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
         uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
         kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
+        int j = (int)(word[0] % (uint32_t)(i + 1)), last = order[i];
+        order[i] = order[j], order[j] = last;
     }
 }
 
 // word / 2^32 in 24 bits, which float and double both hold exactly.
 static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
-
 static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1] (Horner)
     double sum = 0;
     for (int i = 0; i < n; i++) sum = sum * x + c[i];
     return sum;
 }
 
-// -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
-// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172. The truncated series has a relative error below 2^-44.
+// -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1), ln f = 2 atanh s.
+// The series s + s^3/3 + ... + s^15/15 has a relative error below 2^-44.
 static double kbi_minus_log(uint32_t m) {
     static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
     double f = (double)(int32_t)m, s;
@@ -2574,27 +2418,21 @@ static double kbi_minus_log(uint32_t m) {
 }
 
 // Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi
-// u2). u1 is in (0,1], so the logarithm is finite. u2 = k / 2^24 is split exactly into quarter turns and a
-// remainder within 1/8 turn. There, the Taylor series of sine and cosine have an error below 2^-40. z is rounded
-// to float once.
+// u2), rounded to float once. u1 is in (0,1]. u2 = k / 2^24 is split exactly into quarter turns and a remainder
+// within 1/8 turn, where the Taylor series of sine and cosine have an error below 2^-40.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
-    static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
-                                   -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
-    static const double cosine[] = {
-        1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0
-    }; // 12! 10! 8! 6! 4! 2!
+    static const double sine[] = { 1 / 6227020800., -1 / 39916800., 1 / 362880., -1 / 5040., 1 / 120., -1 / 6. };
+    static const double cosine[] = { 1 / 479001600., -1 / 3628800., 1 / 40320., -1 / 720., 1 / 24., -0.5, 1 };
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
     double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
     double s = kbi_polynomial(sine, KBI_COUNT(sine), q) * q * x + x;
     double c = kbi_polynomial(cosine, KBI_COUNT(cosine), q);
     // a quarter turn takes (c, s) to (-s, c)
-    double swap = (quarter & 1u) ? s : c;
-    s = (quarter & 1u) ? c : s;
-    c = ((quarter + 1u) & 2u) ? -swap : swap;
-    s = (quarter & 2u) ? -s : s;
-    z[0] = (float)(r * c);
-    z[1] = (float)(r * s);
+    z[0] = (float)(r * ((quarter & 1u) ? s : c));
+    z[1] = (float)(r * ((quarter & 1u) ? c : s));
+    if ((quarter + 1u) & 2u) z[0] = -z[0];
+    if (quarter & 2u) z[1] = -z[1];
 }
 
 // The bits of an element, in the low end of the result. value: the element, or for integers its normal deviate.
@@ -2628,13 +2466,9 @@ static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind
     ctr[3] = 1;
     if (kind == KB_UNIFORM && (dtype == KB_I64 || dtype == KB_U64)) kbi_philox(ctr, key, high);
     for (int j = 0; j < 4; j++) {
-        uint64_t i = block * 4 + (uint64_t)j;
-        if (kind == KB_NORMAL)
-            bits[j] = kbi_value_bits(z[j], dtype);
-        else if (kind == KB_UNIFORM)
-            bits[j] = is_float ? kbi_value_bits(kbi_random_uniform(w[j]), dtype) : w[j] | (uint64_t)high[j] << 32;
-        else
-            bits[j] = is_float ? kbi_value_bits((double)(int64_t)i, dtype) : i;
+        uint64_t i = block * 4 + (uint64_t)j, whole = kind == KB_UNIFORM ? w[j] | (uint64_t)high[j] << 32 : i;
+        double x = kind == KB_NORMAL ? z[j] : kind == KB_UNIFORM ? kbi_random_uniform(w[j]) : (double)(int64_t)i;
+        bits[j] = is_float || kind == KB_NORMAL ? kbi_value_bits(x, dtype) : whole;
     }
 }
 
