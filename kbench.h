@@ -2862,8 +2862,8 @@ static double kbi_precision_of(const double* x, int64_t n) {
     return kbi_half_width(lo, hi, median);
 }
 
-// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
-// LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub
+// and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -2979,12 +2979,9 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     }
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
-    s.min = sorted[0];
-    s.max = sorted[n - 1];
-    s.p5 = kbi_quantile(sorted, n, 0.05);
-    s.p25 = kbi_quantile(sorted, n, 0.25);
-    s.p75 = kbi_quantile(sorted, n, 0.75);
-    s.p95 = kbi_quantile(sorted, n, 0.95);
+    s.min = sorted[0], s.max = sorted[n - 1];
+    s.p5 = kbi_quantile(sorted, n, 0.05), s.p95 = kbi_quantile(sorted, n, 0.95);
+    s.p25 = kbi_quantile(sorted, n, 0.25), s.p75 = kbi_quantile(sorted, n, 0.75);
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
     s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
@@ -3216,8 +3213,7 @@ typedef struct kbi_matched {
     double got, want;   // values of that element
 } kbi_matched;
 
-// One unit in the last place of a type at x; integers: 1.
-static double kbi_ulp(double x, kb_dtype dtype) {
+static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place of a type at x; integers: 1
     int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
     if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
@@ -3360,8 +3356,7 @@ typedef struct kbi_verdict {
     char note[320];    // for the record
 } kbi_verdict;
 
-// What the measure stage does: made from the command line or from a kb_desc.
-typedef struct kbi_recipe {
+typedef struct kbi_recipe { // what the measure stage does: made from the command line or from a kb_desc
     kbi_target target;
     int device; // index of the GPU
     kbi_mode mode;
@@ -3388,11 +3383,8 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->seed = 42;
     r->precision = 0.005;
     r->max_time = 1;
-    r->warmup_time = -1;
-    r->warmup_samples = -1;
-    r->min_samples = 30;
-    r->max_samples = 2000;
-    r->max_rounds = 64;
+    r->warmup_time = -1, r->warmup_samples = -1;
+    r->min_samples = 30, r->max_samples = 2000, r->max_rounds = 64;
 }
 
 // Makes the recipe profile instead of measure. Results were verified when they were measured.
@@ -3438,9 +3430,7 @@ typedef struct kbi_roofs {
 #define KBI_UNTOLD (-1.0)
 
 static void kbi_roof_put(kbi_roofs* r, int which, double of, double most, double took) {
-    r->of[which] = of;
-    r->most[which] = most;
-    r->took[which] = took;
+    r->of[which] = of, r->most[which] = most, r->took[which] = took;
 }
 static void kbi_roofs_clear(kbi_roofs* r) {
     for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(r, i, NAN, NAN, NAN);
@@ -3650,8 +3640,7 @@ typedef struct kbi_event { // a run of the block, or a call, kernel, copy or mem
     int32_t limit;   // KBI_BY_WARPS, ...
 } kbi_event;
 
-// Profile in one block of memory: this structure, then its events, counters and texts.
-typedef struct kbi_inside {
+typedef struct kbi_inside { // profile in one block of memory: this structure, then its events, counters and texts
     int64_t events, counters, texts; // numbers of elements; bytes of texts
     int64_t dropped;                 // records lost for lack of buffer space
     int32_t runs, device;
@@ -4120,9 +4109,7 @@ typedef struct kbi_strings { // values of a repeatable option
     int n;
 } kbi_strings;
 
-typedef struct kbi_none {
-    char none; // C has no empty structure
-} kbi_none;
+typedef char kbi_none; // of an option without a value: C has no empty structure
 
 // How an option combines with others, in kb_option.rules.
 enum {
@@ -4269,12 +4256,9 @@ typedef struct kbi_options {
 static void kbi_options_default(kbi_options* o) {
     memset(o, 0, sizeof *o);
     o->precision = 0.005;
-    o->max_time = 1;
-    o->warmup_time = -1;
-    o->warmup_count = -1;
-    o->timeout = 60;
-    o->min_samples = 30;
-    o->max_samples = 2000;
+    o->max_time = 1, o->timeout = 60;
+    o->warmup_time = -1, o->warmup_count = -1;
+    o->min_samples = 30, o->max_samples = 2000;
     o->procs = 1;
     o->seed = 42;
 }
@@ -4306,8 +4290,7 @@ static bool kbi_take_list(const kb_option* option, void* values, const char* val
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
 }
 
-// Reads "200ms", "3s" or "1.5m" in seconds; negative for other texts.
-static double kbi_parse_time(const char* s) {
+static double kbi_parse_time(const char* s) { // reads "200ms", "3s" or "1.5m" in seconds; negative for other texts
     static const struct {
         const char* unit;
         double seconds;
@@ -4485,8 +4468,7 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned rules) {
     return kbi_option_next(o, rules, &k);
 }
 
-// Index of an option by its name; -1: there is none.
-static int kbi_option_index(const char* name) {
+static int kbi_option_index(const char* name) { // index of an option by its name; -1: there is none
     for (int k = 0; kbi_option_at(k); k++)
         if (kbi_is(kbi_option_at(k)->name, name)) return k;
     return -1;
@@ -4509,9 +4491,7 @@ static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name,
     return true;
 }
 
-static bool kbi_option_shown(const kb_option* option) {
-    return option->group && (KBI_CUDA || !(option->rules & KBI_GPU));
-}
+static bool kbi_option_shown(const kb_option* o) { return o->group && (KBI_CUDA || !(o->rules & KBI_GPU)); }
 
 static void kbi_help_row(const kb_option* option) {
     const char* argument = option->argument ? option->argument : "";
@@ -4520,8 +4500,7 @@ static void kbi_help_row(const kb_option* option) {
     printf("  %-22s %s\n", left, option->help);
 }
 
-// Prints the common options, or all options by group.
-static void kbi_help(bool all) {
+static void kbi_help(bool all) { // prints the common options, or all options by group
     const kb_option* option;
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     if (!all) printf("\n");
@@ -4546,8 +4525,6 @@ static void kbi_help(bool all) {
                : "\nFILTER is a regular expression on case names.\n"
                  "--help all lists all options, values and exit codes.\n");
 }
-
-// --- the command line ---
 
 // Reports an unknown option: the add-on that has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
@@ -4942,8 +4919,6 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
     return end;
 }
 
-// --- filters ---
-
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
         if (kbi_lists(lists->of[i], name)) return true;
@@ -5099,7 +5074,6 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
-// Adds the selected cases of an entry.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -5117,8 +5091,6 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
             e->operation, e->implementation, e->operation);
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
-
-// --- order of the plan ---
 
 // Removes repeated cases of an entry, as of equal sizes or values. false: two entries have the same case.
 static bool kbi_plan_unique(kbi_plan* plan) {
@@ -5350,8 +5322,7 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
-// Removes recorded cases from a plan that is only listed.
-static bool kbi_plan_recall(kbi_plan* plan) {
+static bool kbi_plan_recall(kbi_plan* plan) { // removes recorded cases from a plan that is only listed
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
     int n = 0;
