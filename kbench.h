@@ -2547,8 +2547,7 @@ static double kbi_select(double* a, int64_t n, int64_t k) {
     return a[k];
 }
 
-// Quantile q in [0, 1], type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q, counted from 0. n
-// >= 1.
+// Quantile q in [0, 1] of n >= 1 values, type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q.
 static double kbi_quantile(const double* sorted, int64_t n, double q) {
     const double h = (double)(n - 1) * q;
     const int64_t i = (int64_t)h;
@@ -2576,10 +2575,9 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// Interval of the median by the sign test (Thompson 1936; Le Boudec 2010). Returns its lower rank k, from 1; the
-// upper rank is n + 1 - k. k is the largest rank with coverage 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2).
-// 0: no rank reaches the coverage. Probabilities are relative to the mode's, so k is exact for every n and alpha
-// >= 1e-250.
+// Lower rank k, from 1, of the sign test's interval of the median (Thompson 1936; Le Boudec 2010); the upper rank
+// is n + 1 - k. k is the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none.
+// Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
 static int64_t kbi_sign_rank(int64_t n, double alpha) {
     if (n < 1 || !(alpha > 0.0 && alpha < 1.0)) return 0;
     int64_t j = n / 2;
@@ -2619,14 +2617,12 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// Effective sample size of n values for their median: n divided by the larger of two variance inflations:
-//   - the inflation of lag 1, correct if the correlation decays from value to value;
-//   - variance of the sums of 10 consecutive blocks relative to that of independent values, times the inflation of
-// the
-//     sums' own lag 1. It detects a slow wander under uncorrelated noise.
-// Values are clipped at 3 MAD from the median (Huber 1964), so outliers do not hide the correlation. If the MAD is 0,
-// signs replace the values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided
-// 5 %). *spread receives the standard deviation of the clipped values. scratch holds n values.
+// Effective sample size of n values for their median: n divided by the larger of two variance inflations. One is
+// the inflation of lag 1. The other detects a slow wander under uncorrelated noise: the variance of the sums of 10
+// blocks relative to that of independent values, times the inflation of the sums' own lag 1. Values are clipped at
+// 3 MAD from the median (Huber 1964), so outliers do not hide the correlation; if the MAD is 0, signs replace the
+// values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided 5 %). *spread
+// receives the standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
     const double clip = 3.0 * kbi_mad_of(x, n, median, scratch);
@@ -2701,8 +2697,8 @@ static double kbi_precision_of(const double* x, int64_t n) {
     return kbi_half_width(lo, hi, median);
 }
 
-// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub and
-// LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
+// mean = c + sum(x - c)/n with the median c, exact for equal values. Variance with the correction of Chan, Golub
+// and LeVeque 1983: (sum d^2 - (sum d)^2/n) / (n - 1). lag1 = sum d[t] d[t+1] / sum d^2 (Box and Jenkins).
 static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     double sum = 0.0, rest = 0.0, squares = 0.0, products = 0.0, previous = 0.0;
     for (int64_t i = 0; i < n; i++) sum += x[i] - s->median;
@@ -2729,9 +2725,8 @@ static double kbi_step_of(const double* sorted, int64_t n, double median, int64_
     *distinct = n > 0;
     for (int64_t i = 1; i < n; i++) {
         const double gap = sorted[i] - sorted[i - 1];
-        if (!(sorted[i] > sorted[i - 1])) continue;
-        step = step == 0.0 || gap < step ? gap : step;
-        (*distinct)++;
+        *distinct += gap > 0.0;
+        if (gap > 0.0 && (step == 0.0 || gap < step)) step = gap;
     }
     return step <= 0.1 * fabs(median) ? step : 0.0;
 }
@@ -2750,10 +2745,9 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     s->outliers_severe = (double)severe / (double)s->n;
 }
 
-// True if there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and 1 % of
-// the median. The gap may contain 2 % of the values, so that a single value between the modes does not halve it. The
-// MAD is the larger of both sides' because two equal modes inflate the MAD of the whole sample. It is at least the
-// timer's step, so that neighbouring ticks are not modes.
+// True if there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and 1 %
+// of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve it. The
+// MAD is the larger one of both sides, and at least the timer's step, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
@@ -2790,15 +2784,14 @@ static int kbi_order_significant(const double* blocks) {
 }
 
 static kb_stats kbi_stats_none(int64_t n) {
-    const double none = (double)NAN;
     kb_stats s;
     memset(&s, 0, sizeof s);
     s.n = n > 0 ? n : 0;
-#define KBI_NONE_stats(field) s.field = none;
+#define KBI_NONE_stats(field) s.field = NAN;
 #define KBI_X(kind, key, group, source, meaning) KBI_NONE_##source
     KB_STATISTICS(KBI_X)
 #undef KBI_X
-    s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = none;
+    s.outliers_mild = s.outliers_severe = s.lag1 = s.drift = s.effective = NAN;
     return s;
 }
 
@@ -2816,17 +2809,14 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
         kbi_block_medians(x, n, scratch, blocks);
         const double first = kbi_median_of(blocks, 3, third), last = kbi_median_of(blocks + 7, 3, third);
         s.drift = kbi_ratio(last - first, fabs(s.median));
-        s.drift_significant =
-            kbi_usable(s.drift) && fabs(s.drift) > KBI_STATS_NOTABLE && kbi_order_significant(blocks);
+        const bool notable = kbi_usable(s.drift) && fabs(s.drift) > KBI_STATS_NOTABLE;
+        s.drift_significant = notable && kbi_order_significant(blocks);
     }
     memcpy(sorted, x, (size_t)n * sizeof(double));
     kbi_sort(sorted, n);
-    s.min = sorted[0];
-    s.max = sorted[n - 1];
-    s.p5 = kbi_quantile(sorted, n, 0.05);
-    s.p25 = kbi_quantile(sorted, n, 0.25);
-    s.p75 = kbi_quantile(sorted, n, 0.75);
-    s.p95 = kbi_quantile(sorted, n, 0.95);
+    s.min = sorted[0], s.max = sorted[n - 1];
+    s.p5 = kbi_quantile(sorted, n, 0.05), s.p95 = kbi_quantile(sorted, n, 0.95);
+    s.p25 = kbi_quantile(sorted, n, 0.25), s.p75 = kbi_quantile(sorted, n, 0.75);
     if (n >= KBI_STATS_P99_MIN) s.p99 = kbi_quantile(sorted, n, 0.99);
     s.mad = kbi_mad_of(x, n, s.median, scratch);
     kbi_moments(x, n, &s);
@@ -2849,9 +2839,10 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// Median of the rounds' log ratios with the interval of the sign test. Each round measures both implementations, so
-// drift, clock steps and autocorrelation cancel. For several implementations, alpha is divided by their number first
-// (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a value is not usable.
+// Median of the rounds' log ratios with the interval of the sign test. Drift, clock steps and autocorrelation
+// cancel, because each round measures both implementations. The caller divides alpha by the number of
+// implementations (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a
+// value is not usable.
 static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
                        double* hi) {
     *median = *lo = *hi = (double)NAN;
@@ -2866,8 +2857,7 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
     return rank > 0;
 }
 
-// Noise floor from the A/A control: the largest distance of its interval of the ratio from 1, max(hi, 1/lo) - 1. NAN
-// without an interval.
+// Noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
 static double kbi_noise_floor(double lo, double hi) {
     if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return (double)NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
@@ -2890,8 +2880,8 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent normal error of standard deviation sd to both sides of a 95 % interval about `centre`. Both
-// ends become NAN if sd is not usable.
+// Adds an independent normal error of standard deviation sd to a 95 % interval about `centre`; NAN if sd is not
+// usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -2926,8 +2916,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t for any real df >= 0.1 (df above 1e7 count as 1e7), by bisection. The tail probability is
-// within 1e-9 for p from 1e-6 to 1 - 1e-6. NAN if p is not in (0, 1) or df is below 0.1.
+// Quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1. The
+// tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
     if (p == 0.5) return 0.0;
@@ -2953,8 +2943,8 @@ static double kbi_trigamma(double x) {
     double sum = 0.0;
     for (; x < 8.0; x += 1.0) sum += 1.0 / (x * x);
     const double q = 1.0 / (x * x);
-    return sum +
-           (1.0 + 0.5 / x + q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))))) / x;
+    const double series = q * (1.0 / 6 - q * (1.0 / 30 - q * (1.0 / 42 - q * (1.0 / 30 - q * 5.0 / 66))));
+    return sum + (1.0 + 0.5 / x + series) / x;
 }
 
 typedef struct kbi_spread { // of the log medians of a case, or the log ratios of an implementation, over processes
@@ -2990,8 +2980,7 @@ static void kbi_spread_own(const double* values, int processes, double time, kbi
 }
 
 // Degrees of freedom of the prior, from the differences of log variances beyond chance, of cases of similar time
-// (Smyth 2004, section 6.2, with pairs instead of a common mean). 2e6 stands for infinity: no difference beyond
-// chance.
+// (Smyth 2004, section 6.2, with pairs instead of a common mean). 2e6: no difference beyond chance.
 static double kbi_spread_prior(const kbi_spread* s, int cases) {
     double weights = 0.0, excess = 0.0, low = 0.05, high = 1e6;
     for (int i = 0; i < cases; i++) {
@@ -3011,14 +3000,13 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
     return 2.0 * high;
 }
 
-// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. Case c owns the values
-// from values[c * processes] on; NAN if a process gave no value. times: typical times of the cases in one unit.
-//
-// The variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004). s0^2 is the
-// prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D the degrees of freedom of the
-// other cases. The variance is at least the case's own s^2. reference_variance is the variance of the value that
-// the mean is compared with, relative to one process: 0 for the true mean, 1 for one further process, pi / 2m for
-// the median of m. Log ratios vary less than log times and need a separate call.
+// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. The values of case c
+// begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases in one unit. The
+// variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004), and at least its
+// own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D their
+// degrees of freedom. reference_variance is the variance of the value that the mean is compared with, relative to
+// one process: 0 for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios vary less
+// than log times and need a separate call.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3060,8 +3048,7 @@ typedef struct kbi_matched {
     double got, want;   // values of that element
 } kbi_matched;
 
-// One unit in the last place of a type at x; integers: 1.
-static double kbi_ulp(double x, kb_dtype dtype) {
+static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place of a type at x; integers: 1
     int exponent, digits = kbi_dtypes[dtype].digits, least = kbi_dtypes[dtype].least;
     if (!digits) return 1;
     frexp(x, &exponent); // x = m * 2^exponent, m in [0.5, 1)
@@ -3181,10 +3168,9 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
   >>shared    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The note of each case of a comparison without fibers.
-static const char kbi_apart_note[] =
-    "measured one after another, not in interleaved rounds: kbench has no fibers for this "
-    "C library and processor. --procs 5 compares over several processes";
+static const char kbi_apart_note[] = // for each case of a comparison without fibers
+    "measured one after another, not in interleaved rounds: kbench has no fibers for this C library and "
+    "processor. --procs 5 compares over several processes";
 
 typedef struct kbi_registered { // the registered implementations, in the order of the source
     kb_entry** of;
@@ -3205,8 +3191,7 @@ typedef struct kbi_verdict {
     char note[320];    // for the record
 } kbi_verdict;
 
-// What the measure stage does: made from the command line or from a kb_desc.
-typedef struct kbi_recipe {
+typedef struct kbi_recipe { // what the measure stage does: made from the command line or from a kb_desc
     kbi_target target;
     int device; // index of the GPU
     kbi_mode mode;
@@ -3233,11 +3218,8 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->seed = 42;
     r->precision = 0.005;
     r->max_time = 1;
-    r->warmup_time = -1;
-    r->warmup_samples = -1;
-    r->min_samples = 30;
-    r->max_samples = 2000;
-    r->max_rounds = 64;
+    r->warmup_time = -1, r->warmup_samples = -1;
+    r->min_samples = 30, r->max_samples = 2000, r->max_rounds = 64;
 }
 
 // Makes the recipe profile instead of measure. Results were verified when they were measured.
@@ -3283,9 +3265,7 @@ typedef struct kbi_roofs {
 #define KBI_UNTOLD (-1.0)
 
 static void kbi_roof_put(kbi_roofs* r, int which, double of, double most, double took) {
-    r->of[which] = of;
-    r->most[which] = most;
-    r->took[which] = took;
+    r->of[which] = of, r->most[which] = most, r->took[which] = took;
 }
 static void kbi_roofs_clear(kbi_roofs* r) {
     for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(r, i, NAN, NAN, NAN);
@@ -3303,11 +3283,7 @@ typedef struct kbi_counter { // a value of kb_count or a hardware counter
 enum { KBI_NO_SHAPE = -1 };
 // What kb_keep receives in a block of host work. BY_CALL: kbench calls the work through a pointer, so no compiler can
 // remove it.
-// clang-format off
-typedef enum kbi_kept {
-    KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL
-} kbi_kept;
-// clang-format on
+enum kbi_kept { KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL };
 
 typedef struct kbi_measured {
     int32_t status; // kb_status
@@ -3351,8 +3327,7 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // of the process, during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
     kbi_roofs roofs;                          // at the end of the case
-    double
-        reached; // bytes per second of a copy, read or write of as many bytes in the same cache mode; NaN: not known
+    double reached; // bytes per second of a copy, read or write of as many bytes, cached alike; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3396,11 +3371,9 @@ static void kbi_measured_clear(kbi_measured* m) {
     kbi_roofs_clear(&m->roofs);
 }
 
-// Arithmetic of a case: the peak that it is compared with, and further peaks that it may have used for the same
-// element type.
-typedef struct kbi_arithmetic {
-    int base;        // KBI_NO_ROOF: the type has no peak
-    unsigned others; // bits of kbi_roof
+typedef struct kbi_arithmetic { // of a case
+    int base;        // peak that the case is compared with; KBI_NO_ROOF: its type has no peak
+    unsigned others; // bits of kbi_roof: further peaks that the same element type may have used
 } kbi_arithmetic;
 
 // said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or
@@ -3437,9 +3410,7 @@ static int kbi_traffic_roof(int traffic) { // not given: copy
 }
 
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
-// Matrix products need a larger margin: their rate depends on the algorithm and on the power that their data draw. On
-// an H200, fp8 products of zeros differ by 8 % between shapes.
-static const double kbi_product_margin = 1.1;
+static const double kbi_product_margin = 1.1; // of matrix products: on an H200, fp8 rates of zeros differ by 8 %
 
 // The first peak, base first, that is not known or not below `rate` operations per second.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
@@ -3488,29 +3459,23 @@ KBI_PRINTF(2, 3) static void kbi_note(kbi_measured* m, const char* format, ...) 
 
 enum { KBI_WISH_STREAMS = 1 }; // bit that requests the inspection of CUDA calls; higher bits: registered instruments
 
-// clang-format off
-typedef enum kbi_event_kind {
-    KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET
-} kbi_event_kind;
-typedef enum kbi_limit { // resource that limits the warps on a multiprocessor
-    KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID
-} kbi_limit;
-// clang-format on
+enum { KBI_EVENT_RUN, KBI_EVENT_CALL, KBI_EVENT_KERNEL, KBI_EVENT_COPY, KBI_EVENT_SET };
+// Resource that limits the warps on a multiprocessor
+enum { KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCKS, KBI_BY_GRID };
 
 typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
     int64_t start, end;    // ns of one clock for host and device
     int64_t bytes;         // of a copy or a memset
-    int32_t kind, run;     // kbi_event_kind; number of the run
+    int32_t kind, run;     // KBI_EVENT_RUN, ...; number of the run
     int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: unknown
     int32_t symbol;        // linker name of a kernel; offset in the texts
     uint32_t lane;         // stream; for calls: thread
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
-    int32_t limit;   // kbi_limit
+    int32_t limit;   // KBI_BY_WARPS, ...
 } kbi_event;
 
-// Profile in one block of memory: this structure, then its events, counters and texts.
-typedef struct kbi_inside {
+typedef struct kbi_inside { // profile in one block of memory: this structure, then its events, counters and texts
     int64_t events, counters, texts; // numbers of elements; bytes of texts
     int64_t dropped;                 // records lost for lack of buffer space
     int32_t runs, device;
@@ -3540,7 +3505,6 @@ static kbi_inside* kbi_inside_without(const char* why) { // an empty profile wit
   >>fields    foundation: a record's keys as data, and the names by which people choose among them.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// KB_RECORD as data, for functions that visit all keys of a record or find a key by name.
 // clang-format off
 typedef enum kbi_kind {
     KBI_KIND_text, KBI_KIND_real, KBI_KIND_whole, KBI_KIND_truth, KBI_KIND_params, KBI_KIND_samples, KBI_KIND_flags,
@@ -3652,10 +3616,9 @@ static const kb_param* kbi_object_find(const kbi_field_params* object, const cha
 }
 
 static bool kbi_same_param(const kb_param* a, const kb_param* b) {
-    return a && b && a->type == b->type &&
-           (a->type == KB_AXIS_STRINGS ? kbi_same_text(a->s, b->s)
-            : a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0
-                                       : a->i == b->i);
+    if (!a || !b || a->type != b->type) return false;
+    if (a->type == KB_AXIS_STRINGS) return kbi_same_text(a->s, b->s);
+    return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
 // True if two lists hold the same parameters, in any order. Names are unique in a list.
@@ -3770,9 +3733,8 @@ static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out
     }
     if (out->key) return true;
     bool near = best.distance <= 3;
-    kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s", option, name,
-              near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
-    return false;
+    return kbi_error("--%s: '%s' is neither a column of the table nor a key of --json with one value%s%s%s",
+                     option, name, near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "");
 }
 
 // Reads "time,-gflops". Returns the number of names; 0 after an error message.
@@ -3783,7 +3745,7 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
         bool down = kbi_is(option, "sort") && *p == '-';
         int length = (int)strcspn(p += down, ",");
         snprintf(name, sizeof name, "%.*s", length, p);
-        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN), 0;
+        if (n == KBI_SHOWN) return kbi_error("--%s: more than %d names; leave some out", option, (int)KBI_SHOWN);
         if (!kbi_shown_named(option, name, &out[n])) return 0;
         out[n++].down = down;
         p += length;
@@ -3796,10 +3758,9 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
-    if (x == KB_NONE)
-        kbi_puts(t, "null");
-    else
-        kbi_putf(t, "%lld", (long long)x);
+    char digits[24];
+    snprintf(digits, sizeof digits, "%lld", (long long)x);
+    kbi_puts(t, x == KB_NONE ? "null" : digits);
 }
 
 static void kbi_json_params(kbi_text* t, kbi_field_params params) {
@@ -3872,10 +3833,8 @@ const char KBI_DEMAND_CUDA[] = KBENCH_VERSION;
 
 static int kbi_compare_entries(const void* a, const void* b) {
     const kb_entry *x = *(kb_entry*const*)a, *y = *(kb_entry*const*)b;
-    int file = strcmp(x->file, y->file);
-    return file                 ? file
-           : x->line != y->line ? (x->line > y->line ? 1 : -1)
-                                : (x->order > y->order) - (x->order < y->order);
+    int file = strcmp(x->file, y->file), line = (x->line > y->line) - (x->line < y->line);
+    return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
 // The entries by file and line, grouped by operation at the place of its first entry. The caller frees the list.
@@ -3985,9 +3944,7 @@ typedef struct kbi_strings { // values of a repeatable option
     int n;
 } kbi_strings;
 
-typedef struct kbi_none {
-    char none; // C has no empty structure
-} kbi_none;
+typedef char kbi_none; // of an option without a value: C has no empty structure
 
 // How an option combines with others, in kb_option.rules.
 enum {
@@ -4134,12 +4091,9 @@ typedef struct kbi_options {
 static void kbi_options_default(kbi_options* o) {
     memset(o, 0, sizeof *o);
     o->precision = 0.005;
-    o->max_time = 1;
-    o->warmup_time = -1;
-    o->warmup_count = -1;
-    o->timeout = 60;
-    o->min_samples = 30;
-    o->max_samples = 2000;
+    o->max_time = 1, o->timeout = 60;
+    o->warmup_time = -1, o->warmup_count = -1;
+    o->min_samples = 30, o->max_samples = 2000;
     o->procs = 1;
     o->seed = 42;
 }
@@ -4154,7 +4108,7 @@ static bool kbi_take_text(const kb_option* option, void* values, const char* val
 }
 
 static bool kbi_refuse_value(const kb_option* option, const char* takes, const char* value) {
-    return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value), false;
+    return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value);
 }
 
 static bool kbi_take_word(const kb_option* option, void* values, const char* value) { // words: "a,b,c"
@@ -4164,17 +4118,14 @@ static bool kbi_take_word(const kb_option* option, void* values, const char* val
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
-    return kbi_error("--%s was given more than %d times; one can hold several, as in A,B (a regular expression: A|B)",
-                     option, KBI_LISTS),
-           false;
+    return kbi_error("--%s was given more than %d times; one can hold several: A,B (or A|B)", option, KBI_LISTS);
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
     return kbi_add_string(option->name, (kbi_strings*)kbi_option_field(option, values), value);
 }
 
-// Reads "200ms", "3s" or "1.5m" in seconds; negative for other texts.
-static double kbi_parse_time(const char* s) {
+static double kbi_parse_time(const char* s) { // reads "200ms", "3s" or "1.5m" in seconds; negative for other texts
     static const struct {
         const char* unit;
         double seconds;
@@ -4229,7 +4180,7 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
     if (!equals) return kbi_refuse_value(option, "NAME=LIST, as in rows=512,1024", value);
     for (int i = 0; i < list->n; i++)
         if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
-            return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value), false;
+            return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value);
     return kbi_add_string(option->name, list, value);
 }
 
@@ -4262,8 +4213,7 @@ static bool kbi_take_cpu(const kb_option* option, void* values, const char* valu
     for (int i = 0; i < KBI_COUNT(list.words); i++)
         if (list.words[i] & ~allowed.words[i])
             return kbi_error("--cpu %s: this process may run on %s only", value,
-                             kbi_cpus_show(&allowed, text, sizeof text)),
-                   false;
+                             kbi_cpus_show(&allowed, text, sizeof text));
     return kbi_take_text(option, values, value);
 }
 
@@ -4271,7 +4221,7 @@ static bool kbi_take_cpu(const kb_option* option, void* values, const char* valu
 static bool kbi_options_pin(const kbi_options* o) {
     kbi_cpus list;
     if (!o->cpu || (kbi_cpus_parse(o->cpu, &list) && kbi_cpus_pin(&list))) return true;
-    return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno)), false;
+    return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
 // K/N, or the task of a Slurm job array. Arrays with unequal steps are rejected: their tasks cannot be numbered.
@@ -4298,8 +4248,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     good = good && task[0] >= task[1] && task[0] <= task[2] && (task[0] - task[1]) % task[3] == 0;
     if (good && (task[4] < 0 || task[4] == o->shards)) return true;
     return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
-                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is"),
-           false;
+                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is");
 }
 
 // --- all options: those of the kit, then those of add-ons ---
@@ -4354,8 +4303,7 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned rules) {
     return kbi_option_next(o, rules, &k);
 }
 
-// Index of an option by its name; -1: there is none.
-static int kbi_option_index(const char* name) {
+static int kbi_option_index(const char* name) { // index of an option by its name; -1: there is none
     for (int k = 0; kbi_option_at(k); k++)
         if (kbi_is(kbi_option_at(k)->name, name)) return k;
     return -1;
@@ -4367,8 +4315,7 @@ static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name,
     int k = kbi_option_index(name);
     if (k >= 0 && k < KBI_OPTION_COUNT && k != KBI_OPTION_csv)
         return kbi_error("--%s is kbench's own option: an output or instrument of the program needs another name",
-                         name),
-               false;
+                         name);
     if (!name || k >= 0) return true;
     memset(row, 0, sizeof *row);
     row->name = name, row->argument = argument, row->group = group, row->help = help, row->rules = rules;
@@ -4379,9 +4326,7 @@ static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name,
     return true;
 }
 
-static bool kbi_option_shown(const kb_option* option) {
-    return option->group && (KBI_CUDA || !(option->rules & KBI_GPU));
-}
+static bool kbi_option_shown(const kb_option* o) { return o->group && (KBI_CUDA || !(o->rules & KBI_GPU)); }
 
 static void kbi_help_row(const kb_option* option) {
     const char* argument = option->argument ? option->argument : "";
@@ -4390,8 +4335,7 @@ static void kbi_help_row(const kb_option* option) {
     printf("  %-22s %s\n", left, option->help);
 }
 
-// Prints the common options, or all options by group.
-static void kbi_help(bool all) {
+static void kbi_help(bool all) { // prints the common options, or all options by group
     const kb_option* option;
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     if (!all) printf("\n");
@@ -4416,8 +4360,6 @@ static void kbi_help(bool all) {
                : "\nFILTER is a regular expression on case names.\n"
                  "--help all lists all options, values and exit codes.\n");
 }
-
-// --- the command line ---
 
 // Reports an unknown option: the add-on that has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
@@ -4521,15 +4463,14 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
-        return kbi_error(
-                   "--all has no effect: this program leaves no case out, or another option chooses; leave it out"),
-               false;
+        return kbi_error("--all has no effect: this program leaves no case out, or another option chooses; leave "
+                         "it out");
     if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
     for (char* p = strtok(kbi_keep_text(kbi_process.usual), " "); p && argc < KBI_COUNT(argv); p = strtok(NULL, " "))
         argv[argc++] = p;
-    if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", KBI_COUNT(argv) - 2), false;
+    if (argc == KBI_COUNT(argv)) return kbi_error("kb_default: more than %d words", KBI_COUNT(argv) - 2);
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
@@ -4550,19 +4491,19 @@ static bool kbi_options_agree(const kbi_options* o) {
         if (!name || (kbi_is(name, "procs") && o->procs == 1)) continue;
         if (strncmp(name, "timer ", 6) == 0 ? !kbi_same_name(o->timer, name + 6) : !o->on[kbi_option_index(name)])
             continue;
-        if (given) return kbi_error("--%s and --%s exclude each other; leave one out", given, name), false;
+        if (given) return kbi_error("--%s and --%s exclude each other; leave one out", given, name);
         given = name;
     }
     for (int k = 0; (option = kbi_option_next(o, KBI_IDLE, &k)) != NULL; idle = option)
         if (idle)
-            return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name), false;
+            return kbi_error("--%s and --%s exclude each other; leave one out", idle->name, option->name);
     if (o->on[KBI_OPTION_min_time] && o->on[KBI_OPTION_max_time] && o->min_time > o->max_time)
-        return kbi_error("--min-time exceeds --max-time"), false;
+        return kbi_error("--min-time exceeds --max-time");
     for (const kb_option_set* set = kbi_option_sets.next; set; set = set->next)
         if (set->agree && !set->agree()) return false;
     for (int k = 0; idle && (option = kbi_option_next(o, KBI_MEASURES, &k)) != NULL;)
         if (!(o->on[KBI_OPTION_dry_run] && k - 1 == KBI_OPTION_budget))
-            return kbi_error("--%s measures no case: leave out --%s", idle->name, option->name), false;
+            return kbi_error("--%s measures no case: leave out --%s", idle->name, option->name);
     return true;
 }
 
@@ -4576,9 +4517,9 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
                             KBI_IN_LOAD | (i->fill ? KBI_WRITES : 0)))
             return false;
         if (i->fill && i->row.name && !i->argument)
-            return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option), false;
+            return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option);
         if (i->option && kbi_output_named(i->option) != i)
-            return kbi_error("two outputs are called --%s: one needs another name", i->option), false;
+            return kbi_error("two outputs are called --%s: one needs another name", i->option);
     }
     for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
         i->on = false, i->value = NULL;
@@ -4592,12 +4533,10 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     }
     if (!kbi_options_read(o, argc, argv) || !kbi_options_usual(o) || !kbi_options_agree(o)) return false;
     bool fast = o->on[KBI_OPTION_fast], thorough = o->on[KBI_OPTION_thorough];
-    if (fast || thorough) { // explicit values override the preset
-        if (!o->on[KBI_OPTION_max_time]) o->max_time = fast ? 0.2 : 10;
-        if (!o->on[KBI_OPTION_precision]) o->precision = fast ? 0.02 : 0.002;
-        if (fast) o->min_samples = 10;
-        if (thorough) o->max_samples = 20000;
-    }
+    if ((fast || thorough) && !o->on[KBI_OPTION_max_time]) o->max_time = fast ? 0.2 : 10;
+    if ((fast || thorough) && !o->on[KBI_OPTION_precision]) o->precision = fast ? 0.02 : 0.002;
+    if (fast) o->min_samples = 10;
+    if (thorough) o->max_samples = 20000;
     if (o->min_time > o->max_time) o->max_time = o->min_time;
     return true;
 }
@@ -4664,8 +4603,7 @@ static bool kbi_add_value(kbi_list_reader* l, double x, const char* s) {
     if (l->d.n == KBI_VALUES) return kbi_list_wrong(l, "there are more than %d values", (int)KBI_VALUES);
     if (ints && (x != floor(x) || fabs(x) >= 1e15))
         return kbi_list_wrong(l, "%s is not a whole number of at most 15 digits", kbi_number(x, number));
-    kb_param p = { l->d.name, l->d.type, ints ? (int64_t)x : 0, ints && x == 0 ? 0 : x,
-                   s }; // whole numbers have no -0
+    kb_param p = { l->d.name, l->d.type, ints ? (int64_t)x : 0, ints && x == 0 ? 0 : x, s }; // no -0 of integers
     l->d.values[l->d.n++] = p;
     return true;
 }
@@ -4777,10 +4715,9 @@ static bool kbi_patterns_compile(kbi_patterns* p, const kbi_strings* texts) {
         if (!error) continue;
         char why[128];
         regerror(error, &p->of[p->n], why, sizeof why);
-        kbi_error(
-            "'%.100s' is not a regular expression: %s; put \\ before a special character that is meant literally",
-            texts->of[p->n], why);
-        return false;
+        return kbi_error("'%.100s' is not a regular expression: %s; put \\ before a special character that is "
+                         "meant literally",
+                         texts->of[p->n], why);
     }
     return true;
 }
@@ -4817,8 +4754,6 @@ static int kbi_group_end(const kbi_plan* plan, int first) {
     return end;
 }
 
-// --- filters ---
-
 static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     for (int i = 0; i < lists->n; i++)
         if (kbi_lists(lists->of[i], name)) return true;
@@ -4837,9 +4772,9 @@ static bool kbi_names_operation(const char* list, const char* operation) {
 }
 
 static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
-    bool selected = !o->op.n;
-    for (int i = 0; i < o->op.n; i++) selected |= kbi_names_operation(o->op.of[i], operation);
-    return selected;
+    int i = 0;
+    while (i < o->op.n && !kbi_names_operation(o->op.of[i], operation)) i++;
+    return !o->op.n || i < o->op.n;
 }
 
 // --size; without it, --fast omits the category large. size: NULL for a case without a category.
@@ -4923,8 +4858,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
-        // a function that was written for sizes above 0 returns at once if the size is 0, and the return would be
-        // timed
+        // a function written for sizes above 0 returns at once if the size is 0: the return would be timed
         int64_t lowest = axis->n > 0;
         for (int v = 0; v < axis->n; v++) lowest = KBI_MIN(lowest, axis->values[v].i);
         if (axis->type != KB_AXIS_INTS || lowest < 0) lowest = INT64_MIN;
@@ -4975,7 +4909,6 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return kbi_plan_product(plan, e, size ? size->name : NULL, d, n);
 }
 
-// Adds the selected cases of an entry.
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
     bool sized = false;
     if (!kbi_selects_operation(o, e->operation)) return true;
@@ -4994,10 +4927,7 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
-// --- order of the plan ---
-
-// Removes repeated cases of an entry: sizes, or values of an axis, may be equal. false: two entries have the same
-// case.
+// Removes repeated cases of an entry, as of equal sizes or values. false: two entries have the same case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map names = KBI_BLANK;
     int n = 0, count = plan->n;
@@ -5045,8 +4975,8 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-// Moves the cases of other shards behind those of this one. Groups are dealt by size, largest first, in alternating
-// direction. Sizes and types repeat in a plan, so without alternation one shard could get all large ones.
+// Moves the cases of other shards behind those of this one. Groups are distributed by size, largest first, in
+// alternating direction, because one shard could otherwise get all large cases.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
     double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
@@ -5227,8 +5157,7 @@ static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result*
     return true;
 }
 
-// Removes recorded cases from a plan that is only listed.
-static bool kbi_plan_recall(kbi_plan* plan) {
+static bool kbi_plan_recall(kbi_plan* plan) { // removes recorded cases from a plan that is only listed
     kb_planned* cases = kbi_planned_cases(plan);
     bool good = kbi_recall(cases, plan, NULL);
     int n = 0;

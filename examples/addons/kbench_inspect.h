@@ -584,7 +584,7 @@ static void kbi_event_occupancy(kbi_event* e) {
     double blocks = (double)e->grid[0] * e->grid[1] * e->grid[2];
     if (warps <= 0 || most <= 0 || !g->all_registers) return;
     const struct {
-        kbi_limit limit;
+        int limit;
         int blocks;
     } rows[] = { { KBI_BY_WARPS, most / warps },
                  { KBI_BY_REGISTERS, registers ? g->all_registers / 4 / registers * 4 / warps : INT32_MAX },
