@@ -8757,50 +8757,46 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page
-// faults or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction
-// also learn: a loop over one variable was seen to become 7 times as fast.
-static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
-static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
+// Ratios that clock and caches do not explain; on a CPU, learning branch prediction made a loop 7 times as fast.
+static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // of GPU and host work
 
-// Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the
-// second to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when
-// the function has returned, because a check of its outputs may tell more.
+static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
+
+// Sets work_change.finding if each of ten blocks of samples is faster than the previous one, or if launches 2 to 4
+// of the warm-up took much longer than the samples, at the same clock.
 static void kbi_find_speedup_over_time(kbi_run* run) {
     kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
-    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
+    double bias = kbi_bias_of(&run->m), early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char text[2][40];
     if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
+    double first = 0, last = kbi_median_of(run->m.samples, n, scratch);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
-    if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
+    if (falls) first = blocks[0] - bias, last = blocks[KBI_STATS_BLOCKS - 1];
+    last = KBI_MAX(last - bias, 0);
     KBENCH_FREE(scratch);
     for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
     if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
         early *= a->early_mhz / run->m.sm_clock;
-    double ratio = run->sampling.timer->host_clock ? kbi_early_ratio_host : kbi_early_ratio_gpu;
-    bool warmed = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
-    bool samples = first > kbi_sample_ratio * last;
-    if (!samples && !(warmed && early > ratio * last + kbi_early_ns)) return;
+    const kbi_timer* timer = run->sampling.timer;
+    bool warmed = a->n_early == KBI_EARLY && !timer->replay, samples = first > 1.5 * last;
+    if (!samples && !(warmed && early > kbi_early_ratio[timer->host_clock] * last + 1000)) return;
     snprintf(a->finding, sizeof a->finding, "the first %s took %s, later ones %s",
              samples ? "samples" : "launches of the warm-up",
              kbi_show_time((samples ? first : early) * 1e-6, text[0]), kbi_show_time(last * 1e-6, text[1]));
 }
 
-// Sets work_change.finding if every second, third or fourth of consecutive launches takes much longer, or much less
-// time, than all others.
+// Sets work_change.finding if every second, third or fourth launch takes much more or less time than the rest.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
+    kbi_work_change* a = &run->work_change;
     bool host = run->sampling.timer->host_clock;
-    double bias = host ? kbi_meter.wall_bias : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: more than the clock's step, or the scatter of events
-    double ratio = host ? kbi_single_ratio_host : kbi_single_ratio_gpu;
-    if (!kbi_finite(bias)) bias = 0;
+    double bias = host ? kbi_meter.wall_bias : kbi_bias_of(&run->m);
+    double ratio = kbi_single_ratio[host], least = host ? 200 : 500; // ns: above the clock's step or scatter
     for (int period = 2; period <= 4; period++)
-        for (int phase = 0; phase < period && !run->work_change.finding[0]; phase++) {
+        for (int phase = 0; phase < period && !a->finding[0]; phase++) {
             double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: the launches of this phase
             for (int i = 0; i < KBI_SINGLES; i++) {
                 int in = i % period == phase;
@@ -8809,7 +8805,7 @@ static void kbi_find_alternation(kbi_run* run, const double* ns) {
             }
             for (int in = 0; in < 2; in++)
                 if (low[in] > ratio * high[!in] && low[in] - high[!in] > least)
-                    snprintf(run->work_change.finding, sizeof run->work_change.finding,
+                    snprintf(a->finding, sizeof a->finding,
                              "one launch in %d takes a different time from the others", period);
         }
 }
@@ -8828,7 +8824,7 @@ static void kbi_insight_clear(void) {
     in->verdict.flag = -1;
 }
 
-// Whether an instrument needs a run of the block. Opens the selected instruments one after another.
+// Opens the selected instruments one after another. true: one needs a run of the block.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8852,21 +8848,10 @@ static int64_t kbi_inside_begin(kbi_run* run) {
     int64_t runs = i->begin ? i->begin(&run->kb) : 1;
     return KBI_MAX(runs, (int64_t)1);
 }
-
 static void kbi_inside_end(kbi_run* run) {
     const kb_instrument* i = kbi_meter.insight.by;
     kbi_meter.insight.again = i->end && i->end(&run->kb);
     kbi_stop_on_error(run, "while it was profiled");
-}
-
-// Inspects the first run, too: if it ends in an error, the inspection names the call.
-static void kbi_inspect_first(kbi_run* run, bool begins) {
-    kbi_insight* in = &kbi_meter.insight;
-    if (run->recipe->inside != KBI_WISH_STREAMS || kbi_failed(run)) return;
-    if (begins && kbi_inside_wants(run))
-        kbi_inside_begin(run);
-    else if (!begins && in->open)
-        in->by->end(&run->kb), in->again = true;
 }
 
 // Closes the instruments, and returns what they found, which the caller frees.
@@ -8884,7 +8869,8 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
     head.texts = (int64_t)in->texts.n;
     head.dropped = in->dropped;
-    head.energy_mj = in->energy_mj, head.idle_w = in->idle_w;
+    head.energy_mj = in->energy_mj;
+    head.idle_w = in->idle_w;
     memcpy(head.message, in->message, sizeof head.message);
     head.verdict = in->verdict;
     kbi_put(&all, (const char*)&head, sizeof head);
@@ -8895,10 +8881,8 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>engine    measure: the state machine that chooses the next unit: check, audit, warm-up, sample, ...
+  >>engine    measure: the state machine that chooses the next unit.
 ---------------------------------------------------------------------------------------------------------------*/
-
-// --- samples: when there are enough ---
 
 static void kbi_note_clock(kbi_run* run, double mhz) {
     kbi_measured* m = &run->m;
@@ -8908,7 +8892,7 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
     m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
 }
 
-// Closes a window of the warm-up. true: its median time and its clock agree with those of the window before.
+// Closes a window of the warm-up. true: its median time and clock agree with the previous window's.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->call.window;
     double clock = kbi_clock_mhz(run);
@@ -8924,8 +8908,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Whether the block runs for its checks only, because its time under a tool is meaningless: under valgrind, and
-// for GPU work under compute-sanitizer or a profiler.
+// Whether the block is not timed: under valgrind, and for GPU work under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -8949,7 +8932,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     return out_of_time;
 }
 
-// Whether a case has enough samples by itself. time: seconds of sampling.
+// Whether a case, without regard to other cases, has enough samples. time: seconds of sampling.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -8960,20 +8943,18 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (n >= r->max_samples) return true;
     if (n < run->sampling.next_check) return false;
     run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // the precision costs a sort
-    double sum = 0, bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0;
+    double sum = 0, bias = kbi_bias_of(&run->m);
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
     double mean = sum / (double)n - bias; // precision of the time without the bias
     return mean > 0 && kbi_precision_of(run->m.samples, n) * (mean + bias) / mean <= r->precision;
 }
-
-// --- phases ---
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "final", "profile", NULL };
     if (phase == KBI_PHASE_WARM && run->call.last == KBI_PHASE_PROFILE) phase = KBI_PHASE_PROFILE;
     run->call.phase = phase;
-    if (!run->schedule.is_copy) { // profilers see the case and its phase
+    if (!run->schedule.is_copy) { // for profilers
         const kbi_case* c = run->bench_case;
         if (!run->ranges[0]) kbi_show_range(&run->ranges[0], c->name, c->entry->operation);
         kbi_show_range(&run->ranges[1], names[phase], "phase");
@@ -8985,20 +8966,18 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Whether the block is run once under stream capture.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool captures = !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE));
     return run->backend->capture.begin && !run->work.host && captures && run->recipe->audit;
 }
 
-// Returns the result of the inspection of this block's CUDA calls; NULL: there is none.
+// Returns the result of the inspection of this block's CUDA calls, or NULL.
 static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block runs for the audit: under capture, or, if it is neither captured nor inspected, to show whether
-// the device is still at work when the block has ended.
+// Whether the block runs for the audit: under capture, else to show whether the device works on after the block.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -9013,16 +8992,17 @@ static bool kbi_audit_begins(kbi_run* run) {
            !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// Saves the outputs before the timed block runs for the first time in this call. KB_SAMPLE: before its first reset.
+// Saves the outputs before the timed block, or KB_SAMPLE's first reset, runs for the first time in this call.
 static void kbi_enter_loop(kbi_run* run) {
-    if (run->call.loop_entered) return;
-    run->call.loop_entered = true;
-    bool held = run->call.last != KBI_PHASE_CHECK || run->call.fresh;
-    if (held && run->recipe->verify && !run->schedule.is_copy) kbi_save_outputs(run);
-    run->call.restored = run->call.fresh;
+    kbi_body_call* call = &run->call;
+    if (call->loop_entered) return;
+    call->loop_entered = true;
+    bool saves = call->last != KBI_PHASE_CHECK || call->fresh;
+    if (saves && run->recipe->verify && !run->schedule.is_copy) kbi_save_outputs(run);
+    call->restored = call->fresh;
 }
 
-// Reports progress and reads the clock, which can fall and rise again, ten times a second.
+// Reports progress and reads the clock ten times a second.
 static void kbi_observe(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->beat_ns <= 100000000) return;
@@ -9033,9 +9013,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// --- the next unit; KBI_NO_UNIT: the phase is over, or the function rests ---
-
-// Rests until kbi_member_resume resumes the case. false: the function has to return, and to be called again.
+// Rests until kbi_member_resume. false: the function has to return, and is called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -9050,9 +9028,8 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_verdict* v = kbi_inspection(run);
         const bool host = run->work.host;
-        const kbi_timer* timer = host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        const kbi_timer* timer = run->sampling.timer = host ? &kbi_wall_timer : run->backend->timing.choose(run);
         const bool wall = timer == &kbi_wall_timer; // does not evict
-        run->sampling.timer = timer;
         snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
         if (!host && (!wall || run->kb.gpu))
             snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
@@ -9061,22 +9038,19 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         if (!host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(v && v->note[0]))
             kb_note(&run->kb, "not audited: cannot be captured");
     }
-    if (run->schedule.command == KBI_FINISH)
-        kbi_phase_enter(run, KBI_PHASE_DONE);
-    else if (run->sampling.open || !kbi_warm_enough(run))
-        return KBI_WARM;
+    if (run->schedule.command != KBI_FINISH)
+        return run->sampling.open || !kbi_warm_enough(run) ? KBI_WARM : KBI_NO_UNIT;
+    kbi_phase_enter(run, KBI_PHASE_DONE);
     return KBI_NO_UNIT;
 }
 
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    const kbi_schedule* place = &run->schedule;
-    const bool alone = place->command == KBI_UNMANAGED;
+    const kbi_schedule* s = &run->schedule;
+    const bool alone = s->command == KBI_UNMANAGED;
     if (run->sampling.open) return KBI_SAMPLE;
-    if (place->command == KBI_SLOT && !place->discard && run->m.n >= place->slot_end && !kbi_rest(run))
-        return KBI_NO_UNIT;
-    bool enough =
-        alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : place->command == KBI_FINISH;
-    if (!enough) return KBI_SAMPLE;
+    if (s->command == KBI_SLOT && !s->discard && run->m.n >= s->slot_end && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (!(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : s->command == KBI_FINISH))
+        return KBI_SAMPLE;
     if (alone) { // before the device idles: its clock falls then, and throttling ends
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
@@ -9086,28 +9060,27 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times launches in a row, each alone. Single-launch samples on a GPU are such launches, if no other case ran between
-// them. On a CPU, other processes do.
+// Times consecutive launches, each alone. On a GPU, single-launch samples serve if no other case ran between them.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
+    kbi_schedule* s = &run->schedule;
     bool possible = !timer->steady && !timer->replay && !kbi_only_checked(run);
-    bool from_samples = !timer->host_clock && run->m.launches == 1 && run->schedule.command == KBI_UNMANAGED &&
-                        run->m.n >= KBI_SINGLES;
+    bool from_samples =
+        !timer->host_clock && run->m.launches == 1 && s->command == KBI_UNMANAGED && run->m.n >= KBI_SINGLES;
     bool quick = (double)(KBI_SINGLES * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
-    if (!run->schedule.discarded_ns && possible && !run->schedule.is_copy && !from_samples && quick) {
-        run->schedule.discard = KBI_SINGLES;
-        run->schedule.discarded_ns = run->work_change.single_ns;
+    if (!s->discarded_ns && possible && !s->is_copy && !from_samples && quick) {
+        s->discard = KBI_SINGLES;
+        s->discarded_ns = run->work_change.single_ns;
     }
-    if (run->schedule.discard > 0 || run->sampling.open) return KBI_SAMPLE;
-    if (run->schedule.discarded_ns)
-        kbi_find_alternation(run, run->work_change.single_ns);
-    else if (possible && from_samples)
-        kbi_find_alternation(run, run->m.samples + run->m.n - KBI_SINGLES);
-    run->schedule.discarded_ns = NULL;
+    if (s->discard > 0 || run->sampling.open) return KBI_SAMPLE;
+    if (s->discarded_ns || (possible && from_samples)) // discarded_ns is behind the last of single_ns
+        kbi_find_alternation(run, s->discarded_ns ? run->work_change.single_ns
+                                                  : run->m.samples + run->m.n - KBI_SINGLES);
+    s->discarded_ns = NULL;
     return KBI_NO_UNIT;
 }
 
-// Returns the next unit of this call of the function, KBI_NO_UNIT: the loop ends.
+// Returns the next unit of this call; KBI_NO_UNIT: the loop ends.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
     kbi_body_call* call = &run->call;
@@ -9115,26 +9088,21 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         const kbi_phase phase = call->phase;
         switch (phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
-        case KBI_PHASE_AUDIT:
-            if (run->work.repeat_audit || kbi_audit_begins(run)) unit = KBI_AUDITED;
-            break;
+        case KBI_PHASE_AUDIT: unit = run->work.repeat_audit || kbi_audit_begins(run) ? KBI_AUDITED : unit; break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // several launches in a row, so that a launch that works at times is among them
+        case KBI_PHASE_COMPARE: // several launches, because a launch may do its work only at times
             if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
                 run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // kb_run's function allocates new outputs at each call, so COMPARED, which runs nothing, left one
-            // unwritten
+            // kb_run's function allocates outputs at each call, and COMPARED, which runs nothing, wrote none
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
-        case KBI_PHASE_PROFILE:
-            if (kbi_inside_wants(run)) unit = KBI_PROFILED;
-            break;
+        case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
         default: return KBI_NO_UNIT;
         }
         if (unit == KBI_NO_UNIT && call->phase == phase && !run->schedule.suspended)
@@ -9143,15 +9111,12 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             call->unit = unit;
             call->warm_units += unit == KBI_WARM;
             run->sampling.timer->replay(run);
-            call->unit = KBI_NO_UNIT;
             kbi_observe(run, unit);
-            unit = KBI_NO_UNIT;
+            unit = call->unit = KBI_NO_UNIT;
         }
     }
     return unit;
 }
-
-// --- start and end of a unit ---
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     const kbi_verdict* v = kbi_inspection(run);
@@ -9161,7 +9126,9 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
         if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
-        kbi_inspect_first(run, true);
+        // the inspection sees the first run, too, because it names the call that ends in an error
+        if (run->recipe->inside == KBI_WISH_STREAMS && !kbi_failed(run) && kbi_inside_wants(run))
+            kbi_inside_begin(run);
         if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, true);
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
@@ -9176,6 +9143,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
     const char* called = run->call.forbidden_call;
+    kbi_insight* in = &kbi_meter.insight;
     if (called)
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
@@ -9184,7 +9152,10 @@ static void kbi_unit_end(kbi_run* run) {
     case KBI_CHECKED:
         if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, false);
         if (run->call.profile_runs) run->call.profile_runs--;
-        kbi_inspect_first(run, false);
+        if (run->recipe->inside == KBI_WISH_STREAMS && !kbi_failed(run) && in->open) {
+            in->by->end(&run->kb);
+            in->again = true;
+        }
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_meter.wall_start;
         if (!run->call.profile_runs) kbi_phase_enter(run, KBI_PHASE_AUDIT);
@@ -9203,11 +9174,11 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a unit and begins the next one. Returns how many times the block runs in it, 0: the loop ends.
+// KB_TIME: ends a unit and begins the next. Returns its number of runs of the block, 0: the loop ends.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
-    kbi_unit unit = call->next_unit; // announced by KB_SAMPLE
+    kbi_unit unit = call->next_unit;
     kbi_meter.wall_end = kbi_now();
     run->work.line = line;
     if (call->unit != KBI_NO_UNIT) {
@@ -9256,8 +9227,7 @@ bool kbi_sample(kb_state* kb) {
     return call->next_unit != KBI_NO_UNIT;
 }
 
-// Called when a C++ program leaves the timed block early: destructors may wait for the device, which must not wait at
-// the gate. The reason may be a call that capture rejected.
+// A C++ program leaves the timed block early. Its destructors may wait for the device, so the gate has to open.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -9268,14 +9238,13 @@ void kbi_leave(kb_state* kb) {
   >>calls     measure: the calls of a benchmark function: one is checked, one is measured, others are profiled.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Fails a case whose function threw. An exception that follows a skip or a failure changes nothing.
 void kbi_threw(kb_state* kb, const char* what) {
     if (kb->run->m.status == KB_OK)
         kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
                  what ? what : " that is no std::exception");
 }
 
-// Restores the folder and the floating-point environment that the first call found.
+// Restores the folder and the floating-point environment of the first call.
 static void kbi_call_clear(void) {
     if (!kbi_process_start.known) {
         kbi_process_start.known = true;
@@ -9283,9 +9252,9 @@ static void kbi_call_clear(void) {
         kbi_process_start.state = kbi_process_state_now();
     }
     kbi_process_restore();
-    bool good = kbi_meter.folder[0] ? chdir(kbi_meter.folder) == 0
-                                    : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
-    if (!good) kbi_meter.folder[0] = 0; // the folder was removed
+    if (kbi_meter.folder[0] ? chdir(kbi_meter.folder) != 0
+                            : !kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder))
+        kbi_meter.folder[0] = 0; // the folder was removed
 }
 
 // Ends a process that a benchmark function forked, and that returned from the function.
@@ -9294,12 +9263,12 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A process that it forks must not return from it, because both would measure.
+// Calls a case's function. A process that it forks must not return, because both would measure.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
     const uintptr_t id = (uintptr_t)run->bench_case;
-    const bool own = !run->bench_case->desc; // else another program's process, whose folder and children are its own
+    const bool own = !run->bench_case->desc; // false: the folder and children are the embedding program's
     if (own) kbi_call_clear();
     kbi_meter.running_case = id;
     if (own && !kbi_meter.escaped) {
@@ -9325,7 +9294,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->sampling.batch = 1;
     kbi_phase_enter(run, first);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
-    if (run->call.fresh) return; // runs in the memory of the call before
+    if (run->call.fresh) return;
     run->memory.free_before = run->memory.free_lowest = kbi_free_bytes(run->backend);
     run->memory.pool_before = kbi_pool_peak(run->backend, true);
 }
@@ -9340,8 +9309,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether this call's memory holds zeros only: all calls of kb_fill wrote zeros, and four samples of each block are
-// constant. Unwritten memory (poison) and blocks below 64 bytes, such as counters, do not count.
+// Whether all calls of kb_fill wrote zeros, and four samples of each block of at least 64 bytes are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9361,19 +9329,19 @@ static bool kbi_all_constant(const kbi_run* run) {
 // After the function has returned: reports early exits, overwritten guards and leaks, and frees its memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
-    const kbi_body_call* call = &run->call;
+    kbi_body_call* call = &run->call;
     bool in_flight = call->unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && b->timing.abandon) b->timing.abandon();
     kbi_show_range(&run->ranges[1], NULL, NULL);
-    run->call.unit = KBI_NO_UNIT;
+    call->unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if ((call->next_unit != KBI_NO_UNIT || !call->looped) && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP,
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
-    if (broken) { // noted even if the case has failed, because this is the cause
+    if (broken) { // noted even if the case has failed
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
         kbi_set_status(run, KB_FAILED);
@@ -9381,23 +9349,18 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->work_change.finding[0] && !kbi_failed(run))
         kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
-    // the call of --fresh that follows needs this call's memory
-    bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy;
+    bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy; // for kbi_fresh_call
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
     if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // in turn, other cases allocate meanwhile
-    if (!lost) {
-        kbi_check_guards(run);
-        if (call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
-        if (run->work.graph) b->capture.forget(run);
-    }
+    if (!lost) kbi_check_guards(run);
+    if (!lost && call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
+    if (!lost && run->work.graph) b->capture.forget(run);
     run->memory.keep = keeps;
-    if (keeps)
-        kbi_memory_reuse(run);
-    else
-        kbi_memory_free(b, &run->memory, lost,
-                        run->call.last != KBI_PHASE_CHECK || run->m.status != KB_OK || run->work.checked);
+    bool last_call = call->last != KBI_PHASE_CHECK || run->m.status != KB_OK || run->work.checked;
+    if (keeps) kbi_memory_reuse(run);
+    if (!keeps) kbi_memory_free(b, &run->memory, lost, last_call);
     int64_t left = kbi_free_bytes(b);
     if (left == KB_NONE || lost || keeps || run->schedule.interleaved) return;
     run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0) / (call->fresh ? 2 : 1); // of two calls
@@ -9414,17 +9377,12 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     run->sampling.gated = true;
     run->start_ns = kbi_now();
     kbi_meter.undisturbed = kbi_meter.disturbed = 0;
-    run->kb.run = run;
+    run->kb.run = run, run->kb.gpu = b->gpu, run->kb.seed = recipe->seed;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
-    run->kb.gpu = b->gpu;
-    run->kb.seed = recipe->seed;
     run->kb.operation = c->entry->operation, run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
+    run->kb.direction = c->direction, run->kb.dtype = c->dtype, run->kb.user = c->entry->user;
     run->m.dtype = (int32_t)c->dtype;
-    const kb_build* build = kbi_build_of(c->entry);
-    run->m.debug_build = !build->optimised || kbi_instruments_here();
+    run->m.debug_build = !kbi_build_of(c->entry)->optimised || kbi_instruments_here();
     if (!c->desc) return;
     if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
     if (c->desc->flops > 0) run->m.flops = c->desc->flops;
@@ -9436,7 +9394,7 @@ static void kbi_run_finish(kbi_run* run) {
         run->m.status = KB_SKIPPED;
         kbi_note(&run->m, "not timed under %s", run->machine->tool);
     }
-    if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
+    if (!kbi_finite(run->m.power)) kbi_sense(run);
     kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->start_ns);
     kbi_require_roofs(run);
@@ -9448,9 +9406,8 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: runs and checks the block with inputs from another seed, in the memory that holds the last call's
-// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an existing output, is
-// wrong now. Amounts, which can depend on the inputs, stay those of the timed call.
+// --fresh: runs and checks the block with inputs from another seed, in the memory of the last call. A kernel that
+// caches results by the address of its inputs, or skips an existing output, is wrong now.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keep) return;
     const kbi_work work = run->work;
@@ -9470,8 +9427,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call runs and checks the block once. It is repeated if device memory is missing afterwards: only memory
-// that is missing again is a leak, because the first call may have loaded code.
+// The first call checks the block. It is repeated if device memory is missing afterwards: code may be loaded.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9482,30 +9438,9 @@ static void kbi_check_call(kbi_run* run) {
     run->work.checked = true;
 }
 
-// The second call: audit, warm-up, samples, and the check of the last launch's output. A function without a fiber
-// rests by returning; it is over when place.suspended is false.
-static void kbi_measure_call(kbi_run* run) {
-    if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
-    run->schedule.suspended = false;
-    kbi_call_function(run);
-    if (run->schedule.suspended) return;
-    kbi_body_ended(run);
-    kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
-}
-
-// A call for instruments, untimed. The caller frees the result.
-static kbi_inside* kbi_inside_call(kbi_run* run) {
-    kbi_insight_clear();
-    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
-    kbi_show_range(&run->ranges[0], NULL, NULL);
-    return kbi_inside_take(run);
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a benchmark function calls: axes, amounts, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
-
-// --- the case ---
 
 static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     const kbi_case* c = kb->run->bench_case;
@@ -9514,7 +9449,7 @@ static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     return NULL;
 }
 
-// Returns the value of an axis of type a or b; NULL: there is no such axis, and the case fails.
+// Returns the value of an axis of type a or b; NULL: none, and the case fails.
 static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* values,
                                     kb_axis_type a, kb_axis_type b) {
     const kb_param* p = kbi_param_find(kb, axis);
@@ -9528,18 +9463,15 @@ int64_t kb_int(kb_state* kb, const char* axis) {
     const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
-
 double kb_real(kb_state* kb, const char* axis) {
     const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
-
 const char* kb_str(kb_state* kb, const char* axis) {
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
     const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
-
 bool kb_has(kb_state* kb, const char* axis) {
     kbi_note_call(kb, "kb_has", true);
     return kbi_param_find(kb, axis) || (kb->direction && kbi_is(axis, "dir"));
@@ -9547,10 +9479,10 @@ bool kb_has(kb_state* kb, const char* axis) {
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
     kbi_note_call(kb, name, true);
-    if (!(amount >= 0) || !kbi_finite(amount))
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
-    else
+    if (amount >= 0 && kbi_finite(amount))
         *to = amount;
+    else
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
 }
 
 void kb_bytes(kb_state* kb, double bytes) { kb_bytes_as(kb, bytes, KB_ANY_TRAFFIC); }
@@ -9583,13 +9515,13 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     while (n && c < end && strcmp(c->name, name) != 0) c++;
     bool named = n && n < sizeof c->name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
     bool united = !unit || (strlen(unit) < sizeof c->unit && !unit[strcspn(unit, " \t\r\n\"\\")]);
-    if (!named || !united || !kbi_finite(value) || c == m->counters + KBI_COUNTERS) {
+    bool valid = named && united && kbi_finite(value) && c < m->counters + KBI_COUNTERS;
+    if (!valid)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
                  "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
                  "blanks; a value is finite, and a case has 16 at most",
                  name ? name : "");
-        return;
-    }
+    if (!valid) return;
     m->n_counters += c == end;
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
@@ -9608,8 +9540,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->schedule.suspended;
 }
 
-// --- correctness ---
-
 static bool kbi_checks_now(kb_state* kb, const char* call) {
     kbi_run* run = kb->run;
     kbi_note_call(kb, call, false);
@@ -9619,7 +9549,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records the result of a check. false: the output is wrong, and the caller has to stop the case.
+// Records the result of a check. false: the output is wrong; the caller stops the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9681,8 +9611,6 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     return passed;
 }
 
-// --- status and notes ---
-
 void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
@@ -9710,7 +9638,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
     va_end(list);
     if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
-    for (const char* p = message; n && (p = strstr(p, text)); p++) // once, because the function runs several times
+    for (const char* p = message; n && (p = strstr(p, text)); p++) // each call of the function repeats the note
         if ((p == message || (p[-1] == ' ' && p[-2] == ';')) && (!p[n] || p[n] == ';')) return;
     kbi_note(&kb->run->m, "%s", text);
 }
@@ -9732,31 +9660,34 @@ enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI
 
 typedef struct kbi_member { // a case of the group; its function is suspended while other cases run
     kbi_run run;
-    int index; // of the case in the plan
+    int index, n_replicas; // of the case in the plan; length of replicas
     kbi_fiber fiber;
     struct kbi_member* replicas; // copies of the case for --rotate
-    int n_replicas;
     bool over;                   // its function has returned, or could not start
     double ns[KBI_ROUNDS_LIMIT]; // mean of its slot in each round
 } kbi_member;
 
 typedef struct kbi_comparison {
-    kbi_member* members[KBI_SLOTS]; // the baseline first; behind the cases the A/A control, the baseline once more
-    int n, slots;                   // cases; cases and control
-    int rounds;
-    int settling; // runs of the block at the start of a slot that are discarded
-    bool staged;  // all members run on the same buffers
-    bool lost;    // the device; functions stay suspended, because the process ends
+    kbi_member* members[KBI_SLOTS]; // the baseline first; after the cases the A/A control
+    int n, slots, rounds;           // cases; cases and control; finished rounds
+    int settling;                   // runs of the block at the start of a slot that are discarded
+    bool staged, lost;              // all members run on the same buffers; the device is lost
     const kbi_recipe* recipe;
 } kbi_comparison;
 
+// The second call: audit, warm-up, samples, final check. A function without a fiber rests by returning.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
-    kbi_measure_call(&a->run);
-    a->over = !a->run.schedule.suspended;
+    kbi_run* run = &a->run;
+    if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
+    run->schedule.suspended = false;
+    kbi_call_function(run);
+    if (run->schedule.suspended) return;
+    kbi_body_ended(run);
+    kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
+    a->over = true;
 }
 
-// Resumes a case until it rests again or is over.
 static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     if (c->lost) return;
     kbi_tell(a->run.sink, KBI_ENTER, a->index, NULL);
@@ -9769,7 +9700,7 @@ static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     c->lost = kbi_lost(&a->run);
 }
 
-// Initialises a second run of the same case, whose results are not reported: a replica or the control.
+// Initialises a replica or the control: a second run of the case without a record.
 static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -9780,43 +9711,40 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts the function of a case, which runs to its first rest, or to its end if it takes no turns with other
-// functions.
-static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command order, bool in_turn) {
-    kbi_schedule* place = &a->run.schedule;
-    place->command = order;
-    place->interleaved = in_turn;
-    place->fiber = in_turn && !a->run.work.by_pointer ? &a->fiber : NULL;
-    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
+// Starts the function of a case, which runs to its first rest, or to its end if not interleaved.
+static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command command, bool interleaved) {
+    kbi_schedule* s = &a->run.schedule;
+    s->command = command;
+    s->interleaved = interleaved;
+    s->fiber = interleaved && !a->run.work.by_pointer ? &a->fiber : NULL;
+    a->over = s->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no memory for the stack of its function");
     else
         kbi_member_resume(c, a);
 }
 
-// --- --rotate ---
-
-// Returns the number of copies of so many bytes that exceed L2 twice; 0: the case has no data.
+// Returns the number of copies of the data that exceed L2 twice; 0: no data.
 static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// Sets the case up again until all copies of its data exceed L2 twice. Their captured blocks run in turn, so that no
-// launch finds its data in the cache.
+// Makes copies of the case that exceed L2 twice. Their captured blocks run in turn, so no launch finds its data.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
-    kbi_memory* first = &a->run.memory;
-    int64_t n = kbi_copies_needed(&a->run, first->device);
-    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9; // the stage has room for all
-    if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return;                    // the timer notes why
+    kbi_run* run = &a->run;
+    kbi_memory* first = &run->memory;
+    int64_t n = kbi_copies_needed(run, first->device);
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // shared buffers have room
+    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer notes why
     if (n < 2)
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+        kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+        kbi_stop(run, KB_FLAG_NOT_COLD,
                  "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
-    if (kbi_failed(&a->run)) return;
+    if (kbi_failed(run)) return;
     a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
-    for (int i = 1; i < n && !kbi_failed(&a->run); i++) {
+    for (int i = 1; i < n && !kbi_failed(run); i++) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
         kbi_member_copy(copy, a);
@@ -9828,35 +9756,30 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         }
         kbi_member_begin(c, copy, KBI_HOLD, true);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
+            kbi_stop(run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
 }
 
-// Captures the blocks of the case and its replicas in turn, many times in a row: for --rotate and mode graph.
-static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
+static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
+    kbi_run* run = &a->run;
+    bool many = c->recipe->mode >= KBI_ROTATE && run->backend->capture.repeats && !run->work.host;
+    kbi_command command = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
+    kbi_member_begin(c, a, many ? KBI_HOLD : command, c->n > 1 || many);
+    if (!many || a->over) return;
+    kbi_member_replicate(c, a);
+    // --rotate and mode graph: captures the blocks of the case and its replicas in turn, many times
     int each = a->n_replicas + 1;
-    int64_t n = kbi_failed(&a->run) || c->lost ? 0 : a->run.backend->capture.repeats(&a->run, each);
+    int64_t n = kbi_failed(run) || c->lost ? 0 : run->backend->capture.repeats(run, each);
     for (int which = 0; which < 2 && n; which++) {
-        a->run.backend->capture.repeat(&a->run, which, true);
+        run->backend->capture.repeat(run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
             kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.schedule.command = KBI_CAPTURE;
             kbi_member_resume(c, next);
         }
-        a->run.backend->capture.repeat(&a->run, which, false);
+        run->backend->capture.repeat(run, which, false);
     }
-}
-
-// --- one case ---
-
-static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
-    bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    kbi_command order = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
-    kbi_member_begin(c, a, many ? KBI_HOLD : order, c->n > 1 || many);
-    if (!many || a->over) return;
-    kbi_member_replicate(c, a);
-    kbi_member_capture(c, a);
-    a->run.schedule.command = order;
+    run->schedule.command = command;
     kbi_member_resume(c, a);
 }
 
@@ -9871,27 +9794,26 @@ static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// Takes a slot of a case: 8 samples, or 1 long one. Returns their trimmed mean in ns, NAN: the case is over.
+// Takes a slot: 8 samples, or 1 long one. Returns their trimmed mean in ns, NAN: the case is over.
 static double kbi_slot(kbi_comparison* c, kbi_member* a) {
+    kbi_run* run = &a->run;
     double slot[64];
-    int64_t from = a->run.m.n;
-    if (a->over) return NAN;
-    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // or the mean of many launches
-    a->run.schedule.slot_end = from + (one ? 1 : 8);
-    if (c->recipe->samples) a->run.schedule.slot_end = KBI_MIN(a->run.schedule.slot_end, c->recipe->samples);
-    if (a->run.schedule.slot_end == from) return NAN;
-    a->run.schedule.discard = c->settling;
+    int64_t from = run->m.n;
+    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // or the mean of many launches
+    int64_t end = from + (one ? 1 : 8);
+    if (c->recipe->samples) end = KBI_MIN(end, c->recipe->samples);
+    if (a->over || end == from) return NAN;
+    run->schedule.slot_end = end;
+    run->schedule.discard = c->settling;
     kbi_member_resume(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
-    if (kbi_failed(&a->run) || n <= 0) return NAN;
-    memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
+    int64_t n = KBI_MIN(run->m.n - from, (int64_t)KBI_COUNT(slot));
+    if (kbi_failed(run) || n <= 0) return NAN;
+    memcpy(slot, run->m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// --- rounds ---
-
-// Fills in the order of n slots in a round (Williams 1949: designs balanced for residual effects). Over n rounds (2 n
-// if n is odd) each case has every position, and follows each other case equally often. Then numbers are drawn anew.
+// Fills in the order of n slots in a round (Williams 1949). Over n rounds (2 n if n is odd) each case has every
+// position, and follows each other case equally often. Then numbers are drawn anew.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -9903,29 +9825,33 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     }
 }
 
-// Returns the ratio of two times over the rounds that have both, after subtraction of the biases, with its interval.
-static double kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns, double second_bias,
-                               int64_t rounds, double alpha, double* low, double* high) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
+typedef struct kbi_estimate { double value, low, high; } kbi_estimate; // with its interval
+
+// Returns the ratio of two times, without their biases, over the rounds that have both.
+static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns,
+                                  double second_bias, int64_t rounds, double alpha) {
+    double log_ratio[KBI_ROUNDS_LIMIT];
     int64_t n = 0;
+    kbi_estimate q;
     for (int64_t r = 0; r < rounds; r++)
         if (kbi_finite(first_ns[r]) && kbi_finite(second_ns[r]))
             log_ratio[n++] =
                 log(KBI_MAX(first_ns[r] - first_bias, 1e-3) / KBI_MAX(second_ns[r] - second_bias, 1e-3));
-    kbi_paired(log_ratio, n, alpha, &median, low, high);
-    *low = exp(*low), *high = exp(*high);
-    return exp(median);
+    kbi_paired(log_ratio, n, alpha, &q.value, &q.low, &q.high);
+    q.value = exp(q.value), q.low = exp(q.low), q.high = exp(q.high);
+    return q;
 }
 
 // Returns the widest half-width of the intervals of the log ratios to the baseline.
 static double kbi_comparison_width(const kbi_comparison* c) {
-    double widest = 0, low, high;
+    double widest = 0;
     const kbi_member* base = c->members[0];
     for (int i = 1; i < c->slots; i++) {
-        if (c->members[i]->over || base->over) continue;
-        kbi_rounds_ratio(base->ns, 0, c->members[i]->ns, 0, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &low, &high);
-        if (!(high > 0)) return INFINITY;
-        widest = KBI_MAX(widest, log(high / low) / 2);
+        const kbi_member* a = c->members[i];
+        if (a->over || base->over) continue;
+        kbi_estimate q = kbi_rounds_ratio(base->ns, 0, a->ns, 0, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1));
+        if (!(q.high > 0)) return INFINITY;
+        widest = KBI_MAX(widest, log(q.high / q.low) / 2);
     }
     return widest;
 }
@@ -9949,9 +9875,8 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
-// Returns how many runs at the start of a slot the slot before affects: those that differ from the median of the
-// second half by more than 0.5 % and by more than three times the deviation within that half. ns: runs of each
-// trial.
+// Returns how many runs at the start of a slot the previous slot affects: runs that differ from the median of the
+// second half by more than 0.5 % and by more than three times its deviation. ns: runs of each trial.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -9967,8 +9892,7 @@ static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Measures by trial slots how many runs at the start of a slot have to be discarded. Each trial follows one run of
-// another case.
+// Measures by trial slots, each after a run of another case, how many runs at the start of a slot are discarded.
 static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
@@ -9983,12 +9907,13 @@ static void kbi_comparison_settle(kbi_comparison* c) {
         for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG && !a->over; runs *= 2) {
             for (int t = 0; t < 2 * KBI_TRIALS; t++) {
                 kbi_member* now = t % 2 ? a : c->members[(i + 1 + t / 2 % (c->slots - 1)) % c->slots];
+                kbi_schedule* s = &now->run.schedule;
                 if (now->over) continue;
-                now->run.schedule.slot_end = now->run.m.n;
-                now->run.schedule.discard = now == a ? runs : 1;
-                now->run.schedule.discarded_ns = now == a ? ns[t / 2] : NULL;
+                s->slot_end = now->run.m.n;
+                s->discard = now == a ? runs : 1;
+                s->discarded_ns = now == a ? ns[t / 2] : NULL;
                 kbi_member_resume(c, now);
-                now->run.schedule.discarded_ns = NULL;
+                s->discarded_ns = NULL;
             }
             int settling = a->over || c->lost ? 0 : kbi_settling_runs(ns, runs);
             c->settling = KBI_MAX(c->settling, settling);
@@ -10010,11 +9935,11 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         for (int i = 0; i < c->n; i++) live |= !c->members[i]->over;
         enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
-    for (int i = 0; i < c->n; i++) // before the device idles, and before the slower sensors
-        if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
-    for (int i = 0; i < c->n; i++) {
-        kbi_run* run = &c->members[i]->run;
-        if (c->members[i]->over) continue;
+    for (int i = 0; i < 2 * c->n; i++) { // all clocks before the device idles, then the slower sensors
+        kbi_run* run = &c->members[i % c->n]->run;
+        if (c->members[i % c->n]->over) continue;
+        if (i < c->n) kbi_note_clock(run, kbi_clock_mhz(run));
+        if (i < c->n) continue;
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
@@ -10026,19 +9951,9 @@ static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
     if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
-    // without a layout, the case's data is not in KB_ALLOC
-    run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0;
+    run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0; // 0: no data in KB_ALLOC
     run->m.arms = c->n;
     run->m.contest = c->members[0]->index;
-}
-
-static void kbi_comparison_run(kbi_comparison* c) {
-    for (int i = 0; i < c->slots && !c->lost; i++) kbi_member_start(c, c->members[i]);
-    if (c->n > 1 && !c->lost) kbi_comparison_rounds(c);
-    for (int i = c->slots - 1; i >= 0 && !c->lost; i--) { // the control first
-        kbi_member_end(c, c->members[i]);
-        kbi_member_keep_rounds(c, c->members[i]);
-    }
 }
 
 static void kbi_member_result(kbi_member* a) {
@@ -10046,8 +9961,7 @@ static void kbi_member_result(kbi_member* a) {
     kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures cases that passed their check: in interleaved rounds if their memory allows that, otherwise one after
-// another. false: the device is lost.
+// Measures checked cases: in interleaved rounds if memory allows, else one by one. false: the device is lost.
 static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -10072,8 +9986,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     if (free_now == KB_NONE) host += device; // the cpu backend's KB_ALLOC is host memory
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
-    // no shared buffers under a tool, which checks each block as its own allocation, nor above a size for which
-    // saving and restoring takes longer than measuring
+    // no shared buffers under a tool, which checks each allocation, nor if copying them takes too long
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
@@ -10094,7 +10007,12 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         }
         for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
         c.staged = wanted && kbi_shared_open(&stage, b, memories, c.slots);
-        kbi_comparison_run(&c);
+        for (int k = 0; k < c.slots && !c.lost; k++) kbi_member_start(&c, c.members[k]);
+        if (c.n > 1 && !c.lost) kbi_comparison_rounds(&c);
+        for (int k = c.slots - 1; k >= 0 && !c.lost; k--) { // the control first
+            kbi_member_end(&c, c.members[k]);
+            kbi_member_keep_rounds(&c, c.members[k]);
+        }
         good = !c.lost;
         if (c.staged && good) kbi_shared_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
@@ -10104,8 +10022,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures the wanted ones of n cases of a group, or lets instruments profile them. wanted: a flag for each case.
-// false: the device is lost, and cases without a result have to run again.
+// Measures or profiles a group's n cases with a flag in wanted. false: the device is lost, with cases left to run.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)n);
@@ -10119,8 +10036,11 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->run.sink = sink, a->run.index = a->index = first + i;
         kbi_tell(sink, KBI_ENTER, a->index, NULL);
-        if (recipe->inside) {
-            kbi_tell(sink, KBI_FOUND, a->index, kbi_inside_call(&a->run));
+        if (recipe->inside) { // untimed
+            kbi_insight_clear();
+            kbi_make_call(&a->run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
+            kbi_show_range(&a->run.ranges[0], NULL, NULL);
+            kbi_tell(sink, KBI_FOUND, a->index, kbi_inside_take(&a->run));
             kbi_measured_free(&a->run.m);
         } else {
             kbi_check_call(&a->run);
@@ -10146,7 +10066,6 @@ static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
     if (raised) r->flags |= (uint64_t)1 << flag;
 }
 
-// Appends a note to the record's message.
 KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...) {
     kbi_text all = KBI_BLANK;
     va_list list;
@@ -10158,8 +10077,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// Returns the timer's step in ms: the known one, or the distance from the median to the nearest different sample if
-// that is at most a tenth of the median; else 0.
+// Returns the timer's step in ms: known, or the median's distance to the nearest other sample, if at most a tenth.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -10168,8 +10086,7 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval. Unusual
-// samples alone raise none. ms: the samples.
+// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
@@ -10205,17 +10122,17 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval itself
     bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
-    // distance to a second group of at least a quarter of the samples: the quartile lies near that group's far end
+    // distance to a second group of at least a quarter of the samples
     double up = s->p75 - median, down = median - s->p25, gap = 0;
     if (up > 3 * (s->p95 - s->p75)) gap = up / median;
     if (down > 3 * (s->p25 - s->p5)) gap = KBI_MAX(gap, down / median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && gap > KBI_STATS_NOTABLE && gap > 2 * precision);
-    // times that follow the clock spread at least half as far, and are autocorrelated; memory-bound work does neither
+    // times that follow the clock spread at least half as far, and are autocorrelated
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES,
                  clock_range > 0.02 && spread > 0.5 * clock_range * median && s->effective < 0.5 * (double)s->n);
 }
 
-// Widens the interval by the standard deviation of the bias, in ms. No time is less than 0.
+// Widens the interval by the standard deviation of the bias, in ms.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
@@ -10226,12 +10143,12 @@ static const char kbi_empty_note[] =
     "no longer than an empty loop: the compiler did the work in advance, or removed it; call kb_keep on an input "
     "before the work, and on the result after it";
 
-// Statistics of the samples in ms, from which the bias of the timer has been subtracted.
+// Statistics of the samples without the timer's bias.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
-    // time of an empty loop (up to 2 ns) or function (4 ns) by kbi_kept; more beside a busy neighbour
+    // time of an empty loop or function by kbi_kept; more beside a busy neighbour
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
+    double bias = kbi_bias_of(m);
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
         usable &= kbi_finite(m->samples[i]);
@@ -10256,8 +10173,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us). If the error is not known: a time near that
-    // of an empty kernel.
+    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us), or, if unknown, a time near an empty kernel's
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -10309,7 +10225,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // an unknown arithmetic peak may be the nearer one, unless the traffic is at least half of its own peak
+    // an unknown arithmetic peak may be the nearer one, unless the traffic reaches half of its own peak
     if ((computes >= 0 && !(arithmetic > 0) && moved < 0.5) || (!(moved > 0) && !(computed > 0))) return;
     const bool by_memory = moved >= computed;
     r->gpu_efficiency = 100 * (by_memory ? bytes / seconds / (m->reached > 0 ? m->reached : memory) : computed);
@@ -10317,17 +10233,16 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
                : by_memory                                                    ? "memory"
                                                                               : "compute";
-    // far more than one core reads from memory: the data comes from caches, or several cores work
+    // above what one core reads from memory: the data comes from caches, or several cores work
     if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
-// Removes the times and rates of a failed case. Its identity and its message stay.
 static void kbi_judge_withdraw(kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A time counts as cold only if the eviction empties at least 70 % of L2. A note says if that was not measured.
+// A time counts as cold only if the eviction empties at least 70 % of L2.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -10338,7 +10253,6 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// Notes what host work with a wide interval waited for.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
     if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
@@ -10373,41 +10287,32 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256 in one process, row sums
-// over other pages). Without shared buffers, a difference of up to 3 % is not significant.
+// Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256, row sums).
 static const double kbi_placement_effect = 0.03;
-// Placement of code changes a CPU's time by 1 %, which an A/A control does not show. Equal loops took 90 % more
-// when they crossed the end of a cache line, so functions of KBENCH start on one; -falign-functions=64 aligns
-// their callees.
+// Placement of code changes a CPU's time by 1 %, which an A/A control does not show.
 static const double kbi_code_effect = 0.01;
 
-// --- several processes ---
-
-// The printed interval predicts the median of 15 other processes: pi / 30 of the variance of one process. An interval
-// of a ratio contains the true ratio: 0.
+// The printed interval predicts the median of 15 other processes: pi / 30 of the variance of one process.
 static const double kbi_prediction_variance = 0.10471975511965977;
 
-// Logarithms, one row for each case or pair of implementations and one column for each process. The scatter of rows
-// with similar times is pooled.
+// Logarithms, whose scatter is pooled over rows with similar times.
 typedef struct kbi_pool {
-    double *values, *ms; // the rows; time of each row's case
+    double *values, *ms; // a row for each case or pair, a column for each process; time of each row's case
     kbi_spread* spread;  // of each row, after kbi_pool_settle
     int rows, processes;
 } kbi_pool;
 
-typedef struct kbi_pools { // of a batch: times; ratios of implementations; ratios of baselines to their A/A controls
-    kbi_pool times, ratios, equals;
-} kbi_pools;
+// Of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
+typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
-    kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
+    kbi_pool p = { NULL, NULL, NULL, 0, processes };
     const size_t rows = 2 * (size_t)cases;
-    for (int i = 0; i < KBI_COUNT(all); i++) {
-        all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
-        all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
-        all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
-        all[i]->rows = 0;
-        all[i]->processes = processes;
+    for (int i = 0; i < 3; i++) {
+        p.values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
+        p.ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
+        p.spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        *(i == 0 ? &pools->times : i == 1 ? &pools->ratios : &pools->equals) = p;
     }
 }
 
@@ -10421,8 +10326,8 @@ static void kbi_pool_settle(kbi_pool* p, double beside) {
     kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
 }
 
-// Returns the process whose record represents a case: the first in which it failed, else was skipped, else the one
-// with the lower middle median. -1: fewer than two of several processes have a time. records: NULL if there is none.
+// Returns the process that represents a case: the first that failed, else skipped, else the lower middle median's.
+// -1: fewer than two of several processes have a time.
 static int kbi_judge_representative(kb_result* const* records, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -10438,14 +10343,13 @@ static int kbi_judge_representative(kb_result* const* records, int processes) {
     return -1;
 }
 
-// Puts the number of the process that failed or skipped the case before its message.
 static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     const char* message = r->message;
     r->message = NULL;
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Turns the representative's record r into that of all processes. Time, interval and rates follow from the mean of
+// Turns the representative's record into that of all processes. Time, interval and rates follow from the mean of
 // the log medians. A flag is raised if most processes raise it, but FEW and NOISY are about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
@@ -10470,80 +10374,72 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // all processes share the error of a bias that was not measured, so their scatter does not contain it
+    // the processes' scatter does not contain the error of a bias that was not measured
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     for (int i = 0; i < KBI_COUNT(rates); i++) *rates[i] *= scale;
     r->process_ms.of = ms;
     r->processes = r->process_ms.n = n;
 }
 
-// --- implementations of a group ---
-
 typedef struct kbi_compared {
     kb_result* results;     // of n cases, the baseline first
     int n, processes;
     int fastest;            // -1: fewer than two cases have times
     const kbi_measured** m; // process p's measurement of case i: [p * n + i]; NULL: none
-    // Rows of log ratios in the pools of several processes, -1: none. [i]: baseline / case i, [0]: baseline / its A/A
-    // control; [n + i]: case i / fastest.
-    int* rows;
+    int* rows; // of pools, -1: none. [0]: baseline / control; [i]: baseline / case i; [n + i]: case i / fastest
 } kbi_compared;
 
 enum { KBI_CONTROL = -1 }; // in place of the second case of a pair, whose first case is the baseline
+static const kbi_estimate kbi_unknown_ratio = { NAN, NAN, NAN };
 
-static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
-static double kbi_judge_bias(const kbi_measured* m) { return isfinite(m->bias_ns) ? m->bias_ns : 0; }
+static bool kbi_judge_has_time(const kbi_compared* c, int i) {
+    return c->results[i].status == KB_OK && c->results[i].time_ms > 0;
+}
 
-// Returns the ratio of two cases' times in one process, with its interval. NAN: they were not measured in common
-// rounds, as in a group of more than 64 cases.
-static double kbi_judge_ratio_in(const kbi_compared* c, int process, int first, int second, double alpha, double* low,
-                                 double* high) {
+// Returns the ratio of two cases' times in one process; NAN: not measured in common rounds.
+static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int first, int second, double alpha) {
     const kbi_measured *a = c->m[process * c->n + first], *b = second < 0 ? a : c->m[process * c->n + second];
-    *low = *high = (double)NAN;
     if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (second < 0 && !a->control_ns) ||
         a->rounds != b->rounds || a->contest != b->contest)
-        return (double)NAN;
-    return kbi_rounds_ratio(a->round_ns, kbi_judge_bias(a), second < 0 ? a->control_ns : b->round_ns,
-                            kbi_judge_bias(b), a->rounds, alpha, low, high);
+        return kbi_unknown_ratio;
+    return kbi_rounds_ratio(a->round_ns, kbi_bias_of(a), second < 0 ? a->control_ns : b->round_ns, kbi_bias_of(b),
+                            a->rounds, alpha);
 }
 
-// Returns the ratio of two cases' times with its interval: in the only process, or the t interval of several
-// processes' log ratios. Errors of the subtracted biases widen it, except for launches of equal shape, whose
-// errors cancel.
-static double kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second, double alpha,
-                                   double* low, double* high) {
+// Returns the ratio of two cases' times: of the only process, or of several, with a t interval of the log ratios.
+// Errors of the biases widen the interval, unless both launches have one shape.
+static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second,
+                                      double alpha) {
     const kbi_measured *a = c->m[first], *b = second < 0 ? a : c->m[second];
-    double ratio;
+    kbi_estimate q = kbi_unknown_ratio;
+    const int row = c->processes == 1 ? -1 : c->rows[second < 0 ? first : first ? c->n + first : second];
     if (c->processes == 1) {
-        ratio = kbi_judge_ratio_in(c, 0, first, second, alpha, low, high);
-    } else {
-        int row = c->rows[second < 0 ? first : first == 0 ? second : c->n + first];
-        const kbi_spread* s = (second < 0 ? pools->equals.spread : pools->ratios.spread) + KBI_MAX(row, 0);
-        double reach = row < 0 ? (double)NAN : kbi_spread_reach(s, alpha, 0);
-        *low = exp(s->mean - reach), *high = exp(s->mean + reach);
-        ratio = row < 0 ? (double)NAN : exp(s->mean);
+        q = kbi_judge_ratio_in(c, 0, first, second, alpha);
+    } else if (row >= 0) {
+        const kbi_spread* s = &(second < 0 ? &pools->equals : &pools->ratios)->spread[row];
+        double reach = kbi_spread_reach(s, alpha, 0);
+        q.value = exp(s->mean), q.low = exp(s->mean - reach), q.high = exp(s->mean + reach);
     }
-    if (!a || !b || second < 0 || !(*low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
+    if (!a || !b || second < 0 || !(q.low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return q;
     double sd =
         hypot(a->bias_apart_ns / c->results[first].time_ms, b->bias_apart_ns / c->results[second].time_ms) * 1e-6;
-    *low = log(*low), *high = log(*high);
-    kbi_interval_add(log(ratio), sd, low, high);
-    *low = KBI_MAX(exp(*low), 1e-3), *high = KBI_MIN(exp(*high), 1e3); // a factor of 1000 is no information
-    return ratio;
+    q.low = log(q.low), q.high = log(q.high);
+    kbi_interval_add(log(q.value), sd, &q.low, &q.high);
+    q.low = KBI_MAX(exp(q.low), 1e-3), q.high = KBI_MIN(exp(q.high), 1e3); // a factor of 1000 is no information
+    return q;
 }
 
-// Adds the ratio of two cases in each process to a pool, and returns the row, -1: no process has a ratio. Without
-// common rounds, the ratio is that of the medians. A ratio scatters as the shorter of its two cases does.
+// Adds each process's ratio of two cases, or of their medians, to a pool. Returns the row, -1: no ratio.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
-    double values[KBI_PROCESSES], low, high;
+    double values[KBI_PROCESSES];
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        double ratio = kbi_judge_ratio_in(c, p, first, second, 0.05, &low, &high), ns[2] = { NAN, NAN };
+        double ratio = kbi_judge_ratio_in(c, p, first, second, 0.05).value, ns[2] = { NAN, NAN };
         for (int k = 0; k < 2 && !kbi_finite(ratio) && second >= 0; k++) {
             const kbi_measured* m = c->m[p * c->n + (k ? second : first)];
             if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
             double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-            ns[k] = kbi_median_of(m->samples, m->n, scratch) - kbi_judge_bias(m);
+            ns[k] = kbi_median_of(m->samples, m->n, scratch) - kbi_bias_of(m);
             KBENCH_FREE(scratch);
         }
         if (ns[0] > 0 && ns[1] > 0) ratio = ns[0] / ns[1];
@@ -10551,10 +10447,10 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
         n += kbi_finite(values[p]);
     }
     double ms = KBI_MIN(c->results[first].time_ms, c->results[second < 0 ? first : second].time_ms);
-    return n ? kbi_pool_add(pool, values, ms) : -1;
+    return n ? kbi_pool_add(pool, values, ms) : -1; // a ratio scatters as the shorter of its two cases does
 }
 
-// Opens a group of n cases. The caller fills in m; kbi_judge_group closes the group.
+// The caller fills in m; kbi_judge_group closes the group.
 static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
     memset(c, 0, sizeof *c);
     c->results = results;
@@ -10564,78 +10460,74 @@ static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int pr
     c->rows = (int*)kbi_grow(NULL, sizeof(int) * 2 * (size_t)n);
 }
 
-// Finds the fastest case. Adds the ratios of several processes to the pools, which are settled when all groups of the
-// batch have been added.
 static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     int timed = 0;
     c->fastest = -1;
     for (int i = 0; i < c->n; i++) {
         c->rows[i] = c->rows[c->n + i] = -1;
-        if (!kbi_judge_has_time(&c->results[i])) continue;
+        if (!kbi_judge_has_time(c, i)) continue;
         timed++;
         if (c->fastest < 0 || c->results[i].time_ms < c->results[c->fastest].time_ms) c->fastest = i;
     }
     if (timed < 2) c->fastest = -1;
     for (int i = 0; i < c->n && c->processes > 1 && timed >= 2; i++) {
-        if (!kbi_judge_has_time(&c->results[i])) continue;
-        if (kbi_judge_has_time(&c->results[0]))
+        if (!kbi_judge_has_time(c, i)) continue;
+        if (kbi_judge_has_time(c, 0))
             c->rows[i] = kbi_compared_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : KBI_CONTROL);
         if (i && c->fastest > 0 && i != c->fastest)
             c->rows[c->n + i] = kbi_compared_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
-// Returns the verdict on the interval of a ratio. Separate buffers raise the noise floor to 3 % in one process; over
-// several processes, whose placements differ, the interval contains that. UNRESOLVED if the noise floor is unknown.
-static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, double low, double high,
-                                    double* noise) {
+// In one process, separate buffers raise the noise floor to 3 %. Several processes' interval contains that effect.
+static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, kbi_estimate q, double* noise) {
     bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
     if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
-    kb_verdict v = kbi_judge_ratio(low, high, kbi_equivalence, *noise);
+    kb_verdict v = kbi_judge_ratio(q.low, q.high, kbi_equivalence, *noise);
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Compares the cases of a group: speedup over the baseline with interval and verdict, rating against the best
-// verified time, and the winner. Closes the group.
+// Sets speedup over the baseline, verdict, rating against the best verified time, and winner. Closes the group.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     const kbi_measured* base = c->m[0];
-    double best = INFINITY, noise = NAN, low, high;
+    double best = INFINITY, noise = NAN;
     bool certain = c->fastest >= 0;
     for (int i = 0; i < c->n; i++)
-        if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
+        if (kbi_judge_has_time(c, i) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
-    if (kbi_finite(kbi_judge_ratio_over(c, pools, 0, KBI_CONTROL, 0.05, &low, &high)))
-        noise = kbi_noise_floor(low, high);
+    kbi_estimate q = kbi_judge_ratio_over(c, pools, 0, KBI_CONTROL, 0.05);
+    if (kbi_finite(q.value)) noise = kbi_noise_floor(q.low, q.high);
     if (!kbi_finite(noise) && c->processes > 1 && base && base->arms <= 1) noise = kbi_placement_effect;
     if (base && base->core) noise = KBI_MAX(noise, kbi_code_effect);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
-        double ratio = (double)NAN, share = best / r->time_ms, winner_noise = noise;
+        double share = best / r->time_ms, winner_noise = noise;
         r->baseline = kbi_arena_text(r->owned, c->results[0].implementation);
         if (c->fastest >= 0) r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
         int arms = 2; // alpha is divided among the comparisons with the baseline
-        if (!kbi_judge_has_time(r)) continue;
+        if (!kbi_judge_has_time(c, i)) continue;
         for (int p = 0; p < c->processes; p++)
             if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
-        if (i && c->results[0].status == KB_OK)
-            ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &low, &high);
-        r->speedup = kbi_finite(ratio) ? ratio : c->results[0].time_ms / r->time_ms;
-        if (kbi_finite(ratio)) {
-            r->speedup_low = low, r->speedup_high = high;
+        q = kbi_unknown_ratio;
+        if (i && c->results[0].status == KB_OK) q = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1));
+        r->speedup = kbi_finite(q.value) ? q.value : c->results[0].time_ms / r->time_ms;
+        if (kbi_finite(q.value)) {
+            r->speedup_low = q.low, r->speedup_high = q.high;
             r->noise_floor = noise;
-            r->verdict = kbi_judge_verdict(c, 0, i, low, high, &r->noise_floor);
+            r->verdict = kbi_judge_verdict(c, 0, i, q, &r->noise_floor);
             kbi_flag_set(r, KB_FLAG_PLACEMENT,
-                         r->verdict != kbi_judge_ratio(low, high, kbi_equivalence, noise) && kbi_finite(noise));
-        } else if (i && kbi_judge_has_time(&c->results[0])) {
+                         kbi_finite(noise) &&
+                             r->verdict != kbi_judge_ratio(q.low, q.high, kbi_equivalence, noise));
+        } else if (i && kbi_judge_has_time(c, 0)) {
             r->verdict = KB_UNRESOLVED;
         }
         if (!certain || i == c->fastest) continue;
         int first = c->fastest ? i : 0, second = c->fastest ? c->fastest : i;
-        ratio = kbi_judge_ratio_over(c, pools, first, second, 0.05 / (c->n - 1), &low, &high);
-        certain = kbi_finite(ratio) && kbi_judge_verdict(c, first, second, low, high, &winner_noise) ==
-                                           (c->fastest ? KB_FASTER : KB_SLOWER);
+        q = kbi_judge_ratio_over(c, pools, first, second, 0.05 / (c->n - 1));
+        certain = kbi_finite(q.value) && kbi_judge_verdict(c, first, second, q, &winner_noise) ==
+                                             (c->fastest ? KB_FASTER : KB_SLOWER);
     }
     for (int i = 0; i < c->n && c->fastest >= 0; i++) c->results[i].winner_certain = certain;
     KBENCH_FREE(c->m);
@@ -10646,9 +10538,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- lists of named values ---
-
-// Moves a list of the record to an array with room for `more` further entries; returns the first one, all zero.
+// Moves a list of the record to an array with room for `more` further entries; returns the first, all zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10665,19 +10555,17 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
         value->name = kbi_arena_text(r->owned, c->name);
         value->type = KB_AXIS_REALS;
         value->r = c->value;
-        r->counters.n++;
         if (c->unit[0]) {
             unit->name = value->name;
             unit->type = KB_AXIS_STRINGS;
             unit->s = kbi_arena_text(r->owned, c->unit);
             unit++, r->counter_units.n++;
         }
-        value++;
+        value++, r->counters.n++;
     }
 }
 
-// Adds a value to the record's environment, as a number if the text is one. An empty text adds nothing. The name has
-// to live as long as the record.
+// Adds a value to the environment, as a number if the text is one; an empty text adds nothing.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10689,27 +10577,6 @@ static void kbi_fact(kb_result* r, const char* name, const char* text) {
     r->environment.n++;
 }
 
-// --- the machine ---
-
-// Number of processors that the control groups (version 2) of this process and their parents allow; NAN: no limit.
-static double kbi_cpu_limit(const char* root) {
-    char path[800], line[400], limit[80];
-    double quota, period, least = NAN;
-    snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
-    if (!kbi_first_line(path, line, (int)sizeof line) || strncmp(line, "0::/", 4) != 0) return NAN;
-    for (char* slash = line + 3; slash;) { // "0::/outer/inner", "0::/outer", "0::"
-        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, line + 3);
-        if (kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2 &&
-            quota > 0 && period > 0 && !(quota / period >= least))
-            least = quota / period;
-        slash = strrchr(line + 3, '/');
-        if (slash) *slash = 0;
-    }
-    return least;
-}
-
-// Reads the processor's name and the environment from the system's files. root: "", or a copy of these files in
-// tests.
 static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
         const char *name, *path, *value; // value NULL: the file's first line, or the [chosen] word in it
@@ -10721,13 +10588,15 @@ static void kbi_environment_read(kb_result* r, const char* root) {
                   { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL },
                   { "container", "/.dockerenv", "docker" },
                   { "container", "/run/.containerenv", "podman" } };
-    char path[400], line[4096], number[40];
+    char path[800], line[4096], limit[80];
+    double quota, period, least = NAN;
     for (int i = 0; i < KBI_COUNT(files); i++) {
+        const char* value = files[i].value;
         snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
-        if (files[i].value ? access(path, F_OK) != 0 : !kbi_first_line(path, line, 256)) continue;
-        char* chosen = files[i].value ? NULL : strchr(line, '[');
+        if (value ? access(path, F_OK) != 0 : !kbi_first_line(path, line, 256)) continue;
+        char* chosen = value ? NULL : strchr(line, '[');
         if (chosen) chosen[strcspn(chosen, "]")] = 0;
-        kbi_fact(r, files[i].name, files[i].value ? files[i].value : chosen ? chosen + 1 : line);
+        kbi_fact(r, files[i].name, value ? value : chosen ? chosen + 1 : line);
     }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
@@ -10743,19 +10612,27 @@ static void kbi_environment_read(kb_result* r, const char* root) {
         kbi_fact(r, "hypervisor", kbi_first_line(path, line, 80) && line[0] ? line : "yes");
     }
     if (file) fclose(file);
-    double limit = kbi_cpu_limit(root);
-    if (kbi_finite(limit)) kbi_fact(r, "cpu_limit", kbi_number(limit, number));
+    // the number of processors that the control groups (version 2) "0::/outer/inner", "0::/outer" and "0::" allow
+    snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
+    bool grouped = kbi_first_line(path, line, 400) && strncmp(line, "0::/", 4) == 0;
+    for (char* slash = grouped ? line + 3 : NULL; slash;) {
+        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%.400s/cpu.max", root, line + 3);
+        if (kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2 &&
+            quota > 0 && period > 0 && !(quota / period >= least))
+            least = quota / period;
+        slash = strrchr(line + 3, '/');
+        if (slash) *slash = 0;
+    }
+    if (kbi_finite(least)) kbi_fact(r, "cpu_limit", kbi_number(least, limit));
 }
 
 // Takes the machine's values, which change when a peak is measured or with --device all.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
-    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
-        double roof = kbi_roof_known(roofs, i);
-        *gbps[i] = roof > 0 ? roof * 1e-9 : (double)NAN;
-    }
+    kbi_result_take(r, KBI_OF_MACHINE, machine);
+    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++)
+        *gbps[i] = kbi_roof_known(roofs, i) > 0 ? kbi_roof_known(roofs, i) * 1e-9 : (double)NAN;
     if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
@@ -10763,13 +10640,10 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         r->device = machine->device;
         r->compute_capability = kbi_arena_text(r->owned, capability);
     } else {
-        r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
-                    : KBI_CUDA      ? "--device cpu"
-                                    : "built without CUDA";
+        const char* why = machine->why[0] ? machine->why : KBI_CUDA ? "--device cpu" : "built without CUDA";
+        r->no_gpu = kbi_arena_text(r->owned, why);
     }
 }
-
-// --- a case ---
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
     const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang's version contains its name
@@ -10785,14 +10659,13 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
-// Starts the record of a case as a copy of the run's record, whose texts it shares.
 static void kbi_record_start(kb_result* r, const kb_result* run) {
     *r = *run;
     r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
-// Adds the identity of a case, and values derived from its measurement, to a record that was started and judged.
+// Adds a case's identity, and values derived from its measurement, to a judged record.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m) {
     kbi_arena* a = r->owned;
     char build[260], both[540];
@@ -10832,7 +10705,6 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
     if (m->n > 0 && m->launches > 0) r->launches_per_sample = m->launches;
 }
 
-// Copies a profile into the record's memory, and lets instruments judge it.
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
     size_t size = kbi_inside_size(found);
     kbi_inside* in = (kbi_inside*)memcpy(kbi_arena_alloc(r->owned, size), found, size);
@@ -10842,8 +10714,6 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
     kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
     if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
-
-// --- the run ---
 
 KBI_SLOW_END
 static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
@@ -10855,7 +10725,7 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Adds all bytes of a file to a hash, and closes the file. false: reading failed, with the reason in errno.
+// Adds a file's bytes to a hash, and closes the file. false: reading failed, with the reason in errno.
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
     uint64_t bytes = 0;
@@ -10874,8 +10744,7 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = error, n == 0;
 }
 
-// Returns the hash of this process's executable, and of the script that KBENCH_SCRIPT in the environment names; ""
-// after one warning: a file cannot be read, or the executable is the dynamic loader.
+// Returns the hash of this process's executable and of KBENCH_SCRIPT's file, or "" after one warning.
 static const char* kbi_binary_hash(void) {
     static char hash[24];
     static bool warned;
@@ -10883,7 +10752,7 @@ static const char* kbi_binary_hash(void) {
     uint64_t h = 14695981039346656037u;
     if (hash[0] || warned) return hash;
     char* path = realpath("/proc/self/exe", NULL);
-    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so")); // it runs an unknown program
     free(path);
     bool program = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     if (loader) errno = ENOEXEC;
@@ -10896,8 +10765,7 @@ static const char* kbi_binary_hash(void) {
     return hash;
 }
 
-// Returns the commit (SHA-1 or SHA-256) that is checked out in this folder or the nearest one above, read from .git;
-// NULL: unknown.
+// Returns the commit that is checked out in this folder or a parent, read from .git; NULL: unknown.
 static const char* kbi_git_commit(kbi_arena* a) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
@@ -10915,8 +10783,7 @@ static const char* kbi_git_commit(kbi_arena* a) {
     return NULL;
 }
 
-// Makes the run's record: the values of machine and run that all of its records share. kb_result_free frees it, after
-// all of them.
+// Makes the run's record: values that all records of the run share. kb_result_free frees it, after all of them.
 static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     char text[260] = "";
@@ -10958,27 +10825,21 @@ typedef struct kbi_store {
     const char *json, *jsonl; // paths, NULL: none
     kbi_out array;
     kbi_lines lines;
-    int64_t n;                      // records in the array
-    bool json_failed, jsonl_failed; // an error was reported
-    bool keep;                      // an empty array does not replace an old file
+    int64_t n;                            // records in the array
+    bool json_failed, jsonl_failed, keep; // an error was reported; an empty array does not replace an old file
 } kbi_store;
-
-static void kbi_store_free(kbi_store* s) {
-    kbi_out_free(&s->array);
-    kbi_out_free(&s->lines);
-}
 
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     memset(s, 0, sizeof *s);
-    s->json = json;
-    s->jsonl = jsonl;
+    s->json = json, s->jsonl = jsonl;
     s->array.file = s->lines.file = -1;
     if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
     if ((!json || kbi_out_open(&s->array, "json", json, &kbi_array_mark, false)) &&
         (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
         return true;
-    kbi_store_free(s);
+    kbi_out_free(&s->array);
+    kbi_out_free(&s->lines);
     return false;
 }
 
@@ -10987,8 +10848,7 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records. Lines of one call are written at once, so that a process that reads the file finds all of them or
-// none. What cannot be written now is kept for the next call. appended: false if the file of lines has the records.
+// Appends records, kept for the next call if not writable. appended: false if the file of lines has them.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -11005,7 +10865,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Ends the files, and replaces the old array. false: records could not be written; an error names the file.
+// Ends the files, and replaces the old array. false, after an error: records could not be written.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -11017,7 +10877,8 @@ static bool kbi_store_close(kbi_store* s) {
         array = kbi_out_end(&s->array, 5000);
         if (!array && errno) kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
     }
-    kbi_store_free(s);
+    kbi_out_free(&s->array);
+    kbi_out_free(&s->lines);
     return lines && array;
 }
 

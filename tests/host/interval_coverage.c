@@ -378,7 +378,7 @@ static void comparison(int noise, int others, double gain, double sd, int fixed,
     static kbi_machine machine;
     kbi_recipe recipe;
     kbi_comparison c;
-    double state = normal(), own[ARMS], lo, hi;
+    double state = normal(), own[ARMS];
     int order[KBI_SLOTS];
     kbi_recipe_default(&recipe);
     memset(&c, 0, sizeof c);
@@ -406,16 +406,16 @@ static void comparison(int noise, int others, double gain, double sd, int fixed,
         c.rounds++;
     } while (!kbi_comparison_enough(&c, 0));
     const double alpha = 0.05 / others;
-    kbi_rounds_ratio(arm[0].ns, 0, arm[ARMS - 1].ns, 0, c.rounds, 0.05, &lo, &hi);
-    const double floor_ratio = kbi_noise_floor(lo, hi);
+    const kbi_estimate control = kbi_rounds_ratio(arm[0].ns, 0, arm[ARMS - 1].ns, 0, c.rounds, 0.05);
+    const double floor_ratio = kbi_noise_floor(control.low, control.high);
     bool different = false, outside = false;
     for (int i = 1; i < c.n; i++) {
-        kbi_rounds_ratio(arm[0].ns, 0, arm[i].ns, 0, c.rounds, alpha, &lo, &hi);
-        const kb_verdict is = kbi_judge_ratio(lo, hi, kbi_equivalence, floor_ratio);
+        const kbi_estimate q = kbi_rounds_ratio(arm[0].ns, 0, arm[i].ns, 0, c.rounds, alpha);
+        const kb_verdict is = kbi_judge_ratio(q.low, q.high, kbi_equivalence, floor_ratio);
         if (i == 1) v->found += is == KB_SLOWER;
         if (i == 1 && gain != 0) continue;
         different |= is == KB_FASTER || is == KB_SLOWER;
-        outside |= lo > 1 || hi < 1;
+        outside |= q.low > 1 || q.high < 1;
         v->equivalent += (is == KB_EQUIVALENT) / (double)others;
     }
     v->different += different, v->interval += outside, v->rounds += c.rounds;

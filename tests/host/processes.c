@@ -291,7 +291,7 @@ static void test_contest(void) {
 // The pooled comparison alone: the rounds of the control differ, then one process has none.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
-    double samples[2][5][2], sd, lo, hi;
+    double samples[2][5][2], sd;
     kb_result results[2];
     kbi_pools pools;
     kbi_compared c;
@@ -313,7 +313,8 @@ static void test_ratios(void) {
     }
     kbi_compared_pool(&c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
-    CHECK_REAL(kbi_judge_ratio_over(&c, &pools, 0, 1, 0.05, &lo, &hi), exp(mean_of(ratios, 5, &sd)), 1e-12);
+    const kbi_estimate q = kbi_judge_ratio_over(&c, &pools, 0, 1, 0.05);
+    CHECK_REAL(q.value, exp(mean_of(ratios, 5, &sd)), 1e-12);
     kbi_judge_group(&c, &pools);
     double mean = mean_of(equals, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_REAL(results[1].noise_floor, KBI_MAX(exp(mean + reach), exp(reach - mean)) - 1, 1e-6);
@@ -321,7 +322,7 @@ static void test_ratios(void) {
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
     CHECK_REAL(results[1].speedup_low, exp(mean - reach), 1e-9);
     reach = 2.776445105 * sd / sqrt(5);
-    CHECK_REAL(lo, exp(mean - reach), 1e-9);
+    CHECK_REAL(q.low, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
     // The same comparison without a result from the last process.
