@@ -5476,8 +5476,7 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin returns how many times the block runs before end. end adds samples with kbi_add_sample:
-// none, one or several.
+// How a block is timed. begin returns how many times the block runs before end. end adds samples by kbi_add_sample.
 typedef struct kbi_timer {
     const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
@@ -5541,9 +5540,8 @@ typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, gu
     bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// Buffers that the implementations of a group use in turn. The address of a buffer changes the time of a small kernel
-// by 1 to 3 %, so all implementations use the same addresses and pages. Contents are saved and restored when another
-// implementation runs. Copies of the data for --rotate lie at a fixed distance, and are saved as well.
+// Buffers that the implementations of a group use in turn, because other addresses change the time of a small kernel
+// by 1 to 3 %. The contents, with the copies for --rotate, are saved and restored when another implementation runs.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -5590,8 +5588,8 @@ typedef enum kbi_command { // from the code that interleaves several runs
 
 typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved,
-        is_copy;          // other cases run between its samples; a copy for --rotate or the control, without results
+    bool interleaved;     // other cases run between its samples
+    bool is_copy;         // a copy for --rotate, or the control: it has no results
     kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
     bool suspended;       // the function has returned, to be called again
     int64_t slot_end;     // number of samples at which the slot ends
@@ -5839,7 +5837,6 @@ typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
 typedef int (*kbi_cu_name)(const char** name, void* function);
 typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
 typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
-typedef int (*kbi_cu_number)(kb_stream stream, unsigned long long* number); // unique in the process
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -5853,8 +5850,8 @@ typedef struct kbi_gpu {
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: there is no gate
-    kbi_cu_number number_of;          // number of a stream
-    unsigned long long stream_number; // 0: unknown
+    int (*number_of)(kb_stream stream, unsigned long long* number); // number of a stream, unique in the process
+    unsigned long long stream_number;                               // 0: unknown
     char *clean, *touch;              // eviction reads clean, never written; calibrating kernels write touch
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
@@ -5915,7 +5912,6 @@ enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
-
 typedef struct kbi_cupti {
     int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
                      void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
@@ -5939,18 +5935,15 @@ typedef struct kbi_cupti {
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
-
 typedef struct kbi_readings { // latest readings of an empty kernel
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
-
 typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
     double most[KBI_EVENT_MODES];          // bound of its own time in ns, if not measured; 0: not computed yet
 } kbi_empty;
-
 typedef struct kbi_calibration {
     kbi_empty* empties; // the first has one warp and one argument, and writes
     int n_empties;
@@ -6097,8 +6090,7 @@ static kbi_process_state kbi_process_state_now(void) {
 
 // Restores what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_process_restore(void) {
-    struct itimerval none;
-    memset(&none, 0, sizeof none);
+    const struct itimerval none = { { 0, 0 }, { 0, 0 } };
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
@@ -6131,8 +6123,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Step of a clock in ns, from n time differences of slightly different length, which it sorts. They form clusters at
-// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Step of a clock in ns, from n times of slightly different length, which it sorts. They cluster at multiples of the
+// step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6173,9 +6165,8 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// Time in ns between two readings of the clock with no work in between. The thread's time is read before and
-// after, as around a block. The result is the median of the means of 20 batches: a mean resolves times below the
-// clock's step.
+// Time in ns between two readings of the clock with no work in between: the median of the means of 20 batches, because
+// a mean resolves times below the clock's step. The thread's time is read before and after, as around a block.
 static double kbi_measure_wall_bias(void) {
     enum { KBI_BATCHES = 20, KBI_READS = 50 };
     double mean[KBI_BATCHES], scratch[KBI_BATCHES];
@@ -6193,8 +6184,8 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(kbi_median_of(mean, KBI_BATCHES, scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, only constants that the
-// compiler knows, or values. In the first two cases the compiler may remove the block or precompute its result.
+// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, constants, or values. Unless
+// it keeps values, the compiler may remove the block or precompute its result.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6234,9 +6225,9 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
-// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
-// samples of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
+// Whether another thread had the processor during a sample of host work: the thread's clock stood still although the
+// thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter samples
+// do, the machine or the block's own threads cause the disturbance, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6249,10 +6240,9 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
     return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30 };
-
 // During the warm-up, the batch grows until a sample takes 20 us and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
+    enum { KBI_BATCH_MAX = 1 << 30 };
     kbi_sampling* s = &run->sampling;
     int64_t now = kbi_meter.wall_end;
     if (kbi_waits_for_device(run)) {
@@ -6290,8 +6280,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
-    // bias of an empty run may differ: the processor may start the block before it reads the clock, and mispredicts
-    // branches. Half of the bias is the 95 % bound of that difference.
+    // processor may start a block before it reads the clock; half of the bias is the 95 % bound of this effect.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.wall_bias) / 2 / 1.96;
@@ -6312,7 +6301,6 @@ static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
     return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
 }
-
 static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
 static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
@@ -6383,7 +6371,7 @@ enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
 
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
-// Backend that allocates and copies blocks of this place. Plain host memory needs no GPU.
+// Backend of a block: plain host memory needs no GPU.
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
     return place == KB_HOST ? &kbi_cpu : b;
 }
@@ -6398,9 +6386,8 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2
-// MiB; other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256
-// within 16 pages of 4 KiB, which changes offset and cache colour.
+// Bytes by which an allocation is moved. On a GPU, shared buffers move within a page of 2 MiB; other blocks lie on other
+// pages anyway (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which changes offset and cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6428,15 +6415,12 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
         block->saved = (char*)b->memory.alloc(block->place, block->bytes);
         if (block->saved && block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    if (block->saved)
-        b->memory.copy(block->saved, block->data, block->bytes);
-    else
-        run->memory.unsaved = true;
+    if (block->saved) b->memory.copy(block->saved, block->data, block->bytes);
+    run->memory.unsaved |= !block->saved;
 }
 
-// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call,
-// so all blocks are saved if they are small. A block that still has its saved contents is not an input that was
-// set again.
+// Saves the outputs, which the checked call has found, at the begin of the timed loop. kb_open has no checked call, so
+// all blocks are saved if they are small. A block that equals its saved copy was not set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -6481,8 +6465,7 @@ static size_t kbi_shared_align(size_t offset, size_t total) {
     return (offset + boundary - 1) & ~(boundary - 1);
 }
 
-// Bytes that the copies of an implementation's data take, at this distance from each other.
-static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
+static size_t kbi_shared_span(const kbi_memory* m, size_t stride) { // bytes of all copies of an implementation's data
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
@@ -6594,8 +6577,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         if (!base) return NULL;
         block->data = base + shift + KBI_GUARD;
         block->bytes = bytes, block->shift = shift;
-        block->place = place;
-        block->shared = shared != NULL;
+        block->place = place, block->shared = shared != NULL;
         block->changed = false;
         home->memory.set(base + shift, KBI_GUARD_BYTE, total);
         home->memory.set(block->data, KBI_POISON, bytes);
@@ -6609,8 +6591,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     return block->data;
 }
 
-// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its
-// size.
+// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its size.
 static void kbi_check_guards(kbi_run* run) {
     static unsigned char guard[2 * KBI_GUARD + 256];
     for (int i = 0; i < run->memory.n; i++) {
@@ -6880,23 +6861,20 @@ static void kbi_gate_alarm(int number) {
 }
 
 static void kbi_gate_close(void) {
-    const struct itimerval watchdog = { { 0, 0 }, { KBI_GATE_SECONDS, 0 } };
     kbi_gpu* g = &kbi_meter.gpu;
     *g->flag = 0;
     g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
     g->gated = g->closed;
     g->ungated |= !g->closed; // this GPU has no stream memory operations
-    if (!g->closed) return;
-    setitimer(ITIMER_REAL, &watchdog, NULL);
+    if (g->closed) alarm(KBI_GATE_SECONDS);
 }
 
 static void kbi_gate_open(void) {
-    const struct itimerval off = { { 0, 0 }, { 0, 0 } };
     if (!kbi_meter.gpu.closed) return;
     __sync_synchronize();
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
-    setitimer(ITIMER_REAL, &off, NULL);
+    alarm(0);
     if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
 
@@ -6911,20 +6889,13 @@ static void kbi_gpu_prepare(struct kbi_run* run) {
 }
 
 static kb_stream kbi_gpu_stream(void) { return kbi_meter.gpu.stream; }
-
+static void kbi_gpu_release(kb_place place, void* p) { (void)(place == KB_PINNED ? cudaFreeHost(p) : cudaFree(p)); }
 static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
     void* p = NULL;
     cudaError_t e = place == KB_PINNED ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
     if (e == cudaSuccess) return p;
     cudaGetLastError();
     return NULL;
-}
-
-static void kbi_gpu_release(kb_place place, void* p) {
-    if (place == KB_PINNED)
-        cudaFreeHost(p);
-    else
-        cudaFree(p);
 }
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
@@ -6950,8 +6921,8 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// What a benchmark function broke that later cases need, or NULL: all cases use the same context and kb->stream. The
-// driver's number of a stream is compared, because a new stream may have the address of a destroyed one.
+// How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. The driver's number of a
+// stream is compared, because a new stream may have the address of a destroyed one.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6994,7 +6965,7 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
+// Marks the case for a profiler: the grids of the empty kernels before and after its work encode its number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -7062,21 +7033,14 @@ static void kbi_nvml_open(kbi_machine* m) {
 // Adds the current reasons for throttling to m.throttle: bits of nvml.h's nvmlClocksEventReasons. An idle GPU and
 // clocks that a user has set are no throttling.
 static void kbi_gpu_throttled(kbi_measured* m) {
-    static const struct {
-        unsigned long long bit;
-        const char* name;
-    } reasons[] = { { 0x4, "power cap" },
-                    { 0x8, "hardware slowdown" },
-                    { 0x20, "thermal (software)" },
-                    { 0x40, "thermal (hardware)" },
-                    { 0x80, "power brake" } };
+    static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
+                                           "thermal (software)", "thermal (hardware)", "power brake" };
     const kbi_nvml* n = &kbi_meter.nvml;
     unsigned long long mask = 0;
     if (!n->device || !n->reasons || n->reasons(n->device, &mask) != 0) return;
     for (int i = 0; i < KBI_COUNT(reasons); i++)
-        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
-            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
-                    reasons[i].name);
+        if (mask >> i & 1 && reasons[i] && !strstr(m->throttle, reasons[i]))
+            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "", reasons[i]);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
@@ -7171,7 +7135,6 @@ static void kbi_cupti_settle(int64_t began) {
 }
 
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
-
 static bool kbi_cupti_open(void) {
     kbi_cupti* c = &kbi_meter.cupti;
     int64_t began = kbi_now();
@@ -7233,10 +7196,9 @@ static void kbi_cupti_discard(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches, which is finer than the steps of event times. Each launch waits behind a
-// gate of its own: the events of a launch with more than 8 kernels queued behind it read up to 0.6 us more. All
-// launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
-// arguments (H200, driver 580).
+// A sample is the mean of several launches, which is finer than the steps of event times. Each launch has a gate of its
+// own, because events read up to 0.6 us more if more than 8 kernels are queued behind a launch. All launches use one
+// pair of events, because pairs differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_gpu* g = &kbi_meter.gpu;
     g->alarmed = 0;
@@ -7319,8 +7281,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog
-// ended it.
+// Whether a sample counts. It is taken again if the process was stopped or the gate's watchdog ended the sample.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7349,9 +7310,8 @@ static int kbi_empty_index(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// Times an empty kernel once; returns the trimmed mean of the latest times in ns. Event times around an empty kernel
-// change by 0.1 us within a process and by 0.3 us between processes, equally for every kernel of the shape. So an
-// empty kernel of the block's own shape is timed in turn with the block.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. It has the shape of the block and is
+// timed in turn with the block, because event times change by 0.1 us within a process, equally for all of that shape.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7382,13 +7342,8 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Standard deviation in ns of the difference between a kernel and the empty kernel of its shape, the same for all
-// launches of a case (tests/gpu/shapes.py).
-static const double kbi_bias_error_ns = 60;
-
-// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one
-// in a row, which includes the gaps, plus what events read more around this shape. The time that events read
-// bounds it.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
+// row, which includes the gaps, plus the excess of this shape's event time; at most this event time.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7401,7 +7356,7 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
-    *error = *apart = kbi_bias_error_ns;
+    *error = *apart = 60; // ns by which kernels of one shape differ (tests/gpu/shapes.py)
     if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
     if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
     *error = hypot(*error, *most / sqrt(12));
@@ -7424,8 +7379,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
 // --- graphs: the block captured N and 2 N times in a row; the difference over N is the time of one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(false);
+    kbi_single_begin(gated, false);
     cudaGraphLaunch(exec, kbi_meter.gpu.stream);
     kbi_launch_end();
     return kbi_meter.gpu.ns[0];
@@ -7441,8 +7395,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     double each = kbi_graph_ns(probe, true) - 2000; // about 2 us are the events'
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
-    n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
-    g->launches = (n + copies - 1) / copies * copies;
+    g->launches = (KBI_MAX((int64_t)1, KBI_MIN(n, most)) + copies - 1) / copies * copies;
     run->m.launches = (int32_t)g->launches;
     // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
@@ -7554,9 +7507,7 @@ static void kbi_launches_end(kbi_run* run) {
 }
 
 static const kbi_timer kbi_event_timer = { "events", kbi_events_begin, kbi_launches_end, NULL, false, false };
-static const kbi_timer kbi_graph_timer = {
-    "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false
-};
+static const kbi_timer kbi_graph_timer = { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false };
 static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
@@ -7604,13 +7555,10 @@ static double kbi_least_gap(double* ns, int n) {
 // Measures the step of event times, from pairs of events with nothing or an empty kernel in between.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2];
-    kbi_sample_open(true, 1);
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_meter.gpu.at = 0;
-        kbi_launch_begin(false);
+        kbi_single_begin(true, false);
         if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
-        kbi_launch_end();
-        ns[i] = kbi_meter.gpu.ns[0];
+        ns[i] = kbi_single_end();
         if (i % 2 == 0) pair[i / 2] = ns[i];
     }
     kbi_meter.calibration.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
@@ -7684,11 +7632,10 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 #endif
 
 static void kbi_reference_set(const kbi_reference* truth) { // measured by another process
+    (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
     kbi_meter.calibration.measured = true;
-#else
-    (void)truth;
 #endif
 }
 
@@ -7785,9 +7732,8 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     return false;
 }
 
-// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments,
-// threads, shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time
-// of their own.
+// The index of the empty kernel whose launch is like that of the block's first kernel. It has at most one block a
+// multiprocessor, because more take time of their own.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
@@ -7823,18 +7769,16 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
-// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone
-// is no proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the
-// block; four busy checks give SIDE_STREAM.
+// Checks, after a run of the block, whether the GPU is busy after kb->stream has finished (which took stream_ns) or, if
+// the run was captured, at all. One check is no proof, because the host may be preempted and the work may have ended. So
+// the audit runs again: two idle checks clear the block, and four busy checks give SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
-    int64_t ns = kbi_now() - begin;
     w->busy_checks++;
-    w->busy += good && ns > KBI_BUSY_NS && ns > stream_ns / 20;
+    w->busy += good && kbi_now() - begin > KBI_MAX((int64_t)KBI_BUSY_NS, stream_ns / 20);
     if (w->busy >= KBI_LOOKS_BUSY)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     w->repeat_audit = !kbi_failed(run) && w->busy_checks - w->busy < KBI_LOOKS_CLEAR;
@@ -7885,15 +7829,12 @@ static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
         memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
         if (type == cudaGraphNodeTypeKernel) kbi_kernel_node(nodes[i], &kernel);
-        uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
-        sum += h;
+        sum += kbi_hash_bytes(14695981039346656037u + (uint64_t)type, (const char*)&kernel, KBI_SHAPE_BYTES);
     }
     return sum;
 }
 
-// Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
-// capture's end.
+// Stops a run whose block stream capture rejected. The rejected call's error says more than that of the capture's end.
 static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
