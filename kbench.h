@@ -5476,7 +5476,7 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin returns how many times the block runs before end. end adds samples by kbi_add_sample.
+// How a block is timed. begin returns how many times the block runs before end. end adds its samples.
 typedef struct kbi_timer {
     const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
@@ -5529,7 +5529,6 @@ typedef struct kbi_backend {
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
-
 typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
     char* data;            // NULL: the block is not allocated
     char* saved;           // copy of the data at the begin of the timed loop; NULL: none
@@ -5540,8 +5539,8 @@ typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, gu
     bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// Buffers that the implementations of a group use in turn, because other addresses change the time of a small kernel
-// by 1 to 3 %. The contents, with the copies for --rotate, are saved and restored when another implementation runs.
+// Buffers that the implementations of a group use in turn, because other addresses change the time of a small
+// kernel by 1 to 3 %. All contents are saved and restored when another implementation runs.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -5726,8 +5725,7 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes a call of a kb_ function. If the timed block made the call, the case fails when this run of the block ends.
-// host: the call is forbidden in blocks of host work only.
+// Notes a call of a kb_ function. The case fails if the timed block (host: of host work) made it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5761,8 +5759,7 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-// Whether this launch is timed alone, as evidence of a work change.
-static bool kbi_timed_alone(const kbi_run* run) {
+static bool kbi_timed_alone(const kbi_run* run) { // as evidence of a work change
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
@@ -5797,8 +5794,7 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which
-// adds up to 0.6 us to the reading of events.
+// Bytes of arguments of the empty kernels. Fetching evicted arguments adds up to 0.6 us to the time of events.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
 typedef struct kbi_shape { // properties of a launch that change the reading of events
@@ -5899,14 +5895,12 @@ typedef struct kbi_activity {
     uint32_t channel, channel_type;
     int32_t cluster[3];
 } kbi_activity;
-
 typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
     uint8_t which, from, to, flags; // of a memset: its value
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
-
 enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
 enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
@@ -6042,7 +6036,6 @@ static struct kbi_process_start {
     kbi_process_state state;
 } kbi_process_start;
 
-// A number of /proc/self/status, such as "\nThreads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* line = strstr(status, name);
     return line ? strtoull(line + strlen(name), NULL, base) : 0;
@@ -6123,8 +6116,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Step of a clock in ns, from n times of slightly different length, which it sorts. They cluster at multiples of the
-// step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Step of a clock in ns, from n times of slightly different length, which it sorts. They cluster at multiples of
+// the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6156,8 +6149,7 @@ static double kbi_clock_step(void) {
     return 1e9;
 }
 
-// Later instructions begin after earlier ones have completed.
-static void kbi_serialise(void) {
+static void kbi_serialise(void) { // later instructions begin after earlier ones have completed
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("lfence" : : : "memory");
 #elif defined(__aarch64__)
@@ -6165,27 +6157,26 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// Time in ns between two readings of the clock with no work in between: the median of the means of 20 batches, because
-// a mean resolves times below the clock's step. The thread's time is read before and after, as around a block.
+// Time in ns between two readings of the clock around no work, with the same calls as around a block. The median
+// of the means of 20 batches, because a mean resolves times below the clock's step.
 static double kbi_measure_wall_bias(void) {
-    enum { KBI_BATCHES = 20, KBI_READS = 50 };
-    double mean[KBI_BATCHES], scratch[KBI_BATCHES];
-    for (int i = 0; i < KBI_BATCHES; i++) {
+    double mean[20], scratch[KBI_COUNT(mean)];
+    for (int i = 0; i < KBI_COUNT(mean); i++) {
         int64_t sum = 0;
-        for (int k = 0; k < KBI_READS; k++) {
+        for (int k = 0; k < 50; k++) {
             kbi_meter.turn = kbi_turn_now();
             int64_t begin = kbi_now();
             kbi_serialise();
             sum += kbi_now() - begin;
             kbi_meter.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / (double)KBI_READS;
+        mean[i] = (double)sum / 50;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_BATCHES, scratch), 1e-3); // 0 would mean: not measured
+    return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, constants, or values. Unless
-// it keeps values, the compiler may remove the block or precompute its result.
+// What kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values. Only
+// values prevent the compiler from removing or precomputing the block.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6204,11 +6195,9 @@ static void kbi_count_stop(int number) {
     kbi_meter.stops = kbi_meter.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
-
 static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
 
-// Number of runs of the block between two readings of the clock.
-static int64_t kbi_wall_runs(const kbi_run* run) {
+static int64_t kbi_wall_runs(const kbi_run* run) { // of the block between two readings of the clock
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
@@ -6225,9 +6214,9 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether another thread had the processor during a sample of host work: the thread's clock stood still although the
-// thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter samples
-// do, the machine or the block's own threads cause the disturbance, and all samples count.
+// Whether another thread had the processor during a sample of host work: the thread's clock stood still although
+// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
+// samples do, all samples count, because the machine or the block's own threads cause it.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6294,8 +6283,6 @@ static void kbi_wall_end(kbi_run* run) {
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
 
-// --- the cpu backend ---
-
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
     if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
@@ -6309,8 +6296,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-// Whether host code runs on the simulated processor of valgrind.
-static bool kbi_valgrind(void) {
+static bool kbi_valgrind(void) { // host code runs on a simulated processor
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
@@ -6328,7 +6314,6 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
-// Reads facts about the processors from the folder `root`.
 static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     kbi_cpus allowed;
     m->boost = kbi_cpu_boost(root);
@@ -6357,9 +6342,7 @@ static const kbi_backend kbi_cpu = {
     "cpu", false, kbi_cpu_open,
     { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL },
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL }, { NULL, NULL, NULL, NULL }, NULL
 };
 // clang-format on
 
@@ -6368,12 +6351,10 @@ static const kbi_backend kbi_cpu = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
-
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
-// Backend of a block: plain host memory needs no GPU.
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
-    return place == KB_HOST ? &kbi_cpu : b;
+    return place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
 }
 
 // --- placement: processes whose times are pooled use other addresses, which change a small kernel's time by 1 to 3 %
@@ -6386,8 +6367,8 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Bytes by which an allocation is moved. On a GPU, shared buffers move within a page of 2 MiB; other blocks lie on other
-// pages anyway (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which changes offset and cache colour.
+// Bytes by which an allocation is moved. On a GPU, shared buffers move within a page; other blocks lie on other
+// pages anyway (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which changes the cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6395,8 +6376,7 @@ static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool
 
 // --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-// Whether a block equals its saved copy in 16 samples of 64 bytes.
-static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) { // in 16 samples of 64 bytes
     char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
@@ -6419,7 +6399,7 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
     run->memory.unsaved |= !block->saved;
 }
 
-// Saves the outputs, which the checked call has found, at the begin of the timed loop. kb_open has no checked call, so
+// Saves the outputs that the checked call found, at the begin of the timed loop. kb_open has no checked call, so
 // all blocks are saved if they are small. A block that equals its saved copy was not set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
@@ -6434,8 +6414,7 @@ static void kbi_save_outputs(kbi_run* run) {
     }
 }
 
-// Restores the saved outputs. false: none was saved.
-static bool kbi_restore_outputs(kbi_run* run) {
+static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
     bool any = false;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
@@ -6447,8 +6426,7 @@ static bool kbi_restore_outputs(kbi_run* run) {
     return any;
 }
 
-// After a run from restored outputs: whether the run changed one of them; with `stale`, whether the run left one
-// unchanged that earlier runs changed.
+// Whether a run from restored outputs changed one; stale: whether it did not change one that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6488,8 +6466,7 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false:
-// out of memory; nothing was allocated.
+// Allocates buffers for the largest of n implementations and, if n > 1, to save each. false: out of memory.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -6519,7 +6496,6 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-// --- blocks
 
 // Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
 // lost: the device no longer answers, so its memory is not released.
@@ -6549,8 +6525,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool
     m->n_known = 0;
 }
 
-// Keeps all blocks, with their contents, for the next call of the function.
-static void kbi_memory_reuse(kbi_run* run) {
+static void kbi_memory_reuse(kbi_run* run) { // keeps all blocks, with their contents, for the function's next call
     kbi_memory* m = &run->memory;
     for (int i = 0; i < m->n; i++)
         if (m->blocks[i].bytes && m->blocks[i].output) kbi_save_block(run, &m->blocks[i]);
@@ -6591,7 +6566,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     return block->data;
 }
 
-// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its size.
+// Fails the case if a byte next to a block was overwritten. The rounding of its size belongs to the guard.
 static void kbi_check_guards(kbi_run* run) {
     static unsigned char guard[2 * KBI_GUARD + 256];
     for (int i = 0; i < run->memory.n; i++) {
@@ -6609,8 +6584,6 @@ static void kbi_check_guards(kbi_run* run) {
         return;
     }
 }
-
-// --- functions that a benchmark calls
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
@@ -6651,8 +6624,8 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that
-// kb_alloc did not allocate is unknown, so the call is trusted.
+// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. Memory that kb_alloc did
+// not allocate is trusted, because its size is unknown.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -6741,8 +6714,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-// Stores the addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of
-// them is missing, and its pointer is NULL.
+// Stores the addresses of a library's functions, whose names blanks separate, in an array of pointers. false: one
+// of them is missing, and its pointer is NULL.
 static bool kbi_find_all(void* library, const char* names, void* functions) {
     char name[64], *to = (char*)functions;
     void* p = NULL;
@@ -6816,8 +6789,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
     return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
-// False: this GPU cannot launch an empty kernel of this shape.
-static bool kbi_launch_empty(const kbi_shape* shape) {
+static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot launch this shape
     static void* arguments[4096 / sizeof(void*)];
     kbi_gpu* g = &kbi_meter.gpu;
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
@@ -6842,8 +6814,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
-// Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
-static void kbi_check_persisting(void) {
+static void kbi_check_persisting(void) { // lines in a part of L2 that is set aside survive an eviction
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -6878,11 +6849,10 @@ static void kbi_gate_open(void) {
     if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
 
-// --- functions of the backend ---
 
-// Prepares a case: an earlier case may have chosen another device, or left lines that persist in L2.
+// Prepares a case: an earlier one may have changed the handler or the device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
-    signal(SIGALRM, kbi_gate_alarm); // a benchmark function may have changed the handler
+    signal(SIGALRM, kbi_gate_alarm);
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
@@ -6921,8 +6891,8 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. The driver's number of a
-// stream is compared, because a new stream may have the address of a destroyed one.
+// How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. Streams are compared
+// by number, because a new stream may have the address of a destroyed one.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6938,7 +6908,6 @@ static const char* kbi_gpu_broken(void) {
 }
 
 static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
-
 static int64_t kbi_gpu_free_bytes(void) {
     size_t free_bytes = 0, total = 0;
     return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? (int64_t)free_bytes : KB_NONE;
@@ -6975,8 +6944,8 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
-// captured calls and of the capture's end.
+// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: errors of the
+// captured calls and of the end.
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -7030,8 +6999,8 @@ static void kbi_nvml_open(kbi_machine* m) {
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle: bits of nvml.h's nvmlClocksEventReasons. An idle GPU and
-// clocks that a user has set are no throttling.
+// Adds the current reasons for throttling to m.throttle. An idle GPU and clocks that a user has set are no
+// throttling.
 static void kbi_gpu_throttled(kbi_measured* m) {
     static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
                                            "thermal (software)", "thermal (hardware)", "power brake" };
@@ -7090,7 +7059,6 @@ static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer,
     KBENCH_FREE(buffer);
 }
 
-// What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
@@ -7120,8 +7088,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
-// CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
-// took so long that the GPU's clock may have fallen, a kernel spins to raise it.
+// Launches a kernel outside the gate, because CUPTI works at the first launch after a switch. After a slow switch
+// a kernel spins, because the GPU's clock may have fallen.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -7148,7 +7116,6 @@ static bool kbi_cupti_open(void) {
     return c->open;
 }
 
-// Why CUPTI could not be opened.
 static const char* kbi_cupti_unavailable(char out[400]) {
     if (kbi_meter.cupti.error) return kbi_cupti_error_text("cuptiActivityEnable", kbi_meter.cupti.error, out);
     if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
@@ -7168,8 +7135,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its
-// first start to its last end. Returns the number of groups, at most `most`.
+// Stores the ns of each group of `kernels` consecutive records since the last call, from its first start to its
+// last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -7184,11 +7151,6 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     return n;
 }
 
-// Drops the records of all work so far, after this work has ended.
-static void kbi_cupti_discard(void) {
-    cudaDeviceSynchronize();
-    kbi_cupti_read(1, NULL, 0);
-}
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7196,9 +7158,9 @@ static void kbi_cupti_discard(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches, which is finer than the steps of event times. Each launch has a gate of its
-// own, because events read up to 0.6 us more if more than 8 kernels are queued behind a launch. All launches use one
-// pair of events, because pairs differ by 0.2 to 1 us (H200, driver 580).
+// A sample is the mean of several launches, which is finer than the steps of event times. Each launch has its own
+// gate: events read up to 0.6 us more if more than 8 kernels are queued behind it. All launches use the same
+// events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_gpu* g = &kbi_meter.gpu;
     g->alarmed = 0;
@@ -7211,14 +7173,12 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction also evicts the page tables of the GPU's command buffers. Loading them takes 0.3 to 0.9 us,
-    // depending on the number of kernels in the block, so empty kernels load them first.
+    // Empty kernels load the page tables of the command buffers, which were evicted, too: 0.3 to 0.9 us.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-// True: this was the last launch of the sample.
-static bool kbi_launch_end(void) {
+static bool kbi_launch_end(void) { // true: this was the last launch of the sample
     kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
     cudaEventRecord(g->stop, g->stream);
@@ -7229,18 +7189,17 @@ static bool kbi_launch_end(void) {
     return g->at >= g->size;
 }
 
-// Begins and ends a single launch of kbench's own; the end returns its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
 }
 
-static double kbi_single_end(void) {
+static double kbi_single_end(void) { // ns of the launch
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
     g->at = 0;
-    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the
-    // watchdog. A single alarm may come from a machine that was suspended.
+    // The watchdog ends each gate under a tool that waits for every launch (compute-sanitizer,
+    // CUDA_LAUNCH_BLOCKING). A single alarm may come from a machine that was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -7269,7 +7228,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
             if (s->traced && !kbi_cupti_open())
                 kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_discard(); // records of the benchmark's set-up
+        if (kbi_meter.cupti.open) cudaDeviceSynchronize(), kbi_cupti_read(1, NULL, 0); // drops those of the set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7281,7 +7240,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample counts. It is taken again if the process was stopped or the gate's watchdog ended the sample.
+// Whether a sample counts. It is taken again if the process was stopped or the gate's watchdog ended it.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7310,8 +7269,8 @@ static int kbi_empty_index(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// Times an empty kernel once; returns the trimmed mean of the latest times in ns. It has the shape of the block and is
-// timed in turn with the block, because event times change by 0.1 us within a process, equally for all of that shape.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. It is timed in turn with the
+// block, because event times drift by 0.1 us, equally for all kernels of a shape.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7327,7 +7286,6 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 }
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
-
 // ns of an empty kernel, interpolated between the shapes that CUPTI measured.
 static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
@@ -7342,8 +7300,8 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one in a
-// row, which includes the gaps, plus the excess of this shape's event time; at most this event time.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that of
+// the plainest kernel in a row, with its gap, plus what events read more around this shape.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7351,8 +7309,8 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
-// bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
+// ns of an empty kernel, by CUPTI, or half of the longest possible time. error: standard deviation of the bias in
+// ns, all possible times being equally likely; apart: without the part that all shapes share.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
@@ -7457,10 +7415,8 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- a sample that has ended, by events or by CUPTI's durations ---
-
-// The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
-// capture gives the number of records of a launch. Without it the first sample that divides evenly does.
+// The mean of a sample in ns, by CUPTI; NaN: launches are missing, and the sample is taken again. Stream capture,
+// or the first sample that divides evenly, gives the number of records of a launch.
 static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7543,18 +7499,9 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Smallest difference above 0.5 ns between any two of n times, which it sorts.
-static double kbi_least_gap(double* ns, int n) {
-    double step = INFINITY;
-    kbi_sort(ns, n);
-    for (int i = 1; i < n; i++)
-        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
-    return step;
-}
-
-// Measures the step of event times, from pairs of events with nothing or an empty kernel in between.
+// Measures the step of event times: the least difference above 0.5 ns between times of nothing or an empty kernel.
 static void kbi_calibrate_quantum(void) {
-    double ns[128], pair[KBI_COUNT(ns) / 2];
+    double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
         kbi_single_begin(true, false);
         if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -7562,7 +7509,10 @@ static void kbi_calibrate_quantum(void) {
         if (i % 2 == 0) pair[i / 2] = ns[i];
     }
     kbi_meter.calibration.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
-    kbi_meter.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
+    kbi_sort(ns, KBI_COUNT(ns));
+    for (int i = 1; i < KBI_COUNT(ns); i++)
+        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
+    kbi_meter.calibration.quantum = step;
 }
 
 // Time in ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
@@ -7650,8 +7600,8 @@ typedef struct kbi_captured {                                        // the work
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
-// runtime. function: NULL if the driver does not know it.
+// Gets a kernel of a graph from the driver, which also knows the kernels of other runtimes. function: NULL if
+// unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     kbi_cu_node get;
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -7666,8 +7616,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (work->kernels++) break;
-        kbi_kernel_node(work->node = node, &work->first);
+        if (!work->kernels++) kbi_kernel_node(work->node = node, &work->first);
         break;
     case cudaGraphNodeTypeMemcpy:
         work->copies++;
@@ -7697,7 +7646,6 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // __cxa_demangle calls malloc
 }
 
-// Notes name, launch shape, registers and occupancy of a kernel.
 static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
@@ -7719,8 +7667,7 @@ static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
-// Whether one of an argument's words is an address of device memory.
-static bool kbi_points_to_memory(const void* argument, size_t bytes) {
+static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a device address
     for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
         struct cudaPointerAttributes attributes;
         void* p;
@@ -7732,7 +7679,7 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     return false;
 }
 
-// The index of the empty kernel whose launch is like that of the block's first kernel. It has at most one block a
+// The index of the empty kernel that is launched like the block's first kernel. It has at most one block for each
 // multiprocessor, because more take time of their own.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
@@ -7769,9 +7716,9 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks, after a run of the block, whether the GPU is busy after kb->stream has finished (which took stream_ns) or, if
-// the run was captured, at all. One check is no proof, because the host may be preempted and the work may have ended. So
-// the audit runs again: two idle checks clear the block, and four busy checks give SIDE_STREAM.
+// Checks, after a run of the block, whether the GPU is busy after kb->stream has finished (which took stream_ns)
+// or, if the run was captured, at all. The host may be preempted and the work may end early, so the audit repeats:
+// two idle checks clear the block, and four busy checks give SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -7834,7 +7781,7 @@ static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Stops a run whose block stream capture rejected. The rejected call's error says more than that of the capture's end.
+// Stops a run whose block stream capture rejected. The rejected call's error is preferred to that of the end.
 static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
@@ -7865,8 +7812,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
-    // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
-    // are not checked: the host may be preempted during one check of many.
+    // Captured work does not run, so work that runs is elsewhere. One of many checks of copies might be preempted.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
@@ -7950,16 +7896,15 @@ typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the
 
 // --- whether kb->stream waits for the work of the calls ---
 
-// The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
-// A handle that is used again is another node, and the latest one counts. The legacy default stream is kb->stream's
-// node, because each of the two waits for the other.
+// The host, a stream, or an event or address that a stream writes. A handle that is used again is another node;
+// the latest one counts. The legacy default stream is kb->stream's node, because both wait for each other.
 typedef struct kbi_order_node {
     uint64_t handle;
     bool stream, reached;
 } kbi_order_node;
 
-// What `second` does after an edge waits for what `first` did before it. second < 0: the work of call -1 - second on
-// the stream `first`.
+// What `second` does later waits for what `first` did before. second < 0: work of call -1 - second on stream
+// `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7990,51 +7935,46 @@ static void kbi_order_edge_add(int first, int second) {
     kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// Adds the edges of a call. An operation of a stream waits for all that the host has waited for.
-static void kbi_order_call(const kbi_cuda_call* c, int index) {
+// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end. An
+// operation of a stream waits for all that the host has waited for.
+static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) {
     const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
-    int stream = 0, event = 0;
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true);
-    if (c->kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
-    if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
-    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
-    if (c->kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - index);
-    if (c->kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
-    if (c->kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
-    if (c->kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
-    if (c->kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
-    for (int i = 1; i < kbi_order_graph.n && c->kind & KBI_HOST_ALL; i++)
-        if (kbi_order_graph.nodes[i].stream) kbi_order_edge_add(i, 0);
-}
-
-// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end.
-static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
     struct kbi_order_graph* g = &kbi_order_graph;
     memset(g, 0, sizeof *g);
     kbi_order_add(0, false);
-    kbi_order_add(stream, true);
-    for (int i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(&calls[i], i);
+    kbi_order_add(timed_stream, true);
+    for (int i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        int stream = 0, event = 0, kind = c->error ? 0 : c->kind;
+        if (kind & KBI_CREATES) kbi_order_add(c->stream, true);
+        if (kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
+        if (kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
+        if (kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
+        if (kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - i);
+        if (kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
+        if (kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
+        if (kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
+        if (kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
+        for (int k = 1; k < g->n && kind & KBI_HOST_ALL; k++)
+            if (g->nodes[k].stream) kbi_order_edge_add(k, 0);
+    }
     kbi_order_edge_add(0, 1);
     const kbi_order_edge* edges = (const kbi_order_edge*)(const void*)g->edges.s;
     const size_t n_edges = g->edges.n / sizeof *edges;
     for (int backward = 0; backward < 2; backward++) {
         for (int i = 0; i < g->n; i++) g->nodes[i].reached = i == 1;
         for (size_t i = 0; i < n_edges; i++) {
-            const kbi_order_edge* e = &edges[backward ? n_edges - 1 - i : i];
-            kbi_cuda_call* work = e->second < 0 ? &calls[-1 - e->second] : NULL;
-            if (work)
-                *(backward ? &work->precedes : &work->follows) = g->nodes[e->first].reached;
+            const kbi_order_edge e = edges[backward ? n_edges - 1 - i : i];
+            const int from = backward ? e.second : e.first, to = backward ? e.first : e.second;
+            if (e.second >= 0)
+                g->nodes[to].reached |= g->nodes[from].reached;
             else
-                g->nodes[backward ? e->first : e->second].reached |=
-                    g->nodes[backward ? e->second : e->first].reached;
+                *(backward ? &calls[-1 - from].precedes : &calls[-1 - to].follows) = g->nodes[e.first].reached;
         }
     }
     KBENCH_FREE(g->nodes);
     kbi_text_free(&g->edges);
 }
-
-// --- what the calls mean for the time of the block ---
 
 // Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
 KBI_PRINTF(4, 5)
@@ -8062,19 +8002,6 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
     return false;
 }
 
-// Finds work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
-    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
-        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
-        if (strict && c->stream == KBI_STREAM_LEGACY)
-            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
-        if (!c->precedes || !c->follows)
-            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                   c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
-    }
-    return false;
-}
 
 // Judges the calls of a block. A block that may wait or allocate is timed by the host's clock up to the end of all
 // work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
@@ -8101,9 +8028,15 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
         snprintf(v->note, sizeof v->note, "the block captures work into a graph of its own (%.60s)", c->name);
         return;
     }
-    if (!wrong && !by_host) {
-        kbi_order_calls(calls, n, stream);
-        wrong = kbi_judge_order(v, calls, n, strict);
+    if (!wrong && !by_host) kbi_order_calls(calls, n, stream);
+    for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !by_host; c++) {
+        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
+        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
+        if (strict && c->stream == KBI_STREAM_LEGACY)
+            wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        else if (!c->precedes || !c->follows)
+            wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
     // A block without a call that submits work is left to the capture: libraries may submit by other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
@@ -8115,12 +8048,9 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
                      v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// --- the calls, from CUPTI's callbacks ---
-
-// The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
-// where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
-// bytes; -1: the function has none.
-enum { KBI_IN_CONFIG = -2 };
+// The driver's functions that submit, order, wait or allocate; those of the runtime call them. stream and object: the
+// offsets of the stream and of the event or address in CUPTI's parameters (generated_cuda_meta.h); -1: none.
+enum { KBI_IN_CONFIG = -2, KBI_CONFIG_STREAM = 32 }; // the stream's offset in CUlaunchConfig
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
@@ -8168,8 +8098,8 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Functions of the runtime, by the beginning of their names, whose errors mean that work is missing from the block
-// even if the driver was not called. An error of another function may be the answer to a query.
+// Beginnings of names of the runtime's functions whose errors mean that work is missing, even without a driver
+// call.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -8225,7 +8155,6 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     return word;
 }
 
-enum { KBI_CONFIG_STREAM = 32 }; // offset of the stream in a launch's configuration (CUlaunchConfig)
 
 // Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
@@ -8358,15 +8287,10 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 // Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
 // that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
 // ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
-// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do
-// not count. Operations are compared with products of zeros, because random numbers need power and so lower the
-// clock.
-// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other
-// types by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one
-// core reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is
-// checked there.
-
-// --- one core of the host ---
+// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
+// Operations are compared with products of zeros, because random numbers need power and so lower the clock.
+// A peak is measured when first needed: f32 by chains of FMA, other types by products of cuBLASLt, if it is installed.
+// On the CPU it is what one core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8377,10 +8301,10 @@ enum { KBI_VECTOR = 32 };
 enum { KBI_VECTOR = 16 }; // SSE2, NEON
 #endif
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
-typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
+typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR), may_alias));
 
-// 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
-// compiler can neither know the input nor drop the output.
+// 12 independent chains x = x a + b, for two units with a latency of up to five cycles. The compiler can neither
+// know the input nor drop the output.
 KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
@@ -8396,23 +8320,20 @@ KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
     __asm__ __volatile__("" : : "r"(x) : "memory");
 }
 
-KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
-    kbi_words sum[2], word[4];
+KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // whole pages
+    const kbi_words* word = (const kbi_words*)(const void*)from;
+    kbi_words sum[2];
     memset(sum, 0, sizeof sum);
-    for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+    for (size_t i = 0; i < bytes / KBI_VECTOR; i += 4) {
         // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
-        for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
-        memcpy(&word[0], from + i, KBI_VECTOR), memcpy(&word[1], from + i + KBI_VECTOR, KBI_VECTOR);
-        memcpy(&word[2], from + i + 2 * KBI_VECTOR, KBI_VECTOR),
-            memcpy(&word[3], from + i + 3 * KBI_VECTOR, KBI_VECTOR);
-        sum[0] ^= word[0] ^ word[1], sum[1] ^= word[2] ^ word[3];
+        for (size_t k = 0; k < 4 * KBI_VECTOR; k += 64) __builtin_prefetch(from + i * KBI_VECTOR + k + 4096);
+        sum[0] ^= word[i] ^ word[i + 1], sum[1] ^= word[i + 2] ^ word[i + 3];
     }
     __asm__ __volatile__("" : : "r"(sum) : "memory");
 }
 KBI_SLOW_BEGIN
 
-// Bytes of the host's largest cache; 32 MiB if the system does not say.
-static int64_t kbi_core_cache(void) {
+static int64_t kbi_core_cache(void) { // bytes of the host's largest cache; 32 MiB if the system does not say
     int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
@@ -8424,17 +8345,15 @@ static int64_t kbi_core_cache(void) {
 }
 
 // Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
-// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of
-// the scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes
-// of f32.
+// would end later than 250 ms after the start. A pass over memory is longer than a time slice of the scheduler, so
+// the thread's own clock is used. f64 has half the lanes of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
     // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
-    int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
-    size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
+    size_t size = memory ? (size_t)KBI_MIN(wanted, (int64_t)(kbi_physical_bytes() / 8)) & ~(size_t)4095 : 0;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)steps;
     char* a = NULL;
@@ -8464,12 +8383,11 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
     kbi_roof_put(r, which, work / best_ns * 1e9, work / best_ns * 1e9, kbi_seconds_since(began));
 }
 
-// --- a GPU's memory ---
-
 #if KBI_CUDA
 // ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function.
-// Cold: timed as a block is, the median of five launches; else the fastest of five. A first launch warms up.
+// Cold: the median of five launches, timed as a block is; else the fastest of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
     uint64_t n = size / 16;
     uint32_t value = 0x3f000000;
@@ -8481,9 +8399,8 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
             if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
             else if (!runtime)
-                kbi_launch_wide(which == KBI_ROOF_COPY ? KBI_F_COPY : KBI_F_WRITE,
-                                which == KBI_ROOF_COPY ? copy : write);
-            else if (which == KBI_ROOF_COPY)
+                kbi_launch_wide(copies ? KBI_F_COPY : KBI_F_WRITE, copies ? copy : write);
+            else if (copies)
                 cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
             else
                 cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
@@ -8503,9 +8420,8 @@ static char* kbi_buffer_pair(size_t size) {
     return two;
 }
 
-// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
-// L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
-// peak is used.
+// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves, up to 64 times L2. A
+// small copy is faster than a large one, because data written last reaches memory after the launch.
 static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
@@ -8527,7 +8443,6 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 }
 
 enum { KBI_PROBE = 65536 };
-
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
 
 // ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
@@ -8582,10 +8497,8 @@ static void kbi_measure_memory(kbi_machine* m) {
     cudaGetLastError();
 }
 
-// --- a GPU's arithmetic ---
-
-// f32 operations a second, two for each FMA, of a grid that fills the device, 256 FMA per thread and iteration.
-// KBI_UNTOLD: a launch failed.
+// f32 operations a second of a grid that fills the device, 256 FMA per thread and iteration. KBI_UNTOLD: it
+// failed.
 static double kbi_fma_roof(void) {
     double best_ns = INFINITY;
     uint64_t iterations = 200;
@@ -8600,8 +8513,7 @@ static double kbi_fma_roof(void) {
     return 2 * 256 * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best_ns * 1e9;
 }
 
-// The functions of cuBLASLt, for products of square matrices on tensor cores. Prototypes and codes are those of
-// cublasLt.h, which need not be installed.
+// The functions of cuBLASLt, with the prototypes and codes of cublasLt.h, which need not be installed.
 typedef struct kbi_cublas {
     int (*create)(void** handle);
     int (*destroy)(void* handle);
@@ -8636,8 +8548,7 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-// Opens the newest installed cuBLASLt that this driver supports; false: there is none.
-static bool kbi_cublas_open(kbi_cublas* c) {
+static bool kbi_cublas_open(kbi_cublas* c) { // the newest installed cuBLASLt that this driver supports
     for (int version = 16; version >= 10; version--) {
         char name[64];
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
@@ -8648,9 +8559,9 @@ static bool kbi_cublas_open(kbi_cublas* c) {
     return false;
 }
 
-// ns of the fastest of three launches of A^T B, by the algorithm that cuBLASLt chooses. Workspace, A, B and result
-// follow each other from data on. A spin runs first, for as long as the host submits: it needs little power, so that
-// the clock is as high as possible. 0: the library has no such product; NaN: unknown, because a call failed.
+// ns of the fastest of three launches of A^T B. Workspace, A, B and result follow each other from data on. A spin,
+// which needs little power, runs while the host submits, so that the clock stays high. 0: the library has no such
+// product; NaN: a call failed.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
     void *product = NULL, *in = NULL, *out = NULL;
     int transposed = 1;
@@ -8681,10 +8592,9 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rate over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool,
-// large ones use all of it.
+// Finds the highest rate over sizes, of random numbers (of) and of zeros (most). Small products leave the GPU
+// cool.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
-    const double seconds = 0.2; // for a peak
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
@@ -8700,11 +8610,10 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
         for (const kbi_product* p = first; p < end && p->roof == which; p++) {
-            double operations = 2.0 * (double)side * (double)side * (double)side;
+            double operations = 2.0 * (double)(side * side * side);
             for (int zeros = 0; zeros < 2; zeros++) {
-                double left = seconds - kbi_seconds_since(began);
                 char* a = data + KBI_LT_WORKSPACE;
-                if (*of > 0 && 4 * operations / *of > left) break;
+                if (*of > 0 && 4 * operations / *of > 0.2 - kbi_seconds_since(began)) break; // 0.2 s for a peak
                 if (zeros)
                     cudaMemsetAsync(a, 0, (size_t)(2 * side * side * p->in_bytes), kbi_meter.gpu.stream);
                 else
@@ -8735,8 +8644,6 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 }
 #endif
 
-// --- when peaks are measured ---
-
 static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
@@ -8753,8 +8660,7 @@ static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // Memory bandwidth is no bound for data in the host's caches: less than twice the largest cache. Data of KB_ALLOC
-    // may be small, and read many times in a run.
+    // Memory bandwidth is no bound for data in the host's caches, which may be read many times in a run.
     const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
@@ -8829,8 +8735,7 @@ static void kbi_gpu_facts(kbi_machine* m) {
     g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
-// Opens a GPU. false: machine->why has the reason.
-static bool kbi_gpu_open(kbi_machine* m, int device) {
+static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why has the reason
     // tools that instrument, serialise or replay kernels load a library into the process
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
@@ -8862,8 +8767,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other
-// processes. The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
+// Allocates pages of 2 MiB, which are never freed, so that later buffers lie on other pages than in other
+// processes. An error is ignored: it occurs again when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* page;
