@@ -5866,6 +5866,10 @@ typedef struct kbi_gpu {
 
 typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not installed
     void* device;         // NULL: not available
+    int (*init)(void);
+    int (*handle)(const char*, void**);
+    int (*driver)(char*, unsigned);
+    int (*mig)(void*, unsigned*, unsigned*);
     int (*clock)(void*, int, unsigned*);
     int (*power)(void*, unsigned*);
     int (*energy)(void*, unsigned long long*);
@@ -6096,7 +6100,7 @@ static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How functions changed this process, so that the next case needs a fresh one; NULL: they did not.
+// How functions changed this process, so that the next case needs a fresh one, or NULL.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
@@ -6497,7 +6501,6 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-
 // Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
 // lost: the device no longer answers, so its memory is not released.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
@@ -6534,7 +6537,7 @@ static void kbi_memory_reuse(kbi_run* run) { // keeps all blocks, with their con
     m->n = 0;
 }
 
-// Allocates a block, or takes the one that the call before kept at this index. NULL: out of memory.
+// Allocates a block, or takes the one that the previous call kept at this index. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
@@ -6609,10 +6612,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
 
 // The tracked block that contains p, or an empty block at p. NULL: there is none.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
-        if ((const char*)p >= block->data && (const char*)p < block->data + KBI_MAX(block->bytes, (size_t)1))
-            return block;
+        if (byte >= block->data && byte < block->data + KBI_MAX(block->bytes, (size_t)1)) return block;
     }
     return NULL;
 }
@@ -6701,7 +6704,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_meter.gpu.error;
 }
 
-// Stores the address of a driver function in *function; NULL: this driver does not have it.
+// Stores the address of a driver function, or NULL, in *function.
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
@@ -6804,8 +6807,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-// Launches a grid that fills the device, for kernels that loop over memory.
-static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+static int kbi_launch_wide(enum kbi_function f, void** arguments) { // a grid that fills the device
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
 
@@ -6849,7 +6851,6 @@ static void kbi_gate_open(void) {
     alarm(0);
     if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
-
 
 // Prepares a case: an earlier one may have changed the handler or the device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
@@ -6978,25 +6979,18 @@ static void kbi_nvml_open(kbi_machine* m) {
     kbi_nvml* n = &kbi_meter.nvml;
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char bus[64];
-    int (*init)(void) = NULL;
-    int (*handle)(const char*, void**) = NULL;
-    int (*driver)(char*, unsigned) = NULL;
-    int (*mig)(void*, unsigned*, unsigned*) = NULL;
     unsigned enabled = 0, pending = 0;
     unsigned long long mask = 0; // 0x2: an administrator has locked the clocks
     if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
-    kbi_find(library, "nvmlInit_v2", &init);
-    kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
-    kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
-    kbi_find(library, "nvmlDeviceGetMigMode", &mig);
     kbi_find_all(library,
+                 "nvmlInit_v2 nvmlDeviceGetHandleByPciBusId_v2 nvmlSystemGetDriverVersion nvmlDeviceGetMigMode "
                  "nvmlDeviceGetClockInfo nvmlDeviceGetPowerUsage nvmlDeviceGetTotalEnergyConsumption "
                  "nvmlDeviceGetTemperature nvmlDeviceGetCurrentClocksThrottleReasons "
                  "nvmlDeviceGetComputeRunningProcesses_v3",
-                 &n->clock);
-    if (!init || !handle || init() != 0 || handle(bus, &n->device) != 0) return;
-    if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
+                 &n->init);
+    if (!n->init || !n->handle || n->init() != 0 || n->handle(bus, &n->device) != 0) return;
+    if (n->driver) n->driver(m->driver, (unsigned)sizeof m->driver);
+    if (n->mig) m->mig = n->mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
@@ -7010,7 +7004,8 @@ static void kbi_gpu_throttled(kbi_measured* m) {
     if (!n->device || !n->reasons || n->reasons(n->device, &mask) != 0) return;
     for (int i = 0; i < KBI_COUNT(reasons); i++)
         if (mask >> i & 1 && reasons[i] && !strstr(m->throttle, reasons[i]))
-            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "", reasons[i]);
+            kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
+                    reasons[i]);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
@@ -7151,7 +7146,6 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     c->n = 0;
     return n;
 }
-
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7464,7 +7458,9 @@ static void kbi_launches_end(kbi_run* run) {
 }
 
 static const kbi_timer kbi_event_timer = { "events", kbi_events_begin, kbi_launches_end, NULL, false, false };
-static const kbi_timer kbi_graph_timer = { "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false };
+static const kbi_timer kbi_graph_timer = {
+    "events", kbi_events_begin, kbi_launches_end, kbi_graph_alone, false, false
+};
 static const kbi_timer kbi_cupti_timer = { "cupti", kbi_events_begin, kbi_launches_end, NULL, false, false };
 
 static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
@@ -7516,7 +7512,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = step;
 }
 
-// Time in ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
+// ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7847,8 +7843,7 @@ static void kbi_gpu_audit_left(kbi_run* run) {
         kbi_audit_rejected(run, inside, end);
 }
 
-// A launch after the samples, captured as the first one was, must do the same work.
-static void kbi_gpu_compare(kbi_run* run) {
+static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the first one was
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
         kbi_audit_rejected(run, c.inside, c.end);
@@ -7977,7 +7972,7 @@ static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) 
     kbi_text_free(&g->edges);
 }
 
-// Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
+// Withholds the time of the block because of a call.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
@@ -8002,7 +7997,6 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
     }
     return false;
 }
-
 
 // Judges the calls of a block. A block that may wait or allocate is timed by the host's clock up to the end of all
 // work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
@@ -8121,10 +8115,9 @@ static struct kbi_calls { // of the block that is inspected
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
-// The runtime's function that this thread is in.
-static __thread struct kbi_runtime_call {
-    const char* name;  // NULL: none
-    int number, first; // of the call; index of its first driver call
+static __thread struct kbi_runtime_call { // the runtime's function that this thread is in
+    const char* name;                     // NULL: none
+    int number, first;                    // of the call; index of its first driver call
 } kbi_runtime_call;
 
 // Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
@@ -8155,7 +8148,6 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     if (from && offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
     return word;
 }
-
 
 // Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
@@ -8413,7 +8405,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates twice so many bytes, the first half random words, for the caller to free; NULL: out of memory.
+// Allocates twice so many bytes, the first half random, for the caller to free; NULL: out of memory.
 static char* kbi_buffer_pair(size_t size) {
     char* two = NULL;
     if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
@@ -8481,7 +8473,7 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
     return least;
 }
 
-// Measures copy, read and write bandwidth over 1 GiB, or an eighth of the free memory, and what eviction removes.
+// Measures copy, read and write bandwidth over up to 1 GiB, and what eviction removes.
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
