@@ -5806,8 +5806,6 @@ typedef struct kbi_shape { // properties of a launch that change the reading of 
 } kbi_shape;
 
 // Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
-typedef int (*kbi_cu_load)(void** module, const void* image);
-typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
 typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
@@ -5821,7 +5819,6 @@ typedef struct kbi_cu_config { // and CUlaunchConfig
     unsigned n;
 } kbi_cu_config;
 typedef int (*kbi_cu_launch_as)(const kbi_cu_config* config, void* function, void** arguments, void** extra);
-typedef int (*kbi_cu_set)(void* function, int attribute, int value);
 typedef int (*kbi_cu_get)(int* value, int attribute, void* function);
 enum { KBI_CU_MAX_SHARED = 8, KBI_CU_CLUSTER_X = 11, KBI_CU_ANY_CLUSTER = 14, KBI_CU_LAUNCH_CLUSTER = 4 };
 enum { KBI_CU_SHARED = 1, KBI_CU_LOCAL = 3, KBI_CU_REGISTERS = 4 };
@@ -5830,10 +5827,6 @@ typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for fields 
     unsigned grid[3], block[3], shared;
     void **given, **extra, *more[24];
 } kbi_cu_kernel;
-typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
-typedef int (*kbi_cu_name)(const char** name, void* function);
-typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
-typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -6220,8 +6213,8 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 }
 
 // Whether another thread had the processor during a sample of host work: the thread's clock stood still although
-// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
-// samples do, all samples count, because the machine or the block's own threads cause it.
+// the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the shorter samples
+// do, the machine or the block causes it, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6362,7 +6355,7 @@ static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place
     return place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
 }
 
-// --- placement: processes whose times are pooled use other addresses, which change a small kernel's time by 1 to 3 %
+// --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
 // Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
@@ -6372,8 +6365,8 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Bytes by which an allocation is moved. On a GPU, shared buffers move within a page; other blocks lie on other
-// pages anyway (kbi_gpu_take_pages). On the host, blocks move within 16 pages, which changes the cache colour.
+// Bytes by which an allocation is moved: on a GPU, shared buffers within a page, because other blocks lie on other
+// pages (kbi_gpu_take_pages); on the host, within 16 pages, which changes the cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6734,8 +6727,8 @@ static bool kbi_find_all(void* library, const char* names, void* functions) {
 
 static void kbi_ptx_put(kbi_text* to); // the last section defines it
 
-// Appends the empty kernels. Unless the first argument is zero, the first thread of each block writes to a cache line
-// of its own. The GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
+// Appends the empty kernels. Unless the first argument is zero, each block writes to a cache line of its own. The
+// GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -6749,8 +6742,8 @@ static void kbi_empty_put(kbi_text* to) {
 
 // Compiles a module and finds n functions in it; returns 0 or a CUresult.
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
-    kbi_cu_load load;
-    kbi_cu_function get;
+    int (*load)(void** module, const void* image);
+    int (*get)(void** function, void* module, const char* name);
     void* module = NULL;
     kbi_driver_find("cuModuleLoadData", 12000, &load);
     kbi_driver_find("cuModuleGetFunction", 12000, &get);
@@ -6764,7 +6757,7 @@ static bool kbi_load_functions(char why[200]) {
     kbi_gpu* g = &kbi_meter.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    kbi_cu_set set;
+    int (*set)(void* function, int attribute, int value);
     kbi_text ptx = KBI_BLANK;
     kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
     kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
@@ -6894,7 +6887,7 @@ static const char* kbi_gpu_wait(void) {
 }
 
 // How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. Streams are compared
-// by number, because a new stream may have the address of a destroyed one.
+// by number, because addresses are used again.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -7600,7 +7593,7 @@ typedef struct kbi_captured {                                        // the work
 // Gets a kernel of a graph from the driver, which also knows the kernels of other runtimes. function: NULL if
 // unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
-    kbi_cu_node get;
+    int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
     memset(kernel, 0, sizeof *kernel);
     if (get && get(node, kernel) != 0) kernel->function = NULL;
@@ -7646,8 +7639,8 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
 static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
-    kbi_cu_fits fits;
-    kbi_cu_name name_of;
+    int (*fits)(int* blocks, void* function, int threads, size_t shared);
+    int (*name_of)(const char** name, void* function);
     const char* name = NULL;
     int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
     kbi_driver_find("cuFuncGetAttribute", 12000, &get);
@@ -7681,7 +7674,7 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a 
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
-    kbi_cu_arguments argument;
+    int (*argument)(void* function, size_t index, size_t* offset, size_t* size);
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
     if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
@@ -7809,7 +7802,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
-    // Captured work does not run, so work that runs is elsewhere. One of many checks of copies might be preempted.
+    // Captured work does not run, so work that runs is elsewhere. Copies are not checked: the host may be preempted.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
@@ -8282,7 +8275,7 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 // ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
 // if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
 // Operations are compared with products of zeros, because random numbers need power and so lower the clock.
-// A peak is measured when first needed: f32 by chains of FMA, other types by products of cuBLASLt, if it is installed.
+// f32 is measured by chains of FMA, other types by products of cuBLASLt, if it is installed.
 // On the CPU it is what one core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
 
 KBI_SLOW_END
@@ -8337,9 +8330,8 @@ static int64_t kbi_core_cache(void) { // bytes of the host's largest cache; 32 M
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
-// would end later than 250 ms after the start. A pass over memory is longer than a time slice of the scheduler, so
-// the thread's own clock is used. f64 has half the lanes of f32.
+// Measures a peak of one core: the fastest of at least three passes that take 50 ms together and at most 250 ms. A
+// pass over memory is longer than a time slice, so the thread's own clock is used. f64 has half the lanes of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
@@ -8447,8 +8439,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which share of an L2's worth of data the eviction removes, the least of 8 places. 0: data read as fast as cached
-// ones; 1: as slow as data that a buffer of many times their size has evicted. NaN: these two times do not differ.
+// Which share of an L2's worth of data the eviction removes, the least of 8 places: 0: data are read as fast as
+// cached data; 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
