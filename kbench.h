@@ -5482,7 +5482,7 @@ typedef struct kbi_timer {
     const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // takes a sample of the captured graph; NULL: begin and end time the block
+    void (*replay)(struct kbi_run* run); // samples the captured graph; NULL: begin and end time the block
     bool host_clock;                     // a sample has as many runs of the block as the host's clock needs
     bool steady;                         // needs no warm-up
 } kbi_timer;
@@ -5490,7 +5490,7 @@ typedef struct kbi_timer {
 // Functions of a device, in five groups. NULL: the device has no such function.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit work to a stream
+    bool gpu; // with KB_DEVICE memory, and a stream for work
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
@@ -5499,7 +5499,7 @@ typedef struct kbi_backend {
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
         int64_t (*free_bytes)(void);      // free device memory
-        int64_t (*pool_peak)(bool reset); // peak of the stream-ordered memory pool; reset: to the bytes in use
+        int64_t (*pool_peak)(bool reset); // of stream-ordered memory; reset: to the bytes in use
     } memory;
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
@@ -5532,7 +5532,7 @@ typedef struct kbi_backend {
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
     char* data;            // NULL: the block is not allocated
-    char* saved;           // copy of the data at the begin of the timed loop; NULL: none
+    char* saved;           // contents at the begin of the timed loop; NULL: none
     size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
     kb_place place;
     bool shared;  // lies in the shared buffers
@@ -5550,21 +5550,21 @@ typedef struct kbi_shared_buffers {
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // by order of allocation; released ones stay until the case's last call has ended
+    kbi_block* blocks;                // by order of allocation, also released ones
     int n, n_known;                   // blocks of this call; entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is its own allocation
-    size_t layout_bytes, layout_peak; // bytes that this call's blocks take in shared buffers; most of any call
+    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; most of any call
     bool separate;                    // a block did not fit into the layout of the checked call
-    struct kbi_memory* original;      // for a copy of --rotate: the original's memory; else NULL
-    int copies;                       // copies of the data in the shared buffers, with the original; 0: 1
-    size_t copy_offset, used_bytes;   // where this copy begins; of the original: bytes that all copies take
+    struct kbi_memory* original;      // the original, if this is a copy for --rotate
+    int copies;                       // of the data in the shared buffers, with the original; 0: 1
+    size_t copy_offset, used_bytes;   // begin of this copy; original: bytes of all copies
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
     bool keep;                        // the last call left its blocks to the next one
     int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
-    int64_t free_before, free_lowest; // free device bytes before the call, and their minimum; KB_NONE: unknown
+    int64_t free_before, free_lowest; // device bytes before the call, minimum; KB_NONE: unknown
     int64_t pool_before;              // bytes in use of the pool before the call
 } kbi_memory;
 
@@ -5590,7 +5590,7 @@ typedef struct kbi_schedule {
     kbi_command command;
     bool interleaved;     // other cases run between its samples
     bool is_copy;         // a copy for --rotate, or the control: it has no results
-    kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
+    kbi_fiber* fiber;     // NULL: the function suspends by returning, and is called again
     bool suspended;       // the function has returned, to be called again
     int64_t slot_end;     // number of samples at which the slot ends
     int discard;          // coming runs of the block that are no samples
@@ -5608,12 +5608,12 @@ typedef struct kbi_window { // a part of the warm-up
 typedef struct kbi_body_call { // one call of the benchmark function
     kbi_phase phase, last;     // current phase; last phase of this call
     kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
-    bool loop_entered, looped; // the timed loop was entered, before KB_SAMPLE's first reset; the block was reached
+    bool loop_entered, looped; // the timed loop was entered; the block was reached
     bool sampled, ended;       // KB_SAMPLE is used; it has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // inputs have another seed, in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
-    int profile_runs, marked;  // coming runs for a profiler, the last between marks; number in the marks
+    int profile_runs, marked;  // coming runs for a profiler; number in the marks of the last
     uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
@@ -5621,16 +5621,16 @@ typedef struct kbi_body_call { // one call of the benchmark function
 
 typedef struct kbi_work { // facts about the timed block
     bool host, checked;   // it is host work; a checked call has run
-    bool by_pointer;      // it is called by pointer, so the compiler cannot remove it
+    bool by_pointer;      // called by pointer, so that the compiler cannot remove it
     int line;             // of KB_TIME
     unsigned expect;      // KB_EXPECT_ bits
     int64_t estimate_ns;  // shortest run so far
     int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
     bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
-    int empty_kernel;           // index of the empty kernel with about as many bytes of arguments
-    uint64_t shape;             // hash of the captured kernels, grids and other nodes; 0: unknown
+    int empty_kernel;           // index of the empty kernel of the same shape
+    uint64_t shape;             // kbi_work_hash of the captured block; 0: unknown
     void* graph;                // captured graph of the backend, for timers that replay it
-    int busy_checks, busy;      // checks whether the device works after the block; checks that found it busy
+    int busy_checks, busy;      // checks whether the device works after the block; times it did
     bool repeat_audit;          // the audit runs again
     const kbi_verdict* verdict; // result of the inspection, or NULL
 } kbi_work;
@@ -5638,9 +5638,9 @@ typedef struct kbi_work { // facts about the timed block
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t next_check;           // number of samples at which the precision is computed again
+    int64_t next_check;           // number of samples at the next check of the precision
     bool open, gated;             // launches of the sample are still to come; launches can wait behind a gate
-    int alarms, missed;           // consecutive samples: the gate's watchdog fired; CUPTI did not record all launches
+    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI missed
     int stop_count;               // kbi_meter.stops at the begin of the sample
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
@@ -5667,7 +5667,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
     KBI_ENTER,     // the case is running
     KBI_BEAT,      // sign of life; index 1: the time from here on is the machine's, not the case's
-    KBI_STATUS,    // kbi_measured: the case failed or was skipped, which holds even if its function ends the process
+    KBI_STATUS,    // kbi_measured: the case failed or was skipped, even if its process ends
     KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // the job is done; index 0: this process can measure no more
@@ -5934,7 +5934,7 @@ typedef struct kbi_readings { // latest readings of an empty kernel
 typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // bound of its own time in ns, if not measured; 0: not computed yet
+    double most[KBI_EVENT_MODES];          // bound of its own time in ns; 0: not computed yet
 } kbi_empty;
 typedef struct kbi_calibration {
     kbi_empty* empties; // the first has one warp and one argument, and writes
@@ -5953,24 +5953,24 @@ typedef struct kbi_insight { // profile of a case so far
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
     char message[400];
-    int runs, passes;         // counted runs, without the first one, which may load code; passes of counters
+    int runs, passes;         // counted runs, without the first; passes of counters
     double energy_mj, idle_w; // 0: unknown
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
     kbi_verdict verdict;
 } kbi_insight;
 
 static struct kbi_meter {
-    kbi_roofs roofs, core; // peaks of the device and of a CPU core, measured by another process of this run
+    kbi_roofs roofs, core; // peaks that another process of this run measured
     bool roofs_known;
     int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
     double wall_step, wall_bias;    // the clock's step; time between two readings; ns
-    volatile sig_atomic_t stops;    // number of times that the process was stopped and continued
+    volatile sig_atomic_t stops;    // how often the process was stopped and continued
     int64_t stopped_ns;             // time of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t undisturbed, disturbed; // of the latest cases: samples without, and with, other threads on the processor
+    int64_t undisturbed, disturbed; // samples without and with other threads on the processor
     bool thread_clock_coarse;       // the thread's clock is too coarse to tell
     char folder[4096];              // in which calls begin; "": unknown
-    volatile uintptr_t* escaped;    // shared memory: the case from whose function a forked process returned
+    volatile uintptr_t* escaped;    // shared memory: the case whose function returned in a fork
     uintptr_t running_case;
     kbi_insight insight;
 #if KBI_CUDA
@@ -7874,13 +7874,13 @@ enum {
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
+typedef struct kbi_cuda_call { // a call of the CUDA API, listed when it returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
     char kernel[80];        // "": it launches none
-    bool follows, precedes; // its work runs after the begin of the timed span, and before its end
+    bool follows, precedes; // its work follows the begin of the timed span, and precedes the end
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
@@ -8026,7 +8026,7 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
             wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
                                     c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
-    // A block without a call that submits work is left to the capture: libraries may submit by other functions.
+    // A block without a call that submits work is left to the capture, because libraries may use other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
             if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
@@ -8618,7 +8618,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     kbi_cublas c;
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measured these when memory was free
     bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    int64_t began = kbi_now(); // without the time in which the library is opened: a quarter of a second
+    int64_t began = kbi_now(); // after the library is open, which takes 0.25 s
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
     if (open) {
         kbi_product_roof(&c, which, &of, &most);
@@ -8772,8 +8772,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI is opened before a block makes a graph, because some versions do not record older nodes. If it does not
-    // open, each case says so. Events may read other times under CUPTI, so earlier readings are dropped.
+    // Some versions of CUPTI do not record graphs that are older. If CUPTI does not open, each case says so. Events may
+    // read other times under CUPTI, so earlier readings are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
