@@ -5240,13 +5240,12 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin returns how many times the block runs before end. end adds samples with kbi_add_sample:
-// none, one or several.
+// How a block is timed. begin returns how many times the block runs before end. end adds its samples.
 typedef struct kbi_timer {
     const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // takes a sample of the captured graph; NULL: begin and end time the block
+    void (*replay)(struct kbi_run* run); // samples the captured graph; NULL: begin and end time the block
     bool host_clock;                     // a sample has as many runs of the block as the host's clock needs
     bool steady;                         // needs no warm-up
 } kbi_timer;
@@ -5254,7 +5253,7 @@ typedef struct kbi_timer {
 // Functions of a device, in five groups. NULL: the device has no such function.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit work to a stream
+    bool gpu; // with KB_DEVICE memory, and a stream for work
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
@@ -5263,7 +5262,7 @@ typedef struct kbi_backend {
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
         int64_t (*free_bytes)(void);      // free device memory
-        int64_t (*pool_peak)(bool reset); // peak of the stream-ordered memory pool; reset: to the bytes in use
+        int64_t (*pool_peak)(bool reset); // of stream-ordered memory; reset: to the bytes in use
     } memory;
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
@@ -5294,10 +5293,9 @@ typedef struct kbi_backend {
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
-
 typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
     char* data;            // NULL: the block is not allocated
-    char* saved;           // copy of the data at the begin of the timed loop; NULL: none
+    char* saved;           // contents at the begin of the timed loop; NULL: none
     size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
     kb_place place;
     bool shared;  // lies in the shared buffers
@@ -5305,9 +5303,8 @@ typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, gu
     bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// Buffers that the implementations of a group use in turn. The address of a buffer changes the time of a small kernel
-// by 1 to 3 %, so all implementations use the same addresses and pages. Contents are saved and restored when another
-// implementation runs. Copies of the data for --rotate lie at a fixed distance, and are saved as well.
+// Buffers that the implementations of a group use in turn, because other addresses change the time of a small
+// kernel by 1 to 3 %. All contents are saved and restored when another implementation runs.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -5316,21 +5313,21 @@ typedef struct kbi_shared_buffers {
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // by order of allocation; released ones stay until the case's last call has ended
+    kbi_block* blocks;                // by order of allocation, also released ones
     int n, n_known;                   // blocks of this call; entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is its own allocation
-    size_t layout_bytes, layout_peak; // bytes that this call's blocks take in shared buffers; most of any call
+    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; most of any call
     bool separate;                    // a block did not fit into the layout of the checked call
-    struct kbi_memory* original;      // for a copy of --rotate: the original's memory; else NULL
-    int copies;                       // copies of the data in the shared buffers, with the original; 0: 1
-    size_t copy_offset, used_bytes;   // where this copy begins; of the original: bytes that all copies take
+    struct kbi_memory* original;      // the original, if this is a copy for --rotate
+    int copies;                       // of the data in the shared buffers, with the original; 0: 1
+    size_t copy_offset, used_bytes;   // begin of this copy; original: bytes of all copies
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
     bool keep;                        // the last call left its blocks to the next one
     int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
-    int64_t free_before, free_lowest; // free device bytes before the call, and their minimum; KB_NONE: unknown
+    int64_t free_before, free_lowest; // device bytes before the call, minimum; KB_NONE: unknown
     int64_t pool_before;              // bytes in use of the pool before the call
 } kbi_memory;
 
@@ -5354,9 +5351,9 @@ typedef enum kbi_command { // from the code that interleaves several runs
 
 typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved,
-        is_copy;          // other cases run between its samples; a copy for --rotate or the control, without results
-    kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
+    bool interleaved;     // other cases run between its samples
+    bool is_copy;         // a copy for --rotate, or the control: it has no results
+    kbi_fiber* fiber;     // NULL: the function suspends by returning, and is called again
     bool suspended;       // the function has returned, to be called again
     int64_t slot_end;     // number of samples at which the slot ends
     int discard;          // coming runs of the block that are no samples
@@ -5374,12 +5371,12 @@ typedef struct kbi_window { // a part of the warm-up
 typedef struct kbi_body_call { // one call of the benchmark function
     kbi_phase phase, last;     // current phase; last phase of this call
     kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
-    bool loop_entered, looped; // the timed loop was entered, before KB_SAMPLE's first reset; the block was reached
+    bool loop_entered, looped; // the timed loop was entered; the block was reached
     bool sampled, ended;       // KB_SAMPLE is used; it has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // inputs have another seed, in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
-    int profile_runs, marked;  // coming runs for a profiler, the last between marks; number in the marks
+    int profile_runs, marked;  // coming runs for a profiler; number in the marks of the last
     uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
@@ -5387,16 +5384,16 @@ typedef struct kbi_body_call { // one call of the benchmark function
 
 typedef struct kbi_work { // facts about the timed block
     bool host, checked;   // it is host work; a checked call has run
-    bool by_pointer;      // it is called by pointer, so the compiler cannot remove it
+    bool by_pointer;      // called by pointer, so that the compiler cannot remove it
     int line;             // of KB_TIME
     unsigned expect;      // KB_EXPECT_ bits
     int64_t estimate_ns;  // shortest run so far
     int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
     bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
-    int empty_kernel;           // index of the empty kernel with about as many bytes of arguments
-    uint64_t shape;             // hash of the captured kernels, grids and other nodes; 0: unknown
+    int empty_kernel;           // index of the empty kernel of the same shape
+    uint64_t shape;             // kbi_work_hash of the captured block; 0: unknown
     void* graph;                // captured graph of the backend, for timers that replay it
-    int busy_checks, busy;      // checks whether the device works after the block; checks that found it busy
+    int busy_checks, busy;      // checks whether the device works after the block; times it did
     bool repeat_audit;          // the audit runs again
     const kbi_verdict* verdict; // result of the inspection, or NULL
 } kbi_work;
@@ -5404,9 +5401,9 @@ typedef struct kbi_work { // facts about the timed block
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t next_check;           // number of samples at which the precision is computed again
+    int64_t next_check;           // number of samples at the next check of the precision
     bool open, gated;             // launches of the sample are still to come; launches can wait behind a gate
-    int alarms, missed;           // consecutive samples: the gate's watchdog fired; CUPTI did not record all launches
+    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI missed
     int stop_count;               // kbi_meter.stops at the begin of the sample
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
@@ -5433,7 +5430,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
     KBI_ENTER,     // the case is running
     KBI_BEAT,      // sign of life; index 1: the time from here on is the machine's, not the case's
-    KBI_STATUS,    // kbi_measured: the case failed or was skipped, which holds even if its function ends the process
+    KBI_STATUS,    // kbi_measured: the case failed or was skipped, even if its process ends
     KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // the job is done; index 0: this process can measure no more
@@ -5492,8 +5489,7 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes a call of a kb_ function. If the timed block made the call, the case fails when this run of the block ends.
-// host: the call is forbidden in blocks of host work only.
+// Notes a call of a kb_ function. The case fails if the timed block (host: of host work) made it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5527,8 +5523,7 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-// Whether this launch is timed alone, as evidence of a work change.
-static bool kbi_timed_alone(const kbi_run* run) {
+static bool kbi_timed_alone(const kbi_run* run) { // as evidence of a work change
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
@@ -5563,8 +5558,7 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which
-// adds up to 0.6 us to the reading of events.
+// Bytes of arguments of the empty kernels. Fetching evicted arguments adds up to 0.6 us to the time of events.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
 typedef struct kbi_shape { // properties of a launch that change the reading of events
@@ -5575,8 +5569,6 @@ typedef struct kbi_shape { // properties of a launch that change the reading of 
 } kbi_shape;
 
 // Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
-typedef int (*kbi_cu_load)(void** module, const void* image);
-typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
 typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
@@ -5590,7 +5582,6 @@ typedef struct kbi_cu_config { // and CUlaunchConfig
     unsigned n;
 } kbi_cu_config;
 typedef int (*kbi_cu_launch_as)(const kbi_cu_config* config, void* function, void** arguments, void** extra);
-typedef int (*kbi_cu_set)(void* function, int attribute, int value);
 typedef int (*kbi_cu_get)(int* value, int attribute, void* function);
 enum { KBI_CU_MAX_SHARED = 8, KBI_CU_CLUSTER_X = 11, KBI_CU_ANY_CLUSTER = 14, KBI_CU_LAUNCH_CLUSTER = 4 };
 enum { KBI_CU_SHARED = 1, KBI_CU_LOCAL = 3, KBI_CU_REGISTERS = 4 };
@@ -5599,11 +5590,6 @@ typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for fields 
     unsigned grid[3], block[3], shared;
     void **given, **extra, *more[24];
 } kbi_cu_kernel;
-typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
-typedef int (*kbi_cu_name)(const char** name, void* function);
-typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
-typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
-typedef int (*kbi_cu_number)(kb_stream stream, unsigned long long* number); // unique in the process
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -5617,8 +5603,8 @@ typedef struct kbi_gpu {
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: there is no gate
-    kbi_cu_number number_of;          // number of a stream
-    unsigned long long stream_number; // 0: unknown
+    int (*number_of)(kb_stream stream, unsigned long long* number); // number of a stream, unique in the process
+    unsigned long long stream_number;                               // 0: unknown
     char *clean, *touch;              // eviction reads clean, never written; calibrating kernels write touch
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
@@ -5636,6 +5622,10 @@ typedef struct kbi_gpu {
 
 typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not installed
     void* device;         // NULL: not available
+    int (*init)(void);
+    int (*handle)(const char*, void**);
+    int (*driver)(char*, unsigned);
+    int (*mig)(void*, unsigned*, unsigned*);
     int (*clock)(void*, int, unsigned*);
     int (*power)(void*, unsigned*);
     int (*energy)(void*, unsigned long long*);
@@ -5666,20 +5656,17 @@ typedef struct kbi_activity {
     uint32_t channel, channel_type;
     int32_t cluster[3];
 } kbi_activity;
-
 typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
     uint8_t which, from, to, flags; // of a memset: its value
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
-
 enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
 enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
-
 typedef struct kbi_cupti {
     int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
                      void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
@@ -5703,18 +5690,15 @@ typedef struct kbi_cupti {
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
-
 typedef struct kbi_readings { // latest readings of an empty kernel
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
-
 typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // bound of its own time in ns, if not measured; 0: not computed yet
+    double most[KBI_EVENT_MODES];          // bound of its own time in ns; 0: not computed yet
 } kbi_empty;
-
 typedef struct kbi_calibration {
     kbi_empty* empties; // the first has one warp and one argument, and writes
     int n_empties;
@@ -5732,24 +5716,24 @@ typedef struct kbi_insight { // profile of a case so far
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
     char message[400];
-    int runs, passes;         // counted runs, without the first one, which may load code; passes of counters
+    int runs, passes;         // counted runs, without the first; passes of counters
     double energy_mj, idle_w; // 0: unknown
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
     kbi_verdict verdict;
 } kbi_insight;
 
 static struct kbi_meter {
-    kbi_roofs roofs, core; // peaks of the device and of a CPU core, measured by another process of this run
+    kbi_roofs roofs, core; // peaks that another process of this run measured
     bool roofs_known;
     int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
     double wall_step, wall_bias;    // the clock's step; time between two readings; ns
-    volatile sig_atomic_t stops;    // number of times that the process was stopped and continued
+    volatile sig_atomic_t stops;    // how often the process was stopped and continued
     int64_t stopped_ns;             // time of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t undisturbed, disturbed; // of the latest cases: samples without, and with, other threads on the processor
+    int64_t undisturbed, disturbed; // samples without and with other threads on the processor
     bool thread_clock_coarse;       // the thread's clock is too coarse to tell
     char folder[4096];              // in which calls begin; "": unknown
-    volatile uintptr_t* escaped;    // shared memory: the case from whose function a forked process returned
+    volatile uintptr_t* escaped;    // shared memory: the case whose function returned in a fork
     uintptr_t running_case;
     kbi_insight insight;
 #if KBI_CUDA
@@ -5813,7 +5797,6 @@ static struct kbi_process_start {
     kbi_process_state state;
 } kbi_process_start;
 
-// A number of /proc/self/status, such as "\nThreads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* line = strstr(status, name);
     return line ? strtoull(line + strlen(name), NULL, base) : 0;
@@ -5861,8 +5844,7 @@ static kbi_process_state kbi_process_state_now(void) {
 
 // Restores what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_process_restore(void) {
-    struct itimerval none;
-    memset(&none, 0, sizeof none);
+    const struct itimerval none = { { 0, 0 }, { 0, 0 } };
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
@@ -5874,7 +5856,7 @@ static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How functions changed this process, so that the next case needs a fresh one; NULL: they did not.
+// How functions changed this process, so that the next case needs a fresh one, or NULL.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
@@ -5895,8 +5877,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Step of a clock in ns, from n time differences of slightly different length, which it sorts. They form clusters at
-// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Step of a clock in ns, from n times of slightly different length, which it sorts. They cluster at multiples of
+// the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -5928,8 +5910,7 @@ static double kbi_clock_step(void) {
     return 1e9;
 }
 
-// Later instructions begin after earlier ones have completed.
-static void kbi_serialise(void) {
+static void kbi_serialise(void) { // later instructions begin after earlier ones have completed
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("lfence" : : : "memory");
 #elif defined(__aarch64__)
@@ -5937,28 +5918,26 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// Time in ns between two readings of the clock with no work in between. The thread's time is read before and
-// after, as around a block. The result is the median of the means of 20 batches: a mean resolves times below the
-// clock's step.
+// Time in ns between two readings of the clock around no work, with the same calls as around a block. The median
+// of the means of 20 batches, because a mean resolves times below the clock's step.
 static double kbi_measure_wall_bias(void) {
-    enum { KBI_BATCHES = 20, KBI_READS = 50 };
-    double mean[KBI_BATCHES], scratch[KBI_BATCHES];
-    for (int i = 0; i < KBI_BATCHES; i++) {
+    double mean[20], scratch[KBI_COUNT(mean)];
+    for (int i = 0; i < KBI_COUNT(mean); i++) {
         int64_t sum = 0;
-        for (int k = 0; k < KBI_READS; k++) {
+        for (int k = 0; k < 50; k++) {
             kbi_meter.turn = kbi_turn_now();
             int64_t begin = kbi_now();
             kbi_serialise();
             sum += kbi_now() - begin;
             kbi_meter.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / (double)KBI_READS;
+        mean[i] = (double)sum / 50;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_BATCHES, scratch), 1e-3); // 0 would mean: not measured
+    return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, only constants that the
-// compiler knows, or values. In the first two cases the compiler may remove the block or precompute its result.
+// What kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values. Only
+// values prevent the compiler from removing or precomputing the block.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -5977,11 +5956,9 @@ static void kbi_count_stop(int number) {
     kbi_meter.stops = kbi_meter.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
-
 static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
 
-// Number of runs of the block between two readings of the clock.
-static int64_t kbi_wall_runs(const kbi_run* run) {
+static int64_t kbi_wall_runs(const kbi_run* run) { // of the block between two readings of the clock
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
@@ -5998,9 +5975,9 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
-// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
-// samples of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
+// Whether another thread had the processor during a sample of host work: the thread's clock stood still although
+// the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the shorter samples
+// do, the machine or the block causes it, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6013,10 +5990,9 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
     return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30 };
-
 // During the warm-up, the batch grows until a sample takes 20 us and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
+    enum { KBI_BATCH_MAX = 1 << 30 };
     kbi_sampling* s = &run->sampling;
     int64_t now = kbi_meter.wall_end;
     if (kbi_waits_for_device(run)) {
@@ -6054,8 +6030,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
-    // bias of an empty run may differ: the processor may start the block before it reads the clock, and mispredicts
-    // branches. Half of the bias is the 95 % bound of that difference.
+    // processor may start a block before it reads the clock; half of the bias is the 95 % bound of this effect.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.wall_bias) / 2 / 1.96;
@@ -6069,14 +6044,11 @@ static void kbi_wall_end(kbi_run* run) {
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
 
-// --- the cpu backend ---
-
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
     if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
     return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
 }
-
 static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
 static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
@@ -6085,8 +6057,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-// Whether host code runs on the simulated processor of valgrind.
-static bool kbi_valgrind(void) {
+static bool kbi_valgrind(void) { // host code runs on a simulated processor
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
@@ -6104,7 +6075,6 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
-// Reads facts about the processors from the folder `root`.
 static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     kbi_cpus allowed;
     m->boost = kbi_cpu_boost(root);
@@ -6133,9 +6103,7 @@ static const kbi_backend kbi_cpu = {
     "cpu", false, kbi_cpu_open,
     { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL },
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL }, { NULL, NULL, NULL, NULL }, NULL
 };
 // clang-format on
 
@@ -6144,15 +6112,13 @@ static const kbi_backend kbi_cpu = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
-
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
-// Backend that allocates and copies blocks of this place. Plain host memory needs no GPU.
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
-    return place == KB_HOST ? &kbi_cpu : b;
+    return place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
 }
 
-// --- placement: processes whose times are pooled use other addresses, which change a small kernel's time by 1 to 3 %
+// --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
 // Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
@@ -6162,9 +6128,8 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2
-// MiB; other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256
-// within 16 pages of 4 KiB, which changes offset and cache colour.
+// Bytes by which an allocation is moved: on a GPU, shared buffers within a page, because other blocks lie on other
+// pages (kbi_gpu_take_pages); on the host, within 16 pages, which changes the cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6172,8 +6137,7 @@ static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool
 
 // --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-// Whether a block equals its saved copy in 16 samples of 64 bytes.
-static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) { // in 16 samples of 64 bytes
     char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
@@ -6192,15 +6156,12 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
         block->saved = (char*)b->memory.alloc(block->place, block->bytes);
         if (block->saved && block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    if (block->saved)
-        b->memory.copy(block->saved, block->data, block->bytes);
-    else
-        run->memory.unsaved = true;
+    if (block->saved) b->memory.copy(block->saved, block->data, block->bytes);
+    run->memory.unsaved |= !block->saved;
 }
 
-// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call,
-// so all blocks are saved if they are small. A block that still has its saved contents is not an input that was
-// set again.
+// Saves the outputs that the checked call found, at the begin of the timed loop. kb_open has no checked call, so
+// all blocks are saved if they are small. A block that equals its saved copy was not set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -6214,8 +6175,7 @@ static void kbi_save_outputs(kbi_run* run) {
     }
 }
 
-// Restores the saved outputs. false: none was saved.
-static bool kbi_restore_outputs(kbi_run* run) {
+static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
     bool any = false;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
@@ -6227,8 +6187,7 @@ static bool kbi_restore_outputs(kbi_run* run) {
     return any;
 }
 
-// After a run from restored outputs: whether the run changed one of them; with `stale`, whether the run left one
-// unchanged that earlier runs changed.
+// Whether a run from restored outputs changed one; stale: whether it did not change one that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6245,8 +6204,7 @@ static size_t kbi_shared_align(size_t offset, size_t total) {
     return (offset + boundary - 1) & ~(boundary - 1);
 }
 
-// Bytes that the copies of an implementation's data take, at this distance from each other.
-static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
+static size_t kbi_shared_span(const kbi_memory* m, size_t stride) { // bytes of all copies of an implementation's data
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
@@ -6269,8 +6227,7 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false:
-// out of memory; nothing was allocated.
+// Allocates buffers for the largest of n implementations and, if n > 1, to save each. false: out of memory.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -6300,8 +6257,6 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-// --- blocks
-
 // Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
 // lost: the device no longer answers, so its memory is not released.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
@@ -6330,8 +6285,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool
     m->n_known = 0;
 }
 
-// Keeps all blocks, with their contents, for the next call of the function.
-static void kbi_memory_reuse(kbi_run* run) {
+static void kbi_memory_reuse(kbi_run* run) { // keeps all blocks, with their contents, for the function's next call
     kbi_memory* m = &run->memory;
     for (int i = 0; i < m->n; i++)
         if (m->blocks[i].bytes && m->blocks[i].output) kbi_save_block(run, &m->blocks[i]);
@@ -6339,7 +6293,7 @@ static void kbi_memory_reuse(kbi_run* run) {
     m->n = 0;
 }
 
-// Allocates a block, or takes the one that the call before kept at this index. NULL: out of memory.
+// Allocates a block, or takes the one that the previous call kept at this index. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
@@ -6358,8 +6312,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         if (!base) return NULL;
         block->data = base + shift + KBI_GUARD;
         block->bytes = bytes, block->shift = shift;
-        block->place = place;
-        block->shared = shared != NULL;
+        block->place = place, block->shared = shared != NULL;
         block->changed = false;
         home->memory.set(base + shift, KBI_GUARD_BYTE, total);
         home->memory.set(block->data, KBI_POISON, bytes);
@@ -6373,8 +6326,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     return block->data;
 }
 
-// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its
-// size.
+// Fails the case if a byte next to a block was overwritten. The rounding of its size belongs to the guard.
 static void kbi_check_guards(kbi_run* run) {
     static unsigned char guard[2 * KBI_GUARD + 256];
     for (int i = 0; i < run->memory.n; i++) {
@@ -6392,8 +6344,6 @@ static void kbi_check_guards(kbi_run* run) {
         return;
     }
 }
-
-// --- functions that a benchmark calls
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
@@ -6418,10 +6368,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
 
 // The tracked block that contains p, or an empty block at p. NULL: there is none.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
-        if ((const char*)p >= block->data && (const char*)p < block->data + KBI_MAX(block->bytes, (size_t)1))
-            return block;
+        if (byte >= block->data && byte < block->data + KBI_MAX(block->bytes, (size_t)1)) return block;
     }
     return NULL;
 }
@@ -6434,8 +6384,8 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that
-// kb_alloc did not allocate is unknown, so the call is trusted.
+// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. Memory that kb_alloc did
+// not allocate is trusted, because its size is unknown.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -6510,7 +6460,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_meter.gpu.error;
 }
 
-// Stores the address of a driver function in *function; NULL: this driver does not have it.
+// Stores the address of a driver function, or NULL, in *function.
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
@@ -6524,8 +6474,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-// Stores the addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of
-// them is missing, and its pointer is NULL.
+// Stores the addresses of a library's functions, whose names blanks separate, in an array of pointers. false: one
+// of them is missing, and its pointer is NULL.
 static bool kbi_find_all(void* library, const char* names, void* functions) {
     char name[64], *to = (char*)functions;
     void* p = NULL;
@@ -6540,8 +6490,8 @@ static bool kbi_find_all(void* library, const char* names, void* functions) {
 
 static void kbi_ptx_put(kbi_text* to); // the last section defines it
 
-// Appends the empty kernels. Unless the first argument is zero, the first thread of each block writes to a cache line
-// of its own. The GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
+// Appends the empty kernels. Unless the first argument is zero, each block writes to a cache line of its own. The
+// GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -6555,8 +6505,8 @@ static void kbi_empty_put(kbi_text* to) {
 
 // Compiles a module and finds n functions in it; returns 0 or a CUresult.
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
-    kbi_cu_load load;
-    kbi_cu_function get;
+    int (*load)(void** module, const void* image);
+    int (*get)(void** function, void* module, const char* name);
     void* module = NULL;
     kbi_driver_find("cuModuleLoadData", 12000, &load);
     kbi_driver_find("cuModuleGetFunction", 12000, &get);
@@ -6570,7 +6520,7 @@ static bool kbi_load_functions(char why[200]) {
     kbi_gpu* g = &kbi_meter.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    kbi_cu_set set;
+    int (*set)(void* function, int attribute, int value);
     kbi_text ptx = KBI_BLANK;
     kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
     kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
@@ -6599,8 +6549,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
     return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
-// False: this GPU cannot launch an empty kernel of this shape.
-static bool kbi_launch_empty(const kbi_shape* shape) {
+static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot launch this shape
     static void* arguments[4096 / sizeof(void*)];
     kbi_gpu* g = &kbi_meter.gpu;
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
@@ -6614,8 +6563,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-// Launches a grid that fills the device, for kernels that loop over memory.
-static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+static int kbi_launch_wide(enum kbi_function f, void** arguments) { // a grid that fills the device
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
 
@@ -6625,8 +6573,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
-// Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
-static void kbi_check_persisting(void) {
+static void kbi_check_persisting(void) { // lines in a part of L2 that is set aside survive an eviction
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -6644,51 +6591,39 @@ static void kbi_gate_alarm(int number) {
 }
 
 static void kbi_gate_close(void) {
-    const struct itimerval watchdog = { { 0, 0 }, { KBI_GATE_SECONDS, 0 } };
     kbi_gpu* g = &kbi_meter.gpu;
     *g->flag = 0;
     g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
     g->gated = g->closed;
     g->ungated |= !g->closed; // this GPU has no stream memory operations
-    if (!g->closed) return;
-    setitimer(ITIMER_REAL, &watchdog, NULL);
+    if (g->closed) alarm(KBI_GATE_SECONDS);
 }
 
 static void kbi_gate_open(void) {
-    const struct itimerval off = { { 0, 0 }, { 0, 0 } };
     if (!kbi_meter.gpu.closed) return;
     __sync_synchronize();
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
-    setitimer(ITIMER_REAL, &off, NULL);
+    alarm(0);
     if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
 
-// --- functions of the backend ---
-
-// Prepares a case: an earlier case may have chosen another device, or left lines that persist in L2.
+// Prepares a case: an earlier one may have changed the handler or the device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
-    signal(SIGALRM, kbi_gate_alarm); // a benchmark function may have changed the handler
+    signal(SIGALRM, kbi_gate_alarm);
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
 }
 
 static kb_stream kbi_gpu_stream(void) { return kbi_meter.gpu.stream; }
-
+static void kbi_gpu_release(kb_place place, void* p) { (void)(place == KB_PINNED ? cudaFreeHost(p) : cudaFree(p)); }
 static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
     void* p = NULL;
     cudaError_t e = place == KB_PINNED ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
     if (e == cudaSuccess) return p;
     cudaGetLastError();
     return NULL;
-}
-
-static void kbi_gpu_release(kb_place place, void* p) {
-    if (place == KB_PINNED)
-        cudaFreeHost(p);
-    else
-        cudaFree(p);
 }
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
@@ -6714,8 +6649,8 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// What a benchmark function broke that later cases need, or NULL: all cases use the same context and kb->stream. The
-// driver's number of a stream is compared, because a new stream may have the address of a destroyed one.
+// How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. Streams are compared
+// by number, because addresses are used again.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6731,7 +6666,6 @@ static const char* kbi_gpu_broken(void) {
 }
 
 static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
-
 static int64_t kbi_gpu_free_bytes(void) {
     size_t free_bytes = 0, total = 0;
     return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? (int64_t)free_bytes : KB_NONE;
@@ -6758,7 +6692,7 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
+// Marks the case for a profiler: the grids of the empty kernels before and after its work encode its number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -6768,8 +6702,8 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
-// captured calls and of the capture's end.
+// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: errors of the
+// captured calls and of the end.
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -6801,46 +6735,33 @@ static void kbi_nvml_open(kbi_machine* m) {
     kbi_nvml* n = &kbi_meter.nvml;
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char bus[64];
-    int (*init)(void) = NULL;
-    int (*handle)(const char*, void**) = NULL;
-    int (*driver)(char*, unsigned) = NULL;
-    int (*mig)(void*, unsigned*, unsigned*) = NULL;
     unsigned enabled = 0, pending = 0;
     unsigned long long mask = 0; // 0x2: an administrator has locked the clocks
     if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
-    kbi_find(library, "nvmlInit_v2", &init);
-    kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
-    kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
-    kbi_find(library, "nvmlDeviceGetMigMode", &mig);
     kbi_find_all(library,
+                 "nvmlInit_v2 nvmlDeviceGetHandleByPciBusId_v2 nvmlSystemGetDriverVersion nvmlDeviceGetMigMode "
                  "nvmlDeviceGetClockInfo nvmlDeviceGetPowerUsage nvmlDeviceGetTotalEnergyConsumption "
                  "nvmlDeviceGetTemperature nvmlDeviceGetCurrentClocksThrottleReasons "
                  "nvmlDeviceGetComputeRunningProcesses_v3",
-                 &n->clock);
-    if (!init || !handle || init() != 0 || handle(bus, &n->device) != 0) return;
-    if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
+                 &n->init);
+    if (!n->init || !n->handle || n->init() != 0 || n->handle(bus, &n->device) != 0) return;
+    if (n->driver) n->driver(m->driver, (unsigned)sizeof m->driver);
+    if (n->mig) m->mig = n->mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle: bits of nvml.h's nvmlClocksEventReasons. An idle GPU and
-// clocks that a user has set are no throttling.
+// Adds the current reasons for throttling to m.throttle. An idle GPU and clocks that a user has set are no
+// throttling.
 static void kbi_gpu_throttled(kbi_measured* m) {
-    static const struct {
-        unsigned long long bit;
-        const char* name;
-    } reasons[] = { { 0x4, "power cap" },
-                    { 0x8, "hardware slowdown" },
-                    { 0x20, "thermal (software)" },
-                    { 0x40, "thermal (hardware)" },
-                    { 0x80, "power brake" } };
+    static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
+                                           "thermal (software)", "thermal (hardware)", "power brake" };
     const kbi_nvml* n = &kbi_meter.nvml;
     unsigned long long mask = 0;
     if (!n->device || !n->reasons || n->reasons(n->device, &mask) != 0) return;
     for (int i = 0; i < KBI_COUNT(reasons); i++)
-        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
+        if (mask >> i & 1 && reasons[i] && !strstr(m->throttle, reasons[i]))
             kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
-                    reasons[i].name);
+                    reasons[i]);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
@@ -6890,7 +6811,6 @@ static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer,
     KBENCH_FREE(buffer);
 }
 
-// What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
@@ -6920,8 +6840,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
-// CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
-// took so long that the GPU's clock may have fallen, a kernel spins to raise it.
+// Launches a kernel outside the gate, because CUPTI works at the first launch after a switch. After a slow switch
+// a kernel spins, because the GPU's clock may have fallen.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -6935,7 +6855,6 @@ static void kbi_cupti_settle(int64_t began) {
 }
 
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
-
 static bool kbi_cupti_open(void) {
     kbi_cupti* c = &kbi_meter.cupti;
     int64_t began = kbi_now();
@@ -6949,7 +6868,6 @@ static bool kbi_cupti_open(void) {
     return c->open;
 }
 
-// Why CUPTI could not be opened.
 static const char* kbi_cupti_unavailable(char out[400]) {
     if (kbi_meter.cupti.error) return kbi_cupti_error_text("cuptiActivityEnable", kbi_meter.cupti.error, out);
     if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
@@ -6969,8 +6887,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its
-// first start to its last end. Returns the number of groups, at most `most`.
+// Stores the ns of each group of `kernels` consecutive records since the last call, from its first start to its
+// last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -6984,12 +6902,6 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     c->n = 0;
     return n;
 }
-
-// Drops the records of all work so far, after this work has ended.
-static void kbi_cupti_discard(void) {
-    cudaDeviceSynchronize();
-    kbi_cupti_read(1, NULL, 0);
-}
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -6997,10 +6909,9 @@ static void kbi_cupti_discard(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches, which is finer than the steps of event times. Each launch waits behind a
-// gate of its own: the events of a launch with more than 8 kernels queued behind it read up to 0.6 us more. All
-// launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
-// arguments (H200, driver 580).
+// A sample is the mean of several launches, which is finer than the steps of event times. Each launch has its own
+// gate: events read up to 0.6 us more if more than 8 kernels are queued behind it. All launches use the same
+// events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_gpu* g = &kbi_meter.gpu;
     g->alarmed = 0;
@@ -7013,14 +6924,12 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction also evicts the page tables of the GPU's command buffers. Loading them takes 0.3 to 0.9 us,
-    // depending on the number of kernels in the block, so empty kernels load them first.
+    // Empty kernels load the page tables of the command buffers, which were evicted, too: 0.3 to 0.9 us.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-// True: this was the last launch of the sample.
-static bool kbi_launch_end(void) {
+static bool kbi_launch_end(void) { // true: this was the last launch of the sample
     kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
     cudaEventRecord(g->stop, g->stream);
@@ -7031,18 +6940,17 @@ static bool kbi_launch_end(void) {
     return g->at >= g->size;
 }
 
-// Begins and ends a single launch of kbench's own; the end returns its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
 }
 
-static double kbi_single_end(void) {
+static double kbi_single_end(void) { // ns of the launch
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
     g->at = 0;
-    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the
-    // watchdog. A single alarm may come from a machine that was suspended.
+    // The watchdog ends each gate under a tool that waits for every launch (compute-sanitizer,
+    // CUDA_LAUNCH_BLOCKING). A single alarm may come from a machine that was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -7071,7 +6979,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
             if (s->traced && !kbi_cupti_open())
                 kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_discard(); // records of the benchmark's set-up
+        if (kbi_meter.cupti.open) cudaDeviceSynchronize(), kbi_cupti_read(1, NULL, 0); // drops those of the set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7083,8 +6991,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog
-// ended it.
+// Whether a sample counts. It is taken again if the process was stopped or the gate's watchdog ended it.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7113,9 +7020,8 @@ static int kbi_empty_index(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// Times an empty kernel once; returns the trimmed mean of the latest times in ns. Event times around an empty kernel
-// change by 0.1 us within a process and by 0.3 us between processes, equally for every kernel of the shape. So an
-// empty kernel of the block's own shape is timed in turn with the block.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. It is timed in turn with the
+// block, because event times drift by 0.1 us, equally for all kernels of a shape.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7131,7 +7037,6 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 }
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
-
 // ns of an empty kernel, interpolated between the shapes that CUPTI measured.
 static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
@@ -7146,13 +7051,8 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Standard deviation in ns of the difference between a kernel and the empty kernel of its shape, the same for all
-// launches of a case (tests/gpu/shapes.py).
-static const double kbi_bias_error_ns = 60;
-
-// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one
-// in a row, which includes the gaps, plus what events read more around this shape. The time that events read
-// bounds it.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that of
+// the plainest kernel in a row, with its gap, plus what events read more around this shape.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7160,12 +7060,12 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
-// bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
+// ns of an empty kernel, by CUPTI, or half of the longest possible time. error: standard deviation of the bias in
+// ns, all possible times being equally likely; apart: without the part that all shapes share.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
-    *error = *apart = kbi_bias_error_ns;
+    *error = *apart = 60; // ns by which kernels of one shape differ (tests/gpu/shapes.py)
     if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
     if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
     *error = hypot(*error, *most / sqrt(12));
@@ -7188,8 +7088,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
 // --- graphs: the block captured N and 2 N times in a row; the difference over N is the time of one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(false);
+    kbi_single_begin(gated, false);
     cudaGraphLaunch(exec, kbi_meter.gpu.stream);
     kbi_launch_end();
     return kbi_meter.gpu.ns[0];
@@ -7205,8 +7104,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     double each = kbi_graph_ns(probe, true) - 2000; // about 2 us are the events'
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
-    n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
-    g->launches = (n + copies - 1) / copies * copies;
+    g->launches = (KBI_MAX((int64_t)1, KBI_MIN(n, most)) + copies - 1) / copies * copies;
     run->m.launches = (int32_t)g->launches;
     // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
@@ -7268,10 +7166,8 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- a sample that has ended, by events or by CUPTI's durations ---
-
-// The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
-// capture gives the number of records of a launch. Without it the first sample that divides evenly does.
+// The mean of a sample in ns, by CUPTI; NaN: launches are missing, and the sample is taken again. Stream capture,
+// or the first sample that divides evenly, gives the number of records of a launch.
 static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7356,32 +7252,23 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Smallest difference above 0.5 ns between any two of n times, which it sorts.
-static double kbi_least_gap(double* ns, int n) {
-    double step = INFINITY;
-    kbi_sort(ns, n);
-    for (int i = 1; i < n; i++)
-        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
-    return step;
-}
-
-// Measures the step of event times, from pairs of events with nothing or an empty kernel in between.
+// Measures the step of event times: the least difference above 0.5 ns between times of nothing or an empty kernel.
 static void kbi_calibrate_quantum(void) {
-    double ns[128], pair[KBI_COUNT(ns) / 2];
-    kbi_sample_open(true, 1);
+    double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_meter.gpu.at = 0;
-        kbi_launch_begin(false);
+        kbi_single_begin(true, false);
         if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
-        kbi_launch_end();
-        ns[i] = kbi_meter.gpu.ns[0];
+        ns[i] = kbi_single_end();
         if (i % 2 == 0) pair[i / 2] = ns[i];
     }
     kbi_meter.calibration.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
-    kbi_meter.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
+    kbi_sort(ns, KBI_COUNT(ns));
+    for (int i = 1; i < KBI_COUNT(ns); i++)
+        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
+    kbi_meter.calibration.quantum = step;
 }
 
-// Time in ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
+// ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7448,11 +7335,10 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 #endif
 
 static void kbi_reference_set(const kbi_reference* truth) { // measured by another process
+    (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
     kbi_meter.calibration.measured = true;
-#else
-    (void)truth;
 #endif
 }
 
@@ -7467,10 +7353,10 @@ typedef struct kbi_captured {                                        // the work
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
-// runtime. function: NULL if the driver does not know it.
+// Gets a kernel of a graph from the driver, which also knows the kernels of other runtimes. function: NULL if
+// unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
-    kbi_cu_node get;
+    int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
     memset(kernel, 0, sizeof *kernel);
     if (get && get(node, kernel) != 0) kernel->function = NULL;
@@ -7483,8 +7369,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (work->kernels++) break;
-        kbi_kernel_node(work->node = node, &work->first);
+        if (!work->kernels++) kbi_kernel_node(work->node = node, &work->first);
         break;
     case cudaGraphNodeTypeMemcpy:
         work->copies++;
@@ -7514,12 +7399,11 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // __cxa_demangle calls malloc
 }
 
-// Notes name, launch shape, registers and occupancy of a kernel.
 static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
-    kbi_cu_fits fits;
-    kbi_cu_name name_of;
+    int (*fits)(int* blocks, void* function, int threads, size_t shared);
+    int (*name_of)(const char** name, void* function);
     const char* name = NULL;
     int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
     kbi_driver_find("cuFuncGetAttribute", 12000, &get);
@@ -7536,8 +7420,7 @@ static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
-// Whether one of an argument's words is an address of device memory.
-static bool kbi_points_to_memory(const void* argument, size_t bytes) {
+static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a device address
     for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
         struct cudaPointerAttributes attributes;
         void* p;
@@ -7549,13 +7432,12 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     return false;
 }
 
-// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments,
-// threads, shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time
-// of their own.
+// The index of the empty kernel that is launched like the block's first kernel. It has at most one block for each
+// multiprocessor, because more take time of their own.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
-    kbi_cu_arguments argument;
+    int (*argument)(void* function, size_t index, size_t* offset, size_t* size);
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
     if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
@@ -7587,18 +7469,16 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
-// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone
-// is no proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the
-// block; four busy checks give SIDE_STREAM.
+// Checks, after a run of the block, whether the GPU is busy after kb->stream has finished (which took stream_ns)
+// or, if the run was captured, at all. The host may be preempted and the work may end early, so the audit repeats:
+// two idle checks clear the block, and four busy checks give SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
-    int64_t ns = kbi_now() - begin;
     w->busy_checks++;
-    w->busy += good && ns > KBI_BUSY_NS && ns > stream_ns / 20;
+    w->busy += good && kbi_now() - begin > KBI_MAX((int64_t)KBI_BUSY_NS, stream_ns / 20);
     if (w->busy >= KBI_LOOKS_BUSY)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     w->repeat_audit = !kbi_failed(run) && w->busy_checks - w->busy < KBI_LOOKS_CLEAR;
@@ -7649,15 +7529,12 @@ static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
         memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
         if (type == cudaGraphNodeTypeKernel) kbi_kernel_node(nodes[i], &kernel);
-        uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
-        sum += h;
+        sum += kbi_hash_bytes(14695981039346656037u + (uint64_t)type, (const char*)&kernel, KBI_SHAPE_BYTES);
     }
     return sum;
 }
 
-// Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
-// capture's end.
+// Stops a run whose block stream capture rejected. The rejected call's error is preferred to that of the end.
 static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
@@ -7688,8 +7565,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
-    // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
-    // are not checked: the host may be preempted during one check of many.
+    // Captured work does not run, so work that runs is elsewhere. Copies are not checked: the host may be preempted.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
@@ -7723,8 +7599,7 @@ static void kbi_gpu_audit_left(kbi_run* run) {
         kbi_audit_rejected(run, inside, end);
 }
 
-// A launch after the samples, captured as the first one was, must do the same work.
-static void kbi_gpu_compare(kbi_run* run) {
+static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the first one was
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
         kbi_audit_rejected(run, c.inside, c.end);
@@ -7762,27 +7637,26 @@ enum {
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
+typedef struct kbi_cuda_call { // a call of the CUDA API, listed when it returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
     char kernel[80];        // "": it launches none
-    bool follows, precedes; // its work runs after the begin of the timed span, and before its end
+    bool follows, precedes; // its work follows the begin of the timed span, and precedes the end
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
 
-// The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
-// A handle that is used again is another node, and the latest one counts. The legacy default stream is kb->stream's
-// node, because each of the two waits for the other.
+// The host, a stream, or an event or address that a stream writes. A handle that is used again is another node;
+// the latest one counts. The legacy default stream is kb->stream's node, because both wait for each other.
 typedef struct kbi_order_node {
     uint64_t handle;
     bool stream, reached;
 } kbi_order_node;
 
-// What `second` does after an edge waits for what `first` did before it. second < 0: the work of call -1 - second on
-// the stream `first`.
+// What `second` does later waits for what `first` did before. second < 0: work of call -1 - second on stream
+// `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7813,53 +7687,48 @@ static void kbi_order_edge_add(int first, int second) {
     kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// Adds the edges of a call. An operation of a stream waits for all that the host has waited for.
-static void kbi_order_call(const kbi_cuda_call* c, int index) {
+// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end. An
+// operation of a stream waits for all that the host has waited for.
+static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) {
     const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
-    int stream = 0, event = 0;
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true);
-    if (c->kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
-    if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
-    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
-    if (c->kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - index);
-    if (c->kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
-    if (c->kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
-    if (c->kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
-    if (c->kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
-    for (int i = 1; i < kbi_order_graph.n && c->kind & KBI_HOST_ALL; i++)
-        if (kbi_order_graph.nodes[i].stream) kbi_order_edge_add(i, 0);
-}
-
-// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end.
-static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
     struct kbi_order_graph* g = &kbi_order_graph;
     memset(g, 0, sizeof *g);
     kbi_order_add(0, false);
-    kbi_order_add(stream, true);
-    for (int i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(&calls[i], i);
+    kbi_order_add(timed_stream, true);
+    for (int i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        int stream = 0, event = 0, kind = c->error ? 0 : c->kind;
+        if (kind & KBI_CREATES) kbi_order_add(c->stream, true);
+        if (kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
+        if (kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
+        if (kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
+        if (kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - i);
+        if (kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
+        if (kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
+        if (kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
+        if (kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
+        for (int k = 1; k < g->n && kind & KBI_HOST_ALL; k++)
+            if (g->nodes[k].stream) kbi_order_edge_add(k, 0);
+    }
     kbi_order_edge_add(0, 1);
     const kbi_order_edge* edges = (const kbi_order_edge*)(const void*)g->edges.s;
     const size_t n_edges = g->edges.n / sizeof *edges;
     for (int backward = 0; backward < 2; backward++) {
         for (int i = 0; i < g->n; i++) g->nodes[i].reached = i == 1;
         for (size_t i = 0; i < n_edges; i++) {
-            const kbi_order_edge* e = &edges[backward ? n_edges - 1 - i : i];
-            kbi_cuda_call* work = e->second < 0 ? &calls[-1 - e->second] : NULL;
-            if (work)
-                *(backward ? &work->precedes : &work->follows) = g->nodes[e->first].reached;
+            const kbi_order_edge e = edges[backward ? n_edges - 1 - i : i];
+            const int from = backward ? e.second : e.first, to = backward ? e.first : e.second;
+            if (e.second >= 0)
+                g->nodes[to].reached |= g->nodes[from].reached;
             else
-                g->nodes[backward ? e->first : e->second].reached |=
-                    g->nodes[backward ? e->second : e->first].reached;
+                *(backward ? &calls[-1 - from].precedes : &calls[-1 - to].follows) = g->nodes[e.first].reached;
         }
     }
     KBENCH_FREE(g->nodes);
     kbi_text_free(&g->edges);
 }
 
-// --- what the calls mean for the time of the block ---
-
-// Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
+// Withholds the time of the block because of a call.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
@@ -7881,20 +7750,6 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
         return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
                                cudaGetErrorName((cudaError_t)c->error),
                                allocates ? "and allocation is timed" : "so its work is missing from the time");
-    }
-    return false;
-}
-
-// Finds work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
-    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
-        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
-        if (strict && c->stream == KBI_STREAM_LEGACY)
-            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
-        if (!c->precedes || !c->follows)
-            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                   c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
     return false;
 }
@@ -7924,11 +7779,17 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
         snprintf(v->note, sizeof v->note, "the block captures work into a graph of its own (%.60s)", c->name);
         return;
     }
-    if (!wrong && !by_host) {
-        kbi_order_calls(calls, n, stream);
-        wrong = kbi_judge_order(v, calls, n, strict);
+    if (!wrong && !by_host) kbi_order_calls(calls, n, stream);
+    for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !by_host; c++) {
+        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
+        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
+        if (strict && c->stream == KBI_STREAM_LEGACY)
+            wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        else if (!c->precedes || !c->follows)
+            wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
-    // A block without a call that submits work is left to the capture: libraries may submit by other functions.
+    // A block without a call that submits work is left to the capture, because libraries may use other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
             if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
@@ -7938,12 +7799,9 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
                      v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// --- the calls, from CUPTI's callbacks ---
-
-// The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
-// where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
-// bytes; -1: the function has none.
-enum { KBI_IN_CONFIG = -2 };
+// The driver's functions that submit, order, wait or allocate; those of the runtime call them. stream and object: the
+// offsets of the stream and of the event or address in CUPTI's parameters (generated_cuda_meta.h); -1: none.
+enum { KBI_IN_CONFIG = -2, KBI_CONFIG_STREAM = 32 }; // the stream's offset in CUlaunchConfig
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
@@ -7991,8 +7849,8 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Functions of the runtime, by the beginning of their names, whose errors mean that work is missing from the block
-// even if the driver was not called. An error of another function may be the answer to a query.
+// Beginnings of names of the runtime's functions whose errors mean that work is missing, even without a driver
+// call.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -8013,10 +7871,9 @@ static struct kbi_calls { // of the block that is inspected
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
-// The runtime's function that this thread is in.
-static __thread struct kbi_runtime_call {
-    const char* name;  // NULL: none
-    int number, first; // of the call; index of its first driver call
+static __thread struct kbi_runtime_call { // the runtime's function that this thread is in
+    const char* name;                     // NULL: none
+    int number, first;                    // of the call; index of its first driver call
 } kbi_runtime_call;
 
 // Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
@@ -8047,8 +7904,6 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     if (from && offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
     return word;
 }
-
-enum { KBI_CONFIG_STREAM = 32 }; // offset of the stream in a launch's configuration (CUlaunchConfig)
 
 // Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
@@ -8181,15 +8036,10 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 // Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
 // that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
 // ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
-// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do
-// not count. Operations are compared with products of zeros, because random numbers need power and so lower the
-// clock.
-// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other
-// types by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one
-// core reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is
-// checked there.
-
-// --- one core of the host ---
+// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
+// Operations are compared with products of zeros, because random numbers need power and so lower the clock.
+// f32 is measured by chains of FMA, other types by products of cuBLASLt, if it is installed.
+// On the CPU it is what one core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8200,10 +8050,10 @@ enum { KBI_VECTOR = 32 };
 enum { KBI_VECTOR = 16 }; // SSE2, NEON
 #endif
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
-typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
+typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR), may_alias));
 
-// 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
-// compiler can neither know the input nor drop the output.
+// 12 independent chains x = x a + b, for two units with a latency of up to five cycles. The compiler can neither
+// know the input nor drop the output.
 KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
@@ -8219,23 +8069,20 @@ KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
     __asm__ __volatile__("" : : "r"(x) : "memory");
 }
 
-KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
-    kbi_words sum[2], word[4];
+KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // whole pages
+    const kbi_words* word = (const kbi_words*)(const void*)from;
+    kbi_words sum[2];
     memset(sum, 0, sizeof sum);
-    for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+    for (size_t i = 0; i < bytes / KBI_VECTOR; i += 4) {
         // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
-        for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
-        memcpy(&word[0], from + i, KBI_VECTOR), memcpy(&word[1], from + i + KBI_VECTOR, KBI_VECTOR);
-        memcpy(&word[2], from + i + 2 * KBI_VECTOR, KBI_VECTOR),
-            memcpy(&word[3], from + i + 3 * KBI_VECTOR, KBI_VECTOR);
-        sum[0] ^= word[0] ^ word[1], sum[1] ^= word[2] ^ word[3];
+        for (size_t k = 0; k < 4 * KBI_VECTOR; k += 64) __builtin_prefetch(from + i * KBI_VECTOR + k + 4096);
+        sum[0] ^= word[i] ^ word[i + 1], sum[1] ^= word[i + 2] ^ word[i + 3];
     }
     __asm__ __volatile__("" : : "r"(sum) : "memory");
 }
 KBI_SLOW_BEGIN
 
-// Bytes of the host's largest cache; 32 MiB if the system does not say.
-static int64_t kbi_core_cache(void) {
+static int64_t kbi_core_cache(void) { // bytes of the host's largest cache; 32 MiB if the system does not say
     int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
@@ -8246,18 +8093,15 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
-// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of
-// the scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes
-// of f32.
+// Measures a peak of one core: the fastest of at least three passes that take 50 ms together and at most 250 ms. A
+// pass over memory is longer than a time slice, so the thread's own clock is used. f64 has half the lanes of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
     // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
-    int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
-    size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
+    size_t size = memory ? (size_t)KBI_MIN(wanted, (int64_t)(kbi_physical_bytes() / 8)) & ~(size_t)4095 : 0;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)steps;
     char* a = NULL;
@@ -8287,12 +8131,11 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
     kbi_roof_put(r, which, work / best_ns * 1e9, work / best_ns * 1e9, kbi_seconds_since(began));
 }
 
-// --- a GPU's memory ---
-
 #if KBI_CUDA
 // ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function.
-// Cold: timed as a block is, the median of five launches; else the fastest of five. A first launch warms up.
+// Cold: the median of five launches, timed as a block is; else the fastest of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
     uint64_t n = size / 16;
     uint32_t value = 0x3f000000;
@@ -8304,9 +8147,8 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
             if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
             else if (!runtime)
-                kbi_launch_wide(which == KBI_ROOF_COPY ? KBI_F_COPY : KBI_F_WRITE,
-                                which == KBI_ROOF_COPY ? copy : write);
-            else if (which == KBI_ROOF_COPY)
+                kbi_launch_wide(copies ? KBI_F_COPY : KBI_F_WRITE, copies ? copy : write);
+            else if (copies)
                 cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
             else
                 cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
@@ -8318,7 +8160,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates twice so many bytes, the first half random words, for the caller to free; NULL: out of memory.
+// Allocates twice so many bytes, the first half random, for the caller to free; NULL: out of memory.
 static char* kbi_buffer_pair(size_t size) {
     char* two = NULL;
     if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
@@ -8326,9 +8168,8 @@ static char* kbi_buffer_pair(size_t size) {
     return two;
 }
 
-// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
-// L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
-// peak is used.
+// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves, up to 64 times L2. A
+// small copy is faster than a large one, because data written last reaches memory after the launch.
 static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
@@ -8350,7 +8191,6 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 }
 
 enum { KBI_PROBE = 65536 };
-
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
 
 // ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
@@ -8362,8 +8202,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which share of an L2's worth of data the eviction removes, the least of 8 places. 0: data read as fast as cached
-// ones; 1: as slow as data that a buffer of many times their size has evicted. NaN: these two times do not differ.
+// Which share of an L2's worth of data the eviction removes, the least of 8 places: 0: data are read as fast as
+// cached data; 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8388,7 +8228,7 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
     return least;
 }
 
-// Measures copy, read and write bandwidth over 1 GiB, or an eighth of the free memory, and what eviction removes.
+// Measures copy, read and write bandwidth over up to 1 GiB, and what eviction removes.
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
@@ -8405,10 +8245,8 @@ static void kbi_measure_memory(kbi_machine* m) {
     cudaGetLastError();
 }
 
-// --- a GPU's arithmetic ---
-
-// f32 operations a second, two for each FMA, of a grid that fills the device, 256 FMA per thread and iteration.
-// KBI_UNTOLD: a launch failed.
+// f32 operations a second of a grid that fills the device, 256 FMA per thread and iteration. KBI_UNTOLD: it
+// failed.
 static double kbi_fma_roof(void) {
     double best_ns = INFINITY;
     uint64_t iterations = 200;
@@ -8423,8 +8261,7 @@ static double kbi_fma_roof(void) {
     return 2 * 256 * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best_ns * 1e9;
 }
 
-// The functions of cuBLASLt, for products of square matrices on tensor cores. Prototypes and codes are those of
-// cublasLt.h, which need not be installed.
+// The functions of cuBLASLt, with the prototypes and codes of cublasLt.h, which need not be installed.
 typedef struct kbi_cublas {
     int (*create)(void** handle);
     int (*destroy)(void* handle);
@@ -8459,8 +8296,7 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-// Opens the newest installed cuBLASLt that this driver supports; false: there is none.
-static bool kbi_cublas_open(kbi_cublas* c) {
+static bool kbi_cublas_open(kbi_cublas* c) { // the newest installed cuBLASLt that this driver supports
     for (int version = 16; version >= 10; version--) {
         char name[64];
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
@@ -8471,9 +8307,9 @@ static bool kbi_cublas_open(kbi_cublas* c) {
     return false;
 }
 
-// ns of the fastest of three launches of A^T B, by the algorithm that cuBLASLt chooses. Workspace, A, B and result
-// follow each other from data on. A spin runs first, for as long as the host submits: it needs little power, so that
-// the clock is as high as possible. 0: the library has no such product; NaN: unknown, because a call failed.
+// ns of the fastest of three launches of A^T B. Workspace, A, B and result follow each other from data on. A spin,
+// which needs little power, runs while the host submits, so that the clock stays high. 0: the library has no such
+// product; NaN: a call failed.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
     void *product = NULL, *in = NULL, *out = NULL;
     int transposed = 1;
@@ -8504,10 +8340,9 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rate over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool,
-// large ones use all of it.
+// Finds the highest rate over sizes, of random numbers (of) and of zeros (most). Small products leave the GPU
+// cool.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
-    const double seconds = 0.2; // for a peak
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
@@ -8523,11 +8358,10 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
         for (const kbi_product* p = first; p < end && p->roof == which; p++) {
-            double operations = 2.0 * (double)side * (double)side * (double)side;
+            double operations = 2.0 * (double)(side * side * side);
             for (int zeros = 0; zeros < 2; zeros++) {
-                double left = seconds - kbi_seconds_since(began);
                 char* a = data + KBI_LT_WORKSPACE;
-                if (*of > 0 && 4 * operations / *of > left) break;
+                if (*of > 0 && 4 * operations / *of > 0.2 - kbi_seconds_since(began)) break; // 0.2 s for a peak
                 if (zeros)
                     cudaMemsetAsync(a, 0, (size_t)(2 * side * side * p->in_bytes), kbi_meter.gpu.stream);
                 else
@@ -8547,7 +8381,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     kbi_cublas c;
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measured these when memory was free
     bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    int64_t began = kbi_now(); // without the time in which the library is opened: a quarter of a second
+    int64_t began = kbi_now(); // after the library is open, which takes 0.25 s
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
     if (open) {
         kbi_product_roof(&c, which, &of, &most);
@@ -8557,8 +8391,6 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     kbi_roof_put(&m->roofs, which, of, most, kbi_seconds_since(began));
 }
 #endif
-
-// --- when peaks are measured ---
 
 static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
@@ -8576,8 +8408,7 @@ static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // Memory bandwidth is no bound for data in the host's caches: less than twice the largest cache. Data of KB_ALLOC
-    // may be small, and read many times in a run.
+    // Memory bandwidth is no bound for data in the host's caches, which may be read many times in a run.
     const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
@@ -8652,8 +8483,7 @@ static void kbi_gpu_facts(kbi_machine* m) {
     g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
-// Opens a GPU. false: machine->why has the reason.
-static bool kbi_gpu_open(kbi_machine* m, int device) {
+static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why has the reason
     // tools that instrument, serialise or replay kernels load a library into the process
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
@@ -8685,8 +8515,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other
-// processes. The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
+// Allocates pages of 2 MiB, which are never freed, so that later buffers lie on other pages than in other
+// processes. An error is ignored: it occurs again when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* page;
@@ -8705,8 +8535,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI is opened before a block makes a graph, because some versions do not record older nodes. If it does not
-    // open, each case says so. Events may read other times under CUPTI, so earlier readings are dropped.
+    // Some versions of CUPTI do not record graphs that are older. If CUPTI does not open, each case says so. Events may
+    // read other times under CUPTI, so earlier readings are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);

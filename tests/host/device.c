@@ -411,11 +411,6 @@ static void test_choose(void) {
 // --- calibration ---
 
 static void test_calibration(void) {
-    double ns[] = { 160, 32, 96.2, 32.3, 96 };
-    CHECK_REAL(kbi_least_gap(ns, 5), 63.7, 1e-12); // times that differ by less than 0.5 ns are equal
-    double same[] = { 5, 5, 5.5 }, two[] = { 9, 5 };
-    CHECK(isinf(kbi_least_gap(same, 3))), CHECK_REAL(kbi_least_gap(two, 2), 4, 0),
-        CHECK(isinf(kbi_least_gap(two, 1)));
     kbi_calibration* c = &kbi_meter.calibration;
     // The time of a kernel of each shape is interpolated between the measured shapes.
     for (int i = 0; i < 24; i++) c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 1000 + 100 * i;

@@ -1075,17 +1075,17 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
                                              enum cudaDriverEntryPointQueryResult* found) {
     called(__func__);
     (void)version, (void)flags;
-    kbi_cu_load a = load_module;
-    kbi_cu_function b = get_function;
+    int (*a)(void**, const void*) = load_module;
+    int (*b)(void**, void*, const char*) = get_function;
     kbi_cu_launch c = launch;
     kbi_cu_wait d = wait_value;
-    kbi_cu_node e = node_parameters;
-    kbi_cu_arguments g = argument;
+    int (*e)(cudaGraphNode_t, kbi_cu_kernel*) = node_parameters;
+    int (*g)(void*, size_t, size_t*, size_t*) = argument;
     kbi_cu_launch_as h = launch_as;
-    kbi_cu_set i = set_attribute;
+    int (*i)(void*, int, int) = set_attribute;
     kbi_cu_get j = get_attribute;
-    kbi_cu_name k = function_name;
-    kbi_cu_fits l = function_fits;
+    int (*k)(const char**, void*) = function_name;
+    int (*l)(int*, void*, int, size_t) = function_fits;
     bool gates = !getenv("VIRTUAL_NO_WAIT"); // then gates are unavailable
     *f = NULL;
     if (strcmp(name, "cuModuleLoadData") == 0) memcpy(f, &a, sizeof a);
