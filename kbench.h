@@ -871,7 +871,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
 // KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... } adds an option --tsv FILE. The function that follows
 // fills the file: void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
-#define KBENCH_OUTPUT(name, argument_, help_) \
+#define KBENCH_OUTPUT(name, argument_, help_) KBI_OUTPUT(name, argument_, help_) // expands the arguments
+#define KBI_OUTPUT(name, argument_, help_) \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
         static kb_output output; \
