@@ -11291,7 +11291,7 @@ typedef struct kbi_how {
 // Whether the stream is a terminal with escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// The width of the terminal; otherwise COLUMNS if it is 40 to 1000; otherwise 80.
+// The width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -11300,7 +11300,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// when: "always", "never", or NULL or "auto": the environment decides, otherwise whether f is a terminal.
+// when: "always", "never"; NULL or "auto": the environment, otherwise whether f is a terminal, decides.
 static bool kbi_colour(FILE* f, const char* when) {
     const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
     if (!force || !*force) force = getenv("FORCE_COLOR");
@@ -11439,16 +11439,16 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 
 #define KBI_WINNER_BIT 0x80000000u // beside the bits of kbi_columns: the rows have room for " fastest?"
 enum {
-    KBI_LABEL = 21, // width of the first column, if labels are short; and for long ones, if there is room
+    KBI_LABEL = 21, // width of the first column for short labels
     KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
-    KBI_LABEL_SPARE = 3,  // so that a slightly longer label in a later row fits, too
+    KBI_LABEL_SPARE = 3,  // for longer labels in later rows
     KBI_WIDE = 100,       // a line of this width has room for the wide columns
     KBI_WINNER_WIDTH = 9, // " fastest?"
     KBI_MARKS_WIDTH = 4   // " UV+": the mark of a flag, and the sign for further marks
 };
 
-// The signs of the table that are explained below it, if they occur; a quiet table explains those from KBI_SIGN_EQUAL.
+// Signs that are explained below the table if they occur; with --quiet, only the signs from KBI_SIGN_EQUAL on.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
     "+-: 95 % of the median and its bias within one process; other processes may differ by more",
@@ -11466,12 +11466,12 @@ typedef struct kbi_layout { // the columns below a heading
     unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
 } kbi_layout;
 
-typedef struct kbi_wins { // the comparisons of an operation with the same result
+typedef struct kbi_wins {           // the comparisons of an operation with the same result
     char operation[96], winner[64]; // winner: empty if none is significant
     int groups;
 } kbi_wins;
 
-// The table takes records, at least one comparison group at a time. Headings and machines come from the records.
+// The table takes records, at least one comparison group at a time.
 typedef struct kbi_table {
     kbi_how how;
     kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
@@ -11481,8 +11481,8 @@ typedef struct kbi_table {
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
-    bool signs[KBI_SIGNS]; // those of kbi_signs that occurred
-    int64_t cases[3]; // by kb_status
+    bool signs[KBI_SIGNS];          // those of kbi_signs that occurred
+    int64_t cases[3];               // by kb_status
     int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
     bool gpu;                       // at least one case ran on a GPU
     kbi_wins* wins;
@@ -11490,6 +11490,8 @@ typedef struct kbi_table {
     kbi_text text;     // output that is not yet written
     kbi_arena scratch; // strings that live until the output is written
 } kbi_table;
+
+#define KBI_ARRAY(arena, type, n) ((type*)kbi_arena_alloc(arena, sizeof(type) * (size_t)(n)))
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     memset(t, 0, sizeof *t);
@@ -11505,7 +11507,7 @@ static void kbi_table_flush(kbi_table* t) {
     kbi_arena_free(&t->scratch);
 }
 
-// The results of these three live until the table is flushed. keep frees the text that it copies.
+// The results of these three live until the table is flushed. keep frees its argument.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* copy = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -11543,8 +11545,8 @@ static void kbi_table_line_end(kbi_table* t) { // removes trailing blanks
     kbi_puts(&t->text, "\n");
 }
 
-// Wraps a text under an indent; the line has `used` columns already. A word that is longer than a line is split. Each
-// part is cleaned again, because wrapping could put "::" at the start of a line, which is a command in CI logs.
+// Wraps a text under an indent; the line has `used` columns already. Each part is cleaned again, because "::" at the
+// start of a line is a command in CI logs.
 static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -11588,16 +11590,14 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Whether two records are of one comparison group: of one run and device, and different in the implementation only.
+// Whether two records are of one run, device and comparison group.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Whether the operation has no other case, so that it shares its heading; likewise a record without a plan.
+// Whether the operation has no other case, or no plan, so that it shares its heading.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
-
-// --- columns ---
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
     kbi_text text = KBI_BLANK;
@@ -11633,7 +11633,7 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column. If the layout before has it in a unit that suits these rows as well, the unit stays.
+// Adds a column. It keeps the unit of the last layout if that unit suits these rows.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11706,8 +11706,8 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     bool changed = l.n_cells != t->layout.n_cells; // always without a heading, because the time has a column
     for (int i = 0; i < l.n_cells && !changed; i++) {
         const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
-        changed = cell->what.column != old->what.column || cell->width > old->width ||
-                  cell->scale < old->scale || cell->scale > old->scale;
+        changed = cell->what.column != old->what.column || cell->width > old->width || cell->scale < old->scale ||
+                  cell->scale > old->scale;
     }
     if (!changed) return;
     if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // with the best units
@@ -11725,8 +11725,6 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     }
     kbi_table_line_end(t);
 }
-
-// --- rows ---
 
 // The rest of the row of a case that has a time. won: 0, 1 if it has the shortest time, 2 if significantly so.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
@@ -11791,7 +11789,7 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
 
 static const kbi_table* kbi_table_sorted; // the table whose rows qsort sorts
 
-// Compares two rows by the sort keys. Rows without a value come last in both directions; equal rows stay in order.
+// Compares two rows by the sort keys. Rows without a value come last in both directions.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
@@ -11803,17 +11801,17 @@ static int kbi_table_compare(const void* left, const void* right) {
         if (has_a != has_b) return has_a ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return (a > b) - (a < b); // both are elements of one array
+    return (a > b) - (a < b); // equal rows stay in order; both are elements of one array
 }
 
-// Whether two cases stand below the same heading, so that they are sorted together. A resumed run continues a run.
+// Whether two cases have the same heading, so that they are sorted together. A resumed run continues a run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the machine when it changes. Its copy bandwidth does not identify it: each run measures it again.
+// Prints the machine when it changes. The copy bandwidth does not identify a machine, because each run measures it.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11894,8 +11892,7 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
         while (t->n_order && !compared && end < n && kbi_table_together(&records[first], &records[end]) &&
                !(end + 1 < n && kbi_same_group(&records[end], &records[end + 1])))
             end++;
-        const kb_result** rows =
-            (const kb_result**)kbi_arena_alloc(&t->scratch, sizeof(kb_result*) * (size_t)(end - first));
+        const kb_result** rows = KBI_ARRAY(&t->scratch, const kb_result*, end - first);
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
         kbi_table_sorted = t;
         qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
@@ -11904,9 +11901,7 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     kbi_table_flush(t);
 }
 
-// --- below the table ---
-
-// Explains each flag that was raised: what happened, why it matters, and what to do.
+// Explains each flag that was raised.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
     const char* gap = "\n";
@@ -11987,7 +11982,7 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// The names in the params, counters or environment of all records, in order of appearance; the caller frees the array.
+// The names in the params, counters or environment of all records; the caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -12073,7 +12068,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // the next gr
     p->group_began = now;
 }
 
-// The estimated remaining seconds: groups take as much of the allowed time as the finished groups did.
+// The estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -12126,8 +12121,7 @@ typedef struct kbi_budget {
     int left_out;              // number of cases that were not run
 } kbi_budget;
 
-// Adds the cases of a group (n < 0: removes them). A group takes a share for each case, one for the A/A control if it
-// has several cases, and half a share for each warm-up: see kbi_group_seconds.
+// Adds the shares of a group of n cases (n < 0: removes them), in which kbi_group_seconds counts its time.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
     b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
@@ -12151,8 +12145,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. A record needs two of several processes. Therefore the second
-// process is always run, and the first one leaves it as much time as it took for the batch itself.
+// Whether there is no time for another group. A record needs two processes. Therefore the second process always runs,
+// and the first one leaves it as much time as it took for the batch itself.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -12164,12 +12158,11 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
 
 // Head of a message from a worker to the supervisor. The data follow as they are in memory.
 typedef struct kbi_message {
-    uint32_t magic;
+    uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
     uint32_t size;       // of the data, in bytes
 } kbi_message;
-
-enum { KBI_MAGIC = 0x6b626e63 };
+enum { KBI_MAGIC = 0x6b626e63, KBI_MESSAGE_LIMIT = 1 << 30 };
 
 // Size of the structure at the beginning of the data, by kbi_message_type.
 static const size_t kbi_message_bytes[] = {
@@ -12181,8 +12174,7 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each
 // KBI_BUSY: a worker that runs cases.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
-// Read before main, which may change its arguments. kb_main removes the variable, because main may execute this program
-// again.
+// Read before main, which may change its arguments. kb_main removes the environment variable.
 static struct kbi_startup {
     kbi_role role;
     pid_t process;    // this process; a process that a benchmark forks has another number
@@ -12196,8 +12188,8 @@ static struct kbi_startup {
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     struct kbi_startup* start = &kbi_startup;
     const char* s = getenv(KBI_STARTED_AS);
-    long process = 0;
-    int role = KBI_STARTED;
+    long process;
+    int role;
     start->process = getpid();
     if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &start->in, &start->out) == 4 && process == (long)getpid()) {
         start->role = (kbi_role)role;
@@ -12234,7 +12226,7 @@ static bool kbi_receive_command(int* argc, char*** argv) {
     return *argc > 0;
 }
 
-// In a child process: executes another program. Its stderr goes to a file, and its stdout, too, if `all`.
+// In a child process: executes another program. Its stderr and, if `all`, its stdout go to a file.
 KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12289,7 +12281,7 @@ typedef struct kbi_job { // n bytes (whether a case is wanted) and n verdicts of
     kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. Returns NULL on an error.
+// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. NULL after an error.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
                                       const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
                                       kbi_machine* machine, const kbi_sink* sink) {
@@ -12315,7 +12307,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     return b;
 }
 
-// The child process that measures the calibration's launches with CUPTI. It writes nothing if CUPTI is not available.
+// The child process that measures the calibration's launches with CUPTI; without CUPTI, it writes nothing.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
@@ -12351,8 +12343,8 @@ static int kbi_worker_main(const kbi_options* o) {
     while (kbi_read_all(link, &job, sizeof job)) {
         kbi_arena arena = KBI_BLANK;
         size_t n = (size_t)job.n;
-        char* wanted = (char*)kbi_arena_alloc(&arena, n);
-        kbi_verdict* verdicts = (kbi_verdict*)kbi_arena_alloc(&arena, sizeof(kbi_verdict) * n);
+        char* wanted = KBI_ARRAY(&arena, char, n);
+        kbi_verdict* verdicts = KBI_ARRAY(&arena, kbi_verdict, n);
         if (!kbi_read_all(link, wanted, n) || !kbi_read_all(link, verdicts, sizeof(kbi_verdict) * n)) break;
         b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
         if (!b) return KBI_EXIT_USAGE;
@@ -12387,7 +12379,7 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-// Notes that an option writes a file. Returns false after an error message if another option or stdout writes it, too.
+// Notes that an option writes a file. Returns false after an error message if another option or stdout writes it.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -12406,7 +12398,7 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that every option writes to its own file, and none to that of stdout or stderr. False after an error message.
+// Checks that options, stdout and stderr all write to different files. Returns false after an error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -12447,7 +12439,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs. Returns false after an error message; then all files are closed again.
+// Opens the files of all outputs. Returns false after an error message; then no file is open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -12455,8 +12447,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     for (const kb_output* i = kbi_process.outputs; i && good; i = i->next) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
-        if (i->fill && i->option && !i->value)
-            good = kbi_error("--%s needs a file: --%s=FILE", i->option, i->option);
+        if (i->fill && i->option && !i->value) good = kbi_error("--%s needs a file: --%s=FILE", i->option, i->option);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->end != NULL;
@@ -12465,7 +12456,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Whether an option writes to stdout. The table then goes to stderr.
+// Whether an option writes to stdout, so that the table goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
@@ -12534,15 +12525,15 @@ typedef struct kbi_supervisor {
     const kbi_plan* plan;
     kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool isolated;
-    const kbi_backend* backend; // of the only process
+    bool isolated, unseen, unstored; // unseen: an instrument saw nothing; unstored: a file could not be written
+    const kbi_backend* backend;      // of the only process
     kbi_worker worker;
     kbi_group group;
     kbi_job job; // the current or the next one
     kbi_store store;
     kbi_outputs outputs;
     kb_result run_record; // each record starts as a copy
-    kb_planned* planned; // the plan's cases, with existing records that replace a measurement
+    kb_planned* planned;  // the plan's cases, with existing records that replace a measurement
     kbi_table table;
     kb_result* held; // records that are not yet printed: with --sort, until their operation is complete
     int64_t n_held;
@@ -12550,15 +12541,12 @@ typedef struct kbi_supervisor {
     kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
     void* collect_to;
-    unsigned instruments;                            // bits of the instruments that profile cases
-    kbi_verdict* verdicts;                           // of the inspection, for all cases
-    int inspected;                                   // number of cases of the plan that were inspected
-    char warned[400];                                // the last warning about a case
-    int64_t read_ns;                                 // when the supervisor last waited for messages
+    unsigned instruments;       // bits of the instruments that profile cases
+    kbi_verdict* verdicts;      // of the inspection, for all cases
+    char warned[400];           // the last warning about a case
+    int64_t read_ns;            // when the supervisor last waited for messages
     int done, absent, recalled; // number of cases: that ended, that this machine cannot run, that have a record
-    int counts[3];              // number of new records, by kb_status
-    bool unseen;                                     // an instrument saw nothing
-    bool unstored;                                   // a file could not be written
+    int inspected, counts[3];   // number of inspected cases; of new records, by kb_status
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -12566,8 +12554,8 @@ static struct kbi_control {
     kbi_supervisor run; // the current run
 } kbi_control;
 
-// In one process, a second signal ends a function that hangs. With a worker, the first signal ends the worker, and no
-// signal may end the supervisor before the results are stored.
+// The first signal ends the worker. In one process, a second signal ends a function that hangs. With a worker, no
+// signal ends the supervisor before the results are stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -12591,7 +12579,7 @@ static bool kbi_ended(pid_t process, int* status) {
 
 static bool kbi_worker_ended(kbi_worker* w) { return w->ended |= !w->ended && kbi_ended(w->process, &w->status); }
 
-// Ends the worker, if there is one, and its child processes. kill_now false: it gets 2 s to end, for its exit status.
+// Ends the worker, if any, and its child processes. kill_now false: it gets 2 s to end, for its exit status.
 static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
     close(w->link);
@@ -12603,15 +12591,17 @@ static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     w->process = 0;
 }
 
+static bool kbi_worker_error(void) {
+    return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
+}
+
 // Starts this program again with its own command line. Returns the process, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
-    if (process != 0) {
-        if (process < 0) kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
-        if (process > 0) setpgid(process, process);
-        return process;
-    }
+    if (process < 0) kbi_worker_error();
+    if (process > 0) setpgid(process, process);
+    if (process != 0) return process;
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     dup2(2, 1); // what benchmarks print is not part of the results
@@ -12622,11 +12612,11 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
     setenv(KBI_STARTED_AS, started_as, 1);
     execv("/proc/self/exe", argv);
-    kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
+    kbi_worker_error();
     _exit(1);
 }
 
-// Limit in seconds while no case's time counts: start of the process and of the device, measurement of peaks.
+// Limit in seconds for the start of the process and of the device, and for the measurement of peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
 // Sends data to the worker. False: the worker has ended or did not read in time, or the run was interrupted.
@@ -12640,8 +12630,7 @@ static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     return !n;
 }
 
-// False after an error message.
-static bool kbi_worker_start(kbi_supervisor* s) {
+static bool kbi_worker_start(kbi_supervisor* s) { // false after an error message
     kbi_worker* w = &s->worker;
     kbi_text command = KBI_BLANK;
     int link[2];
@@ -12650,8 +12639,7 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
     w->first = -1;
-    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0)
-        return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
+    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0) return kbi_worker_error();
     fcntl(link[0], F_SETFD, FD_CLOEXEC);
     syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_RCVTIMEO, &receive, sizeof receive);
     syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_SNDTIMEO, &start, sizeof start);
@@ -12791,8 +12779,6 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
 
 typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
-enum { KBI_MESSAGE_LIMIT = 1 << 30 };
-
 // Whether a message with this head is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
     const kbi_group* g = &s->group;
@@ -12844,8 +12830,7 @@ static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_worker* w = &s->worker;
     const int64_t wait_ns = 100000000;
     while (!kbi_control.interrupted) {
-        // A wait counts as 0.1 s at most, because the process may have been stopped meanwhile, and as 0.1 s if no
-        // message came, because the clock may have been set.
+        // a wait counts as 0.1 s at most, because the process may have been stopped meanwhile
         bool ready = kbi_readable(w->link, 100);
         int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
         bool counts = g->current >= 0 && !g->machine;
@@ -12854,7 +12839,7 @@ static kbi_link_state kbi_listen(kbi_supervisor* s) {
         *spent += ready ? step : wait_ns;
         s->read_ns = now;
         if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_LINK_OPEN;
-        // a process that the worker started may keep the socket open after the worker has ended
+        // a child process of the worker may keep the socket open after the worker has ended
         kbi_link_state next = KBI_LINK_OPEN;
         if (ready)
             next = kbi_receive(s);
@@ -12871,7 +12856,7 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return c->entry->needs != KB_NEEDS_CPU && c->entry->min_sm <= s->machine.sm;
 }
 
-// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, NULL when the cases are measured.
+// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, or NULL to measure the cases.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -12885,7 +12870,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->verdicts = s->verdicts + first;
 }
 
-// Gives the worker all wanted cases of the group; with --no-isolate, runs them here. False: the job could not be sent.
+// Gives the worker all wanted cases of the group; without a worker, runs them here. False: the worker does not read.
 static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     const size_t n = (size_t)g->n;
@@ -12925,7 +12910,7 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
                      kbi_start_limit(s));
 }
 
-// Runs all wanted cases of the group, and closes it. A worker in which a case failed gets no other job.
+// Runs all wanted cases of the group, and closes it.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12952,21 +12937,18 @@ static void kbi_measure_group(kbi_supervisor* s) {
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// With several processes, a batch has at least this many cases, which share the start of each process.
-enum { KBI_BATCH_CASES = 16 };
+enum { KBI_BATCH_CASES = 16 }; // the least for a batch with several processes
 
 // Consecutive groups of the plan with n cases. Each case that was measured has a row. The arrays lie in the arena.
 typedef struct kbi_batch {
-    int first, n, processes;
+    int first, n, processes, n_rows, n_groups;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; without samples: not measured
     bool* excluded;        // [case]: failed or was skipped in a process; later processes leave it out
     bool* late;            // [first case of a group]: --budget left no time for the group in a process
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
-    int n_rows;
     kbi_compared* groups;
-    int n_groups;
     kbi_arena memory;
 } kbi_batch;
 
@@ -12981,8 +12963,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects the CUDA calls in the blocks of all cases before `end`, and of more cases for 10 s, in a process of their
-// own. Without CUPTI, the first verdict holds for all cases.
+// Inspects, in another process, the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
+// CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -13001,7 +12983,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         if (i >= end && kbi_seconds_since(began) > limit_s) break;
         s->inspected = next;
         if (kbi_group_recorded(s->planned, plan, i)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
+        kbi_inside** found = KBI_ARRAY(&memory, kbi_inside*, next - i);
         kbi_group_open(s, i, next - i, NULL, found);
         for (int k = i; k < next; k++) s->group.wanted[k - i] = kbi_runs_here(s, &plan->cases[k]);
         kbi_measure_group(s);
@@ -13019,8 +13001,8 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     s->instruments = instruments;
 }
 
-// Measures all groups in one process, which is a new one if there are several. With --budget, sets the max_time of each
-// group; a group for which a process has no time is left out, there and in later processes.
+// Measures all groups in one process, which is a new one if there are several. With --budget, sets the max_time of
+// each group; a group for which a process has no time is left out, there and in later processes.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     const int process = s->job.process;
     kbi_budget* left = &s->budget;
@@ -13083,13 +13065,13 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
-    kb_result* judged = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
-    kb_result** by_case = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kb_result* judged = KBI_ARRAY(&b->memory, kb_result, cells);
+    kb_result** by_case = KBI_ARRAY(&b->memory, kb_result*, cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
     kbi_record_machine(&s->run_record, &s->machine);
-    int* selected = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // process whose result is recorded, or -1
-    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);     // the case of each row
+    int* selected = KBI_ARRAY(&b->memory, int, cases); // process whose result is recorded, or -1
+    int* rows = KBI_ARRAY(&b->memory, int, cases);     // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -13180,12 +13162,12 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     memset(&b, 0, sizeof b);
     b.first = first, b.n = n, b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
-    b.excluded = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
-    b.late = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
-    b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
-    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
-    b.groups = (kbi_compared*)kbi_arena_alloc(&b.memory, sizeof(kbi_compared) * cases);
+    b.m = KBI_ARRAY(&b.memory, kbi_measured, cases * processes);
+    b.excluded = KBI_ARRAY(&b.memory, bool, cases);
+    b.late = KBI_ARRAY(&b.memory, bool, cases);
+    b.profiles = KBI_ARRAY(&b.memory, kbi_inside*, cases);
+    b.results = KBI_ARRAY(&b.memory, kb_result, cases);
+    b.groups = KBI_ARRAY(&b.memory, kbi_compared, cases);
     kbi_inspect_to(s, first, first + n);
     for (int p = 0; p < b.processes && !kbi_control.interrupted; p++) {
         s->job.process = p;
@@ -13274,10 +13256,9 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int i = 0; i < plan->n; i++) s->recalled += s->planned[i].record != NULL;
     int cases;
     double seconds = kbi_plan_time(s, kbi_is(o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1, &cases);
-    // for runs of a minute or more, and for runs with the options of kb_default
     if (!s->collect && cases && (o->usual || (seconds >= 60 && !o->on[KBI_OPTION_no_progress]))) {
         char text[40];
-        kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
+        kbi_warn("%d case%s%s%s, at most %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
                  gpu ? s->machine.gpu : "", kbi_show_span(seconds, text), o->usual ? "; --all runs everything" : "");
     }
     if (!s->collect) kbi_table_machine(&s->table, &s->run_record), kbi_table_flush(&s->table);
@@ -13418,7 +13399,7 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// Prints the machine, under the names of the record's keys, and the calibration of the timers.
+// Prints the machine's keys of the record, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
@@ -13488,7 +13469,7 @@ static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan)
   >>embed     program: measuring inside another program.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A function that a program passes with its description; without a function, a block between kb_open and kb_close.
+// A function with its description; without a function, a block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
@@ -13527,7 +13508,7 @@ static const char* kbi_desc_fault(const kb_desc* d) {
 }
 
 // Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description of
-// a comparison, which has the defaults of the others, or NULL. A case with a fault keeps only its name, implementation.
+// a comparison, which has the defaults of the others, or NULL. A case with a fault keeps only its names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -13668,9 +13649,9 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         return kbi_error("kb_compare needs n functions and an array of n results");
     const size_t count = (size_t)n;
     kbi_arena a = KBI_BLANK;
-    kbi_pending* pending = (kbi_pending*)kbi_arena_alloc(&a, sizeof(kbi_pending) * count);
-    kbi_case* cases = (kbi_case*)kbi_arena_alloc(&a, sizeof(kbi_case) * count);
-    kbi_measured* m = (kbi_measured*)kbi_arena_alloc(&a, sizeof(kbi_measured) * count);
+    kbi_pending* pending = KBI_ARRAY(&a, kbi_pending, count);
+    kbi_case* cases = KBI_ARRAY(&a, kbi_case, count);
+    kbi_measured* m = KBI_ARRAY(&a, kbi_measured, count);
     char* wanted = (char*)memset(kbi_arena_alloc(&a, count), 1, count);
     const kbi_sink sink = { kbi_pending_tell, m };
     kbi_recipe recipe;
@@ -13713,7 +13694,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// For a binding, before the first measurement: takes the output of a process with KBI_REFERENCE. False if it is invalid.
+// For a binding, before the first measurement: takes the output of a process with KBI_REFERENCE. False: invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
