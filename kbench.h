@@ -10745,7 +10745,7 @@ typedef struct kbi_how {
 // Whether the stream is a terminal with escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// The width of the terminal; otherwise COLUMNS if it is 40 to 1000; otherwise 80.
+// The width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -10754,7 +10754,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// when: "always", "never", or NULL or "auto": the environment decides, otherwise whether f is a terminal.
+// when: "always", "never"; NULL or "auto": the environment, otherwise whether f is a terminal, decides.
 static bool kbi_colour(FILE* f, const char* when) {
     const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
     if (!force || !*force) force = getenv("FORCE_COLOR");
@@ -10814,8 +10814,6 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     if (!whole) kbi_putf(t, "...%s", s + tail);
 }
 
-// --- a column of the table ---
-
 typedef struct kbi_cell {
     kbi_shown what; // the key or counter
     const char* title;
@@ -10823,27 +10821,24 @@ typedef struct kbi_cell {
     int width;
 } kbi_cell;
 
-// Chooses the unit of a column: the largest in which all values have a digit before the decimal point. If the
-// largest value then has more than five such digits, a larger unit is chosen, provided that the smallest value
-// stays above 0.01.
+// Chooses the largest unit in which all values are at least 1; if the largest value is then 1e5 or more, the largest
+// unit in which all values are at least 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the next smaller unit
+    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the unit that is chosen so far
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
         if (!kbi_finite(x) || x <= 0) continue;
         most = KBI_MAX(most, x);
         least = KBI_MIN(least, x);
     }
-    int unit = 0;
-    while (unit < KBI_COUNT(kbi_units) && kbi_units[unit].column != cell->what.column) unit++;
-    for (int i = 0; unit < KBI_COUNT(kbi_units) && i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
-        double scale = kbi_units[unit].scales[i];
-        if (smaller > 0 &&
-            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * smaller < 1e5 ? 1 : 0.01)))
-            continue;
-        cell->title = kbi_units[unit].titles[i];
-        cell->scale = smaller = scale;
-    }
+    for (int unit = 0; unit < KBI_COUNT(kbi_units); unit++)
+        for (int i = 0; i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
+            double scale = kbi_units[unit].scales[i], rounded = scale * (1 + 5e-5);
+            if (kbi_units[unit].column != cell->what.column) continue;
+            if (smaller > 0 && (most * rounded < 1 || least * rounded < (most * smaller < 1e5 ? 1 : 0.01))) continue;
+            cell->title = kbi_units[unit].titles[i];
+            cell->scale = smaller = scale;
+        }
 }
 
 // Whether all values have a readable size in the unit of the column.
@@ -10867,6 +10862,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     int column = cell->what.column;
     const kbi_key* key = cell->what.key;
     const char* text = kbi_field_words(r, key);
+    const char* sign = r->verdict == KB_EQUIVALENT ? "=" : r->verdict == KB_UNRESOLVED ? "~" : "";
     double x = kbi_shown_number(r, &cell->what);
     if (text)
         kbi_clean(s, text);
@@ -10879,10 +10875,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (column == KBI_COLUMN_SPEEDUP)
-        kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
-                 r->verdict == KB_EQUIVALENT   ? "="
-                 : r->verdict == KB_UNRESOLVED ? "~"
-                                               : "");
+        kbi_putf(s, "%s%s", kbi_digits(x, 3, out), sign);
     else if (cell->what.counter[0])
         kbi_puts(s, kbi_show_count(x, out));
     else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
@@ -10900,29 +10893,25 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 
 #define KBI_WINNER_BIT 0x80000000u // beside the bits of kbi_columns: the rows have room for " fastest?"
 enum {
-    KBI_LABEL = 21, // width of the first column, if labels are short; and for long ones, if there is room
+    KBI_LABEL = 21, // width of the first column for short labels
     KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
-    KBI_LABEL_SPARE = 3,  // so that a slightly longer label in a later row fits, too
+    KBI_LABEL_SPARE = 3,  // for longer labels in later rows
     KBI_WIDE = 100,       // a line of this width has room for the wide columns
     KBI_WINNER_WIDTH = 9, // " fastest?"
     KBI_MARKS_WIDTH = 4   // " UV+": the mark of a flag, and the sign for further marks
 };
 
-// The signs of the table that are explained below it, if they occur; quiet: also in a quiet table.
-enum { KBI_SIGN_ONE, KBI_SIGN_SEVERAL, KBI_SIGN_COLD, KBI_SIGN_ENERGY };
-enum { KBI_SIGN_EQUAL = 4, KBI_SIGN_OPEN, KBI_SIGN_APART };
-static const struct {
-    bool quiet;
-    const char* text;
-} kbi_signs[] = {
-    { false, "+-: 95 % of the median and its bias within one process; other processes may differ by more" },
-    { false, "+-: 95 % over several processes" },
-    { false, "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends" },
-    { false, "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power" },
-    { true, "=: within 1 % of the baseline." },
-    { true, "~, fastest?: not significant at 95 %." },
-    { true, kbi_apart_note },
+// Signs that are explained below the table if they occur; with --quiet, only the signs from KBI_SIGN_EQUAL on.
+enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
+static const char* const kbi_signs[] = {
+    "+-: 95 % of the median and its bias within one process; other processes may differ by more",
+    "+-: 95 % over several processes",
+    "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends",
+    "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power",
+    "=: within 1 % of the baseline.",
+    "~, fastest?: not significant at 95 %.",
+    kbi_apart_note,
 };
 
 typedef struct kbi_layout { // the columns below a heading
@@ -10931,12 +10920,12 @@ typedef struct kbi_layout { // the columns below a heading
     unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
 } kbi_layout;
 
-typedef struct kbi_wins { // the comparisons of an operation with the same result
+typedef struct kbi_wins {           // the comparisons of an operation with the same result
     char operation[96], winner[64]; // winner: empty if none is significant
     int groups;
 } kbi_wins;
 
-// The table takes records, at least one comparison group at a time. Headings and machines come from the records.
+// The table takes records, at least one comparison group at a time.
 typedef struct kbi_table {
     kbi_how how;
     kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
@@ -10946,8 +10935,8 @@ typedef struct kbi_table {
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
-    unsigned signs; // bits of kbi_signs that occurred
-    int64_t cases[3]; // by kb_status
+    bool signs[KBI_SIGNS];          // those of kbi_signs that occurred
+    int64_t cases[3];               // by kb_status
     int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
     bool gpu;                       // at least one case ran on a GPU
     kbi_wins* wins;
@@ -10955,6 +10944,8 @@ typedef struct kbi_table {
     kbi_text text;     // output that is not yet written
     kbi_arena scratch; // strings that live until the output is written
 } kbi_table;
+
+#define KBI_ARRAY(arena, type, n) ((type*)kbi_arena_alloc(arena, sizeof(type) * (size_t)(n)))
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     memset(t, 0, sizeof *t);
@@ -10970,7 +10961,7 @@ static void kbi_table_flush(kbi_table* t) {
     kbi_arena_free(&t->scratch);
 }
 
-// The results of these three live until the table is flushed. keep frees the text that it copies.
+// The results of these three live until the table is flushed. keep frees its argument.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* copy = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -11008,8 +10999,8 @@ static void kbi_table_line_end(kbi_table* t) { // removes trailing blanks
     kbi_puts(&t->text, "\n");
 }
 
-// Wraps a text under an indent; the line has `used` columns already. A word that is longer than a line is split. Each
-// part is cleaned again, because wrapping could put "::" at the start of a line, which is a command in CI logs.
+// Wraps a text under an indent; the line has `used` columns already. Each part is cleaned again, because "::" at the
+// start of a line is a command in CI logs.
 static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -11028,15 +11019,11 @@ static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text)
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
-// The text of a counter with its unit.
-static void kbi_table_count(kbi_text* s, double x, const char* unit) {
+static void kbi_table_count(kbi_text* s, double x, const char* unit) { // a counter with its unit
     char out[40];
-    if (kbi_is(unit, "ns"))
-        kbi_puts(s, kbi_show_time(x * 1e-6, out));
-    else if (kbi_is(unit, "B") || kbi_is(unit, "byte"))
-        kbi_puts(s, kbi_show_bytes(x, out));
-    else
-        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, unit && *unit ? " " : ""), kbi_clean(s, unit ? unit : "");
+    bool time = kbi_is(unit, "ns"), bytes = kbi_is(unit, "B") || kbi_is(unit, "byte");
+    kbi_puts(s, time ? kbi_show_time(x * 1e-6, out) : bytes ? kbi_show_bytes(x, out) : kbi_show_count(x, out));
+    if (unit && *unit && !time && !bytes) kbi_puts(s, " "), kbi_clean(s, unit);
 }
 
 // The counters of a case that are not 0, below its row.
@@ -11053,22 +11040,18 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
-// --- groups ---
-
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Whether two records are of one comparison group: of one run and device, and different in the implementation only.
+// Whether two records are of one run, device and comparison group.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Whether the operation has no other case, so that it shares its heading; likewise a record without a plan.
+// Whether the operation has no other case, or no plan, so that it shares its heading.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
-
-// --- columns ---
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
     kbi_text text = KBI_BLANK;
@@ -11077,8 +11060,8 @@ static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_
 }
 
 static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
-    return kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                          r->direction ? r->direction : "");
+    const char *operation = r->operation ? r->operation : "", *direction = r->direction ? r->direction : "";
+    return kbi_table_text(t, "%s%s%s", operation, *direction ? " " : "", direction);
 }
 
 // The axes of a record: "rows=16 cols=4096".
@@ -11092,7 +11075,7 @@ static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     return kbi_table_keep(t, &shape);
 }
 
-// The label of a row: the implementation, and what no line above the row says of the case.
+// The label of a row: the implementation, and what no line above the row says about the case.
 static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compared) {
     const char* shape = compared ? "" : kbi_table_shape(t, r);
     bool named = compared || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
@@ -11104,7 +11087,7 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column. If the layout before has it in a unit that suits these rows as well, the unit stays.
+// Adds a column. It keeps the unit of the last layout if that unit suits these rows.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11112,10 +11095,9 @@ static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb
         if (t->layout.cells[i].what.column == what.column) old = &t->layout.cells[i];
     cell->what = what;
     cell->scale = 1;
-    cell->title = what.counter[0]   ? cell->what.counter
-                  : what.column < 0 ? what.key->name
-                                    : kbi_columns[what.column].title;
-    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
+    cell->title = what.counter[0] ? cell->what.counter : what.key->name;
+    cell->width = 8;
+    if (what.column >= 0) cell->title = kbi_columns[what.column].title, cell->width = kbi_columns[what.column].width;
     if (old && kbi_cell_reads(old, rows, n))
         cell->title = old->title, cell->scale = old->scale;
     else
@@ -11126,8 +11108,8 @@ static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb
     }
 }
 
-// Lays out the columns for which the rows, or rows below the same heading, have values. If the line is too narrow,
-// columns are dropped in the order of kbi_columns[].drop. The first column is as wide as the labels need.
+// Lays out the columns for which the rows, or earlier rows below the heading, have values. If the line is too narrow,
+// columns are dropped in the order of kbi_columns[].drop.
 static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const* rows, int n, bool compared) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD | (compared ? KBI_WINNER_BIT : 0);
     int longest = 0, used = KBI_MARKS_WIDTH, columns = KBI_COUNT(kbi_columns);
@@ -11170,17 +11152,16 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     bool alone = kbi_table_single(r), timed = false;
     uint64_t heading = alone ? 1 : kbi_hash(0, title);
     if (t->heading != heading) memset(&t->layout, 0, sizeof t->layout);
-    bool changed = !t->layout.n_cells;
     t->heading = heading;
     t->alone = alone;
     for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
-    if (!changed && !timed) return;
+    if (t->layout.n_cells && !timed) return;
     kbi_table_layout(t, &l, rows, n, compared);
-    changed |= l.n_cells != t->layout.n_cells;
-    for (int i = 0; i < l.n_cells; i++) {
+    bool changed = l.n_cells != t->layout.n_cells; // always without a heading, because the time has a column
+    for (int i = 0; i < l.n_cells && !changed; i++) {
         const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
-        changed |= cell->what.column != old->what.column || cell->width > old->width;
-        changed |= cell->scale < old->scale || cell->scale > old->scale;
+        changed = cell->what.column != old->what.column || cell->width > old->width || cell->scale < old->scale ||
+                  cell->scale > old->scale;
     }
     if (!changed) return;
     if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // with the best units
@@ -11191,21 +11172,18 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     if (kbi_width(title, strlen(title)) > l.label) kbi_table_wrap(t, 0, title), title = "";
     kbi_table_pad(t, -l.label, title);
     kbi_table_colour(t, "\033[0m");
-    for (int i = 0; i < l.n_cells; i++) {
-        int width = l.cells[i].width;
+    for (const kbi_cell* cell = l.cells; cell < l.cells + l.n_cells; cell++) {
         kbi_puts(&t->text, " ");
-        kbi_table_pad(t, l.cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
-                      kbi_table_clean(t, l.cells[i].title));
+        kbi_table_pad(t, cell->what.column == KBI_COLUMN_BAR ? -cell->width : cell->width,
+                      kbi_table_clean(t, cell->title));
     }
     kbi_table_line_end(t);
 }
 
-// --- rows ---
-
 // The rest of the row of a case that has a time. won: 0, 1 if it has the shortest time, 2 if significantly so.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
-    bool memory = r->roof && kbi_roof_is_memory(r->roof);
+    bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
     kbi_text marks = KBI_BLANK;
     for (int i = 0; i < t->layout.n_cells; i++) {
         const kbi_cell* cell = &t->layout.cells[i];
@@ -11214,16 +11192,13 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // room for a sign
         kbi_puts(&t->text, " ");
         used += 1 + kbi_table_pad(t, cell->width, s);
-        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision))
-            t->signs |= 1u << (r->processes > 1 ? KBI_SIGN_SEVERAL : KBI_SIGN_ONE);
-        if (column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory)
-            t->signs |= 1u << KBI_SIGN_COLD;
-        if (column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj)) t->signs |= 1u << KBI_SIGN_ENERGY;
-        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_EQUIVALENT) t->signs |= 1u << KBI_SIGN_EQUAL;
-        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_UNRESOLVED) t->signs |= 1u << KBI_SIGN_OPEN;
+        t->signs[r->processes > 1] |= column == KBI_COLUMN_SPREAD && kbi_finite(r->precision);
+        t->signs[KBI_SIGN_COLD] |= column == KBI_COLUMN_ROOF && memory && kbi_is(r->cache, "cold") && gpu;
+        t->signs[KBI_SIGN_ENERGY] |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
+        t->signs[KBI_SIGN_EQUAL] |= column == KBI_COLUMN_SPEEDUP && r->verdict == KB_EQUIVALENT;
+        t->signs[KBI_SIGN_OPEN] |= won == 1 || (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_UNRESOLVED);
     }
-    if (won == 1) t->signs |= 1u << KBI_SIGN_OPEN;
-    if (r->message && strstr(r->message, kbi_apart_note)) t->signs |= 1u << KBI_SIGN_APART;
+    t->signs[KBI_SIGN_APART] |= r->message && strstr(r->message, kbi_apart_note);
     if (won) {
         kbi_table_colour(t, "\033[0;1;32m");
         used += kbi_table_pad(t, 0, won > 1 ? " fastest" : " fastest?");
@@ -11262,15 +11237,13 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     // the line about the machine already says why there is no GPU
     const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
     bool fits = *why && t->layout.label + 3 + (int)strlen(status) + kbi_width(why, strlen(why)) <= t->how.width;
-    kbi_putf(&t->text, "%s%s\n", fits ? ": " : "", fits ? why : "");
+    kbi_putf(&t->text, fits ? ": %s\n" : "\n", why);
     if (!fits) kbi_table_wrap(t, 4, why);
 }
 
-// --- order ---
-
 static const kbi_table* kbi_table_sorted; // the table whose rows qsort sorts
 
-// Compares two rows by the sort keys. Rows without a value come last in both directions; equal rows stay in order.
+// Compares two rows by the sort keys. Rows without a value come last in both directions.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
@@ -11282,29 +11255,25 @@ static int kbi_table_compare(const void* left, const void* right) {
         if (has_a != has_b) return has_a ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return (a > b) - (a < b); // both are elements of one array
+    return (a > b) - (a < b); // equal rows stay in order; both are elements of one array
 }
 
-// Whether two cases stand below the same heading, so that they are sorted together. A resumed run continues a run.
+// Whether two cases have the same heading, so that they are sorted together. A resumed run continues a run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// --- records ---
-
-// Prints the machine when it changes. Its copy bandwidth does not identify it: each run measures it again.
+// Prints the machine when it changes. The copy bandwidth does not identify a machine, because each run measures it.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
     kbi_putf(&line, "kbench %s ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
-        const char* capability = r->compute_capability ? r->compute_capability : "";
-        int major = (int)strcspn(capability, ".");
-        kbi_putf(&line, "%s sm_%.*s%s driver %s CUDA %s ", r->gpu + (strncmp(r->gpu, "NVIDIA ", 7) ? 0 : 7), major,
-                 capability, capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
-                 r->cuda ? r->cuda : "-");
+        kbi_putf(&line, "%s sm_", r->gpu + (strncmp(r->gpu, "NVIDIA ", 7) ? 0 : 7));
+        for (const char* s = r->compute_capability; s && *s; s++) kbi_put(&line, s, *s != '.');
+        kbi_putf(&line, " driver %s CUDA %s ", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
         if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
         kbi_putf(&line, "CPU times (%s) %s", r->no_gpu ? r->no_gpu : "no GPU", r->cpu ? r->cpu : "processor unknown");
@@ -11323,14 +11292,14 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
 // Counts the result of a comparison for the summary. winner: empty if none is significant.
 static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
-    memset(&w, 0, sizeof w);
+    w.groups = 0;
     snprintf(w.operation, sizeof w.operation, "%s", kbi_table_operation(t, r));
     snprintf(w.winner, sizeof w.winner, "%s", winner);
     int i = 0;
     while (i < t->n_wins && (!kbi_is(t->wins[i].operation, w.operation) || !kbi_is(t->wins[i].winner, w.winner))) i++;
     if (i == t->n_wins) {
-        t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
-        t->wins[t->n_wins++] = w;
+        t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)++t->n_wins);
+        t->wins[i] = w;
     }
     t->wins[i].groups++;
 }
@@ -11377,19 +11346,16 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
         while (t->n_order && !compared && end < n && kbi_table_together(&records[first], &records[end]) &&
                !(end + 1 < n && kbi_same_group(&records[end], &records[end + 1])))
             end++;
-        const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
+        const kb_result** rows = KBI_ARRAY(&t->scratch, const kb_result*, end - first);
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
         kbi_table_sorted = t;
         qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
         kbi_table_block(t, rows, (int)(end - first), compared);
-        KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-// --- below the table ---
-
-// Explains each flag that was raised: what happened, why it matters, and what to do.
+// Explains each flag that was raised.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
     const char* gap = "\n";
@@ -11416,9 +11382,9 @@ static void kbi_table_end(kbi_table* t) {
     int64_t n = ok + failed + skipped;
     const char* gap = "\n";
     for (int i = 0; i < KBI_COUNT(kbi_signs); i++) {
-        if (!(t->signs >> i & 1) || (t->how.quiet && !kbi_signs[i].quiet)) continue;
+        if (!t->signs[i] || (t->how.quiet && i < KBI_SIGN_EQUAL)) continue;
         kbi_puts(&t->text, gap), gap = "";
-        kbi_table_wrap(t, 0, kbi_signs[i].text);
+        kbi_table_wrap(t, 0, kbi_signs[i]);
     }
     for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
         const kbi_wins* w = &t->wins[i];
@@ -11436,8 +11402,6 @@ static void kbi_table_end(kbi_table* t) {
     kbi_puts(&t->text, "\n");
     kbi_table_flush(t);
     KBENCH_FREE(t->wins);
-    t->wins = NULL;
-    t->n_wins = 0;
 }
 
 void kb_print(const kb_result* results, int64_t n) {
@@ -11456,9 +11420,7 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME. A text has
-// one line. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: the signs of full
-// width).
+// RFC 4180. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: full-width signs).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -11470,13 +11432,11 @@ static void kbi_csv_text(kbi_text* t, const char* text) {
 }
 
 static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
-    const char* blank = "";
     for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (flags >> f & 1) kbi_putf(t, "%s%s", blank, kb_flag_name((kb_flag)f)), blank = " ";
+        if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// The names in the params, counters or environment of all records, in order of appearance. The caller frees the
-// array.
+// The names in the params, counters or environment of all records; the caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11493,22 +11453,7 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-static void kbi_csv_value(kbi_text* t, const kb_result* r, const kbi_key* key) {
-    char number[40];
-    const char* text = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
-    if (key->kind == KBI_KIND_flags)
-        kbi_csv_flags(t, r->flags);
-    else if (key->kind == KBI_KIND_truth)
-        kbi_puts(t, !text ? "" : kbi_is(text, "yes") ? "true" : "false");
-    else if (text)
-        kbi_csv_text(t, text);
-    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else if (kbi_finite(x))
-        kbi_puts(t, kbi_number(x, number));
-}
-
+// Writes a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME.
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const char* const objects[3][2] = { { "params", "params." },
                                                { "counters", "counter:" },
@@ -11520,21 +11465,28 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
         for (int k = 0; k < KBI_COUNT(kbi_keys); k++) {
             const kbi_key* key = &kbi_keys[k];
             if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
-            kbi_putf(t, "%s%s", k ? "," : "", r ? "" : key->name);
-            if (r) kbi_csv_value(t, r, key);
+            const char* text = !r ? key->name : key->kind == KBI_KIND_truth ? NULL : kbi_field_words(r, key);
+            kbi_puts(t, k ? "," : "");
+            if (text)
+                kbi_csv_text(t, text);
+            else if (key->kind == KBI_KIND_flags)
+                kbi_csv_flags(t, r->flags);
+            else if (kbi_finite(kbi_field_number(r, key)))
+                kbi_json_field(t, r, key);
         }
         for (int o = 0; o < KBI_COUNT(objects); o++) {
             const kbi_key* key = kbi_key_named(objects[o][0]);
+            const kbi_field_params* values = r ? (const kbi_field_params*)kbi_field(r, key) : NULL;
             if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
             for (int k = 0; k < count[o]; k++) {
                 kbi_text name = KBI_BLANK;
-                if (!r) kbi_putf(&name, "%s%s", objects[o][1], names[o][k]);
-                const kb_param* p =
-                    r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
+                const kb_param* p = r ? kbi_object_find(values, names[o][k]) : NULL;
                 kbi_puts(t, ",");
-                if (!r || (p && p->type == KB_AXIS_STRINGS && p->s))
-                    kbi_csv_text(t, r ? p->s : name.s);
-                else if (p && p->type != KB_AXIS_STRINGS && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                if (!r)
+                    kbi_putf(&name, "%s%s", objects[o][1], names[o][k]), kbi_csv_text(t, name.s);
+                else if (p && p->type == KB_AXIS_STRINGS)
+                    kbi_csv_text(t, p->s ? p->s : "");
+                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
                     kbi_param_text(t, p);
                 kbi_text_free(&name);
             }
@@ -11556,15 +11508,13 @@ typedef struct kbi_progress {
     double took, group_began;          // s: taken by the finished groups; from `began` to the current group
 } kbi_progress;
 
-static void kbi_progress_open(kbi_progress* p, bool wanted) { p->on = wanted && kbi_terminal(stderr); }
-
 static void kbi_progress_begin(kbi_progress* p, double allowed) { // a device; allowed: s, for all of its groups
     p->allowed = allowed;
     p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // the next group, for which the options allow this
+static void kbi_progress_group(kbi_progress* p, double allowed) { // the next group; allowed: s, for this group
     double now = (double)(kbi_now() - p->began) * 1e-9;
     if (p->current > 0) p->took += now - p->group_began;
     p->finished += p->current;
@@ -11572,7 +11522,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // the next gr
     p->group_began = now;
 }
 
-// The estimated remaining seconds: groups take as much of the allowed time as the finished groups did.
+// The estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11587,9 +11537,9 @@ static void kbi_progress_clear(kbi_progress* p) {
 static void kbi_progress_line(const char* progress, const char* name) {
     kbi_text clean = KBI_BLANK, line = KBI_BLANK;
     int width = kbi_terminal_width(stderr) - 1; // some terminals start a new line after the last column
+    int room = width - 2 - (int)strlen(progress);
     kbi_cut(&line, progress, width);
     kbi_clean(&clean, name);
-    int room = width - 2 - (int)strlen(progress);
     if (room >= 8 && clean.n) kbi_puts(&line, "  "), kbi_cut(&line, clean.s, room);
     fprintf(stderr, "\r%s\033[K", line.s);
     fflush(stderr);
@@ -11615,8 +11565,8 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time for the whole run: the share of each case, and the cases left out.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// All remaining cases get the same share of the remaining time; a share is the max_time of a group. A case also takes
-// time for set-up, check, audit and the fewest samples. Its mean over the measured cases is reserved for each case.
+// All remaining cases get the same share of the remaining time; a share is the max_time of a group. The mean time that
+// the measured cases took for set-up, check and audit is reserved for each case.
 typedef struct kbi_budget {
     int64_t until;             // ns: when the budget ends; 0: there is none
     double shares, cases;      // still to be measured, over all processes: shares that groups take; cases
@@ -11625,8 +11575,7 @@ typedef struct kbi_budget {
     int left_out;              // number of cases that were not run
 } kbi_budget;
 
-// Adds the cases of a group (n < 0: removes them). A group takes a share for each case, one for the A/A control if it
-// has several cases, and half a share for each warm-up: see kbi_group_seconds.
+// Adds the shares of a group of n cases (n < 0: removes them), in which kbi_group_seconds counts its time.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
     b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
@@ -11650,32 +11599,24 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. A record needs two of several processes. Therefore the second
-// process is always run, and the first one leaves it as much time as it took for the batch itself.
+// Whether there is no time for another group. A record needs two processes. Therefore the second process always runs,
+// and the first one leaves it as much time as it took for the batch itself.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
-}
-
-static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
-    if (b->left_out)
-        kbi_warn("--budget %gs: %d not run%s", o->budget, b->left_out,
-                 o->jsonl ? "; the same command with --resume runs them" : "");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Head of a message from a worker to the supervisor. Its data follow as they lie in memory, because both processes
-// run the same program.
+// Head of a message from a worker to the supervisor. The data follow as they are in memory.
 typedef struct kbi_message {
-    uint32_t magic;
+    uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
     uint32_t size;       // of the data, in bytes
 } kbi_message;
-
-enum { KBI_MAGIC = 0x6b626e63 };
+enum { KBI_MAGIC = 0x6b626e63, KBI_MESSAGE_LIMIT = 1 << 30 };
 
 // Size of the structure at the beginning of the data, by kbi_message_type.
 static const size_t kbi_message_bytes[] = {
@@ -11687,39 +11628,34 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each
 // KBI_BUSY: a worker that runs cases.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
-// Read before main, because main may change its arguments. kb_main removes the variable, so that a main that executes
-// its program again before that passes it on.
+// Read before main, which may change its arguments. kb_main removes the environment variable.
 static struct kbi_startup {
     kbi_role role;
-    pid_t process; // this process; a process that a benchmark forks has another number
-    int in, out;   // worker: socket to the supervisor, -1; reference: device, pipe to the supervisor
-    char* command; // this process's command line; each word ends with a zero byte
-    size_t command_bytes;
+    pid_t process;    // this process; a process that a benchmark forks has another number
+    int in, out;      // worker: socket to the supervisor, -1; reference: device, pipe to the supervisor
+    kbi_text command; // this process's command line; each word ends with a zero byte
 } kbi_startup;
 
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
 #define KBI_WORKER_MARK (SIGRTMAX - 1) // ignored from exec until kb_main in a worker; valgrind uses SIGRTMAX
 
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
+    struct kbi_startup* start = &kbi_startup;
     const char* s = getenv(KBI_STARTED_AS);
-    long process = 0;
-    int role = KBI_STARTED, in = -1, out = -1;
-    kbi_text command = KBI_BLANK;
-    kbi_startup.process = getpid();
-    if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &in, &out) == 4 && process == (long)getpid()) {
-        kbi_startup.role = (kbi_role)role;
-        kbi_startup.in = in;
-        kbi_startup.out = out;
+    long process;
+    int role;
+    start->process = getpid();
+    if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &start->in, &start->out) == 4 && process == (long)getpid()) {
+        start->role = (kbi_role)role;
         return;
     }
     int file = kbi_open_file("/proc/self/cmdline", O_RDONLY);
     if (file < 0) return;
-    if (kbi_read_file(file, &command, SIZE_MAX)) kbi_startup.command_bytes = command.n;
+    if (!kbi_read_file(file, &start->command, SIZE_MAX)) kbi_text_free(&start->command);
     close(file);
-    kbi_startup.command = command.s;
 }
 
-// Returns an array, ended by NULL, of the words in a text. The caller keeps both allocated.
+// Returns an array of pointers to the words in a text, and NULL. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
@@ -11731,7 +11667,7 @@ static char** kbi_split_command(char* text, size_t size, int* count) {
 // This process's own command line, even if main passed another one to kb_main.
 static char** kbi_own_words(const kbi_options* o) {
     int count;
-    char** argv = kbi_split_command(kbi_startup.command, kbi_startup.command_bytes, &count);
+    char** argv = kbi_split_command(kbi_startup.command.s, kbi_startup.command.n, &count);
     return count ? argv : o->argv;
 }
 
@@ -11744,7 +11680,7 @@ static bool kbi_receive_command(int* argc, char*** argv) {
     return *argc > 0;
 }
 
-// In a child process: executes another program. Its stderr goes to a file, and its stdout, too, if `all`.
+// In a child process: executes another program. Its stderr and, if `all`, its stdout go to a file.
 KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -11799,8 +11735,7 @@ typedef struct kbi_job { // n bytes (whether a case is wanted) and n verdicts of
     kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. Returns NULL if the
-// requested processor is not available.
+// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. NULL after an error.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
                                       const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
                                       kbi_machine* machine, const kbi_sink* sink) {
@@ -11826,7 +11761,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     return b;
 }
 
-// The child process that measures the calibration's launches with CUPTI. It writes nothing if CUPTI is not available.
+// The child process that measures the calibration's launches with CUPTI; without CUPTI, it writes nothing.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
@@ -11837,7 +11772,6 @@ static int kbi_reference_main(void) {
     _exit(0);
 }
 
-// Plans the benchmarks that are registered in this process.
 static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
     kbi_registered all = kbi_registry();
     bool good = kbi_plan_make(plan, o, &all);
@@ -11863,8 +11797,8 @@ static int kbi_worker_main(const kbi_options* o) {
     while (kbi_read_all(link, &job, sizeof job)) {
         kbi_arena arena = KBI_BLANK;
         size_t n = (size_t)job.n;
-        char* wanted = (char*)kbi_arena_alloc(&arena, n);
-        kbi_verdict* verdicts = (kbi_verdict*)kbi_arena_alloc(&arena, sizeof(kbi_verdict) * n);
+        char* wanted = KBI_ARRAY(&arena, char, n);
+        kbi_verdict* verdicts = KBI_ARRAY(&arena, kbi_verdict, n);
         if (!kbi_read_all(link, wanted, n) || !kbi_read_all(link, verdicts, sizeof(kbi_verdict) * n)) break;
         b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
         if (!b) return KBI_EXIT_USAGE;
@@ -11892,8 +11826,6 @@ typedef struct kbi_outputs {
     int64_t n_kept;
 } kbi_outputs;
 
-// --- one file for one option ---
-
 // The real paths of the files that options write, while kbi_outputs_apart runs. option: NULL: stdout or stderr.
 static struct kbi_destinations {
     const char* options[KBI_OUTPUT_FILES + 4];
@@ -11901,14 +11833,13 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-// Notes that an option writes a file. Returns false after an error message if something else writes the same file. A
-// device such as /dev/null may be written by several.
+// Notes that an option writes a file. Returns false after an error message if another option or stdout writes it.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
     bool standard = kbi_is(path, "-");
     int same = 0;
-    if (all->n == KBI_COUNT(all->paths)) return kbi_error("--%s: too many files", option), false;
+    if (all->n == KBI_COUNT(all->paths)) return kbi_error("--%s: too many files", option);
     char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
     bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode);
     while (same < all->n && (device || !kbi_is(all->paths[same], real))) same++;
@@ -11921,8 +11852,7 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that every option writes to its own file, and none to the file of stdout or stderr. False after an error
-// message.
+// Checks that options, stdout and stderr all write to different files. Returns false after an error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11942,23 +11872,20 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     return apart;
 }
 
-// --- opened, written, closed ---
-
 static kbi_outputs* kbi_outputs_now; // of this run, for outputs that open further files
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
     for (int64_t i = 0; i < all->n_kept; i++) kb_result_free(&all->kept[i]);
     KBENCH_FREE(all->kept);
-    all->kept = NULL;
-    all->n_kept = all->n = 0;
+    memset(all, 0, sizeof *all);
 }
 
 // Opens a file that `fill` fills at the end of the run. Returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
-    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
+    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option);
     kbi_output_file* f = &all->of[all->n];
     f->mark = *mark;
     f->fill = fill;
@@ -11966,7 +11893,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs. Returns false after an error message; then all files are closed again.
+// Opens the files of all outputs. Returns false after an error message; then no file is open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -11974,8 +11901,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     for (const kb_output* i = kbi_process.outputs; i && good; i = i->next) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
-        if (i->fill && i->option && !i->value)
-            good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
+        if (i->fill && i->option && !i->value) good = kbi_error("--%s needs a file: --%s=FILE", i->option, i->option);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->end != NULL;
@@ -11984,19 +11910,11 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Whether an option writes to stdout. The table then goes to stderr.
+// Whether an option writes to stdout, so that the table goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
-}
-
-// Takes ownership of records if an output needs them at the end.
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
-    if (!all->keeps || !n) return;
-    all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
-    memcpy(all->kept + all->n_kept, results, sizeof(kb_result) * (size_t)n);
-    all->n_kept += n;
 }
 
 // Writes all files. Without records, existing files stay.
@@ -12061,30 +11979,28 @@ typedef struct kbi_supervisor {
     const kbi_plan* plan;
     kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool isolated;
-    const kbi_backend* backend; // of the only process
+    bool isolated, unseen, unstored; // unseen: an instrument saw nothing; unstored: a file could not be written
+    const kbi_backend* backend;      // of the only process
     kbi_worker worker;
     kbi_group group;
     kbi_job job; // the current or the next one
     kbi_store store;
     kbi_outputs outputs;
     kb_result run_record; // each record starts as a copy
-    kb_planned* planned; // the plan's cases, with existing records that replace a measurement
+    kb_planned* planned;  // the plan's cases, with existing records that replace a measurement
     kbi_table table;
-    kb_result* held; // with --sort: records that wait until their operation is complete
-    int n_held;
+    kb_result* held; // records that are not yet printed: with --sort, until their operation is complete
+    int64_t n_held;
     kbi_progress progress;
     kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
     void* collect_to;
-    unsigned instruments;                            // bits of the instruments that profile cases
-    kbi_verdict* verdicts;                           // of the inspection, for all cases
-    int inspected;                                   // number of cases of the plan that were inspected
-    char warned[400];                                // the last warning about a case
-    int64_t read_ns;                                 // when the supervisor last waited for messages
-    int done, ok, failed, skipped, absent, recalled; // absent: this machine cannot run it; recalled: has a record
-    bool unseen;                                     // an instrument saw nothing
-    bool unstored;                                   // a file could not be written
+    unsigned instruments;       // bits of the instruments that profile cases
+    kbi_verdict* verdicts;      // of the inspection, for all cases
+    char warned[400];           // the last warning about a case
+    int64_t read_ns;            // when the supervisor last waited for messages
+    int done, absent, recalled; // number of cases: that ended, that this machine cannot run, that have a record
+    int inspected, counts[3];   // number of inspected cases; of new records, by kb_status
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -12092,8 +12008,8 @@ static struct kbi_control {
     kbi_supervisor run; // the current run
 } kbi_control;
 
-// In one process, a second signal ends a function that hangs. With a worker, the first signal ends the worker, and no
-// signal may end the supervisor before the results are stored.
+// The first signal ends the worker. In one process, a second signal ends a function that hangs. With a worker, no
+// signal ends the supervisor before the results are stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -12115,13 +12031,9 @@ static bool kbi_ended(pid_t process, int* status) {
     return got < 0 || !WIFSTOPPED(now);
 }
 
-static bool kbi_worker_ended(kbi_worker* w) {
-    if (!w->ended) w->ended = kbi_ended(w->process, &w->status);
-    return w->ended;
-}
+static bool kbi_worker_ended(kbi_worker* w) { return w->ended |= !w->ended && kbi_ended(w->process, &w->status); }
 
-// Ends the worker and all that it started. kill_now false: a worker that is ending gets 2 s, because its status says
-// why. Does nothing without a worker.
+// Ends the worker, if any, and its child processes. kill_now false: it gets 2 s to end, for its exit status.
 static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
     close(w->link);
@@ -12133,16 +12045,17 @@ static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     w->process = 0;
 }
 
-// Starts this program again with its own command line; its main does the same as here until it calls kb_main. Returns
-// the process, or -1 after an error message. Does not return in the child.
+static bool kbi_worker_error(void) {
+    return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
+}
+
+// Starts this program again with its own command line. Returns the process, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
-    if (process != 0) {
-        if (process < 0) kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
-        if (process > 0) setpgid(process, process);
-        return process;
-    }
+    if (process < 0) kbi_worker_error();
+    if (process > 0) setpgid(process, process);
+    if (process != 0) return process;
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     dup2(2, 1); // what benchmarks print is not part of the results
@@ -12153,11 +12066,11 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
     setenv(KBI_STARTED_AS, started_as, 1);
     execv("/proc/self/exe", argv);
-    kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
+    kbi_worker_error();
     _exit(1);
 }
 
-// Limit in seconds while no case's time counts: start of the process and of the device, measurement of peaks.
+// Limit in seconds for the start of the process and of the device, and for the measurement of peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
 // Sends data to the worker. False: the worker has ended or did not read in time, or the run was interrupted.
@@ -12171,8 +12084,7 @@ static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     return !n;
 }
 
-// False after an error message.
-static bool kbi_worker_start(kbi_supervisor* s) {
+static bool kbi_worker_start(kbi_supervisor* s) { // false after an error message
     kbi_worker* w = &s->worker;
     kbi_text command = KBI_BLANK;
     int link[2];
@@ -12181,8 +12093,7 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
     w->first = -1;
-    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0)
-        return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno)), false;
+    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0) return kbi_worker_error();
     fcntl(link[0], F_SETFD, FD_CLOEXEC);
     syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_RCVTIMEO, &receive, sizeof receive);
     syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_SNDTIMEO, &start, sizeof start);
@@ -12212,13 +12123,6 @@ static void kbi_ask_reference(kbi_supervisor* s) {
     close(ends[0]);
 }
 
-static void kbi_case_over(kbi_group* g, int i) {
-    g->wanted[i] = false;
-    g->current = -1;
-    g->machine = false;
-    g->idle_ns = 0;
-}
-
 static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const char* reason, const char* advice) {
     if (kbi_is(reason, s->warned)) return;
     kbi_progress_clear(&s->progress);
@@ -12226,19 +12130,21 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
+// Ends a case with its result, or with its profile (then m is NULL), and owns either.
+static void kbi_case_end(kbi_supervisor* s, int i, kbi_measured* m, kbi_inside* profile) {
+    kbi_group* g = &s->group;
+    g->wanted[i] = false;
+    g->current = -1;
+    if (!m) {
+        g->profiles[i] = profile;
+        if (profile->message[0] && s->instruments != KBI_WISH_STREAMS)
+            kbi_warn_once(s, i, " is not profiled", profile->message, "");
+        return;
+    }
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
-    s->group.m[i] = *m;
+    g->m[i] = *m;
     s->worker.failed |= m->status == KB_FAILED;
-    kbi_case_over(&s->group, i);
     s->done++;
-}
-
-static void kbi_receive_profile(kbi_supervisor* s, int i, kbi_inside* profile) {
-    s->group.profiles[i] = profile;
-    kbi_case_over(&s->group, i);
-    if (profile->message[0] && s->instruments != KBI_WISH_STREAMS)
-        kbi_warn_once(s, i, " is not profiled", profile->message, "");
 }
 
 static void kbi_handle_message(void* to, kbi_message_type type, int index, void* data) {
@@ -12272,8 +12178,8 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
         memcpy(g->failed.message, m->message, sizeof m->message);
         return;
     }
-    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)data); return;
-    case KBI_FOUND: kbi_receive_profile(s, i, (kbi_inside*)data); return;
+    case KBI_RESULT: kbi_case_end(s, i, (kbi_measured*)data, NULL); return;
+    case KBI_FOUND: kbi_case_end(s, i, NULL, (kbi_inside*)data); return;
     case KBI_DONE:
         if (!s->isolated && data)
             kbi_warn_once(s, 0, "", (const char*)data,
@@ -12283,8 +12189,8 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays: a
-// function that does not check the result of KB_ALLOC crashes after it raised OOM.
+// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays, such as
+// OOM before a crash.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12294,13 +12200,13 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
     if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
     m.wall_ns = (double)s->group.spent_ns[i];
     if (s->group.profiles)
-        kbi_receive_profile(s, i, kbi_inside_without(m.message)); // the time that was measured stays
+        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // the time that was measured stays
     else
-        kbi_receive_result(s, i, &m);
+        kbi_case_end(s, i, &m, NULL);
 }
 
-// The worker has ended (limit 0), or is over its limit in seconds and is ended here: the case that it was in
-// failed, or the first that waits. A worker that ends outside all cases is replaced twice before a case fails.
+// The worker has ended (limit 0), or is over its limit in seconds and is ended here. The current case fails. Without
+// one, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12326,8 +12232,6 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
 }
 
 typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
-
-enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
 // Whether a message with this head is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
@@ -12373,15 +12277,14 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), or was ended because
-// it was over its limit, or the run was interrupted (KBI_LINK_OPEN).
+// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), was ended at its time
+// limit, or the run was interrupted (KBI_LINK_OPEN).
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
     const int64_t wait_ns = 100000000;
     while (!kbi_control.interrupted) {
-        // A wait counts as 0.1 s at most, because the process may have been stopped meanwhile, and as 0.1 s if no
-        // message came, because the clock may have been set.
+        // a wait counts as 0.1 s at most, because the process may have been stopped meanwhile
         bool ready = kbi_readable(w->link, 100);
         int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
         bool counts = g->current >= 0 && !g->machine;
@@ -12390,7 +12293,7 @@ static kbi_link_state kbi_listen(kbi_supervisor* s) {
         *spent += ready ? step : wait_ns;
         s->read_ns = now;
         if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_LINK_OPEN;
-        // a process that the worker started may keep the socket open after the worker has ended
+        // a child process of the worker may keep the socket open after the worker has ended
         kbi_link_state next = KBI_LINK_OPEN;
         if (ready)
             next = kbi_receive(s);
@@ -12403,14 +12306,11 @@ static kbi_link_state kbi_listen(kbi_supervisor* s) {
 }
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
-    const kb_entry* e = c->entry;
-    if (e->needs == KB_NEEDS_GPU && !s->machine.gpu_present) return false;
-    if (e->needs == KB_NEEDS_CPU && s->machine.gpu_present) return false;
-    return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
+    if (!s->machine.gpu_present) return c->entry->needs != KB_NEEDS_GPU;
+    return c->entry->needs != KB_NEEDS_CPU && c->entry->min_sm <= s->machine.sm;
 }
 
-// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, NULL when the cases are
-// measured.
+// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, or NULL to measure the cases.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -12418,16 +12318,13 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->n = n;
     g->m = m;
     g->profiles = profiles;
-    g->current = -1;
     if (!n) return;
     g->spent_ns = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
-    g->wanted = (char*)kbi_grow(NULL, (size_t)n);
-    for (int i = 0; i < n; i++) g->spent_ns[i] = g->wanted[i] = 0;
+    g->wanted = (char*)memset(kbi_grow(NULL, (size_t)n), 0, (size_t)n);
     g->verdicts = s->verdicts + first;
 }
 
-// Gives the worker all wanted cases of the group; with --no-isolate, runs them here. False: the worker cannot get the
-// job.
+// Gives the worker all wanted cases of the group; without a worker, runs them here. False: the worker does not read.
 static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     const size_t n = (size_t)g->n;
@@ -12448,8 +12345,7 @@ static bool kbi_job_send(kbi_supervisor* s) {
     return true;
 }
 
-// Learns the machine by a job without cases. Before, another process measures the calibration's launches with CUPTI.
-// False after an error message, or when the run was interrupted.
+// Learns the machine by a job without cases. False after an error message, or when the run was interrupted.
 static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -12463,15 +12359,12 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
     bool ended = next == KBI_LINK_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
-    if (ended)
-        kbi_error("the worker ended before it began; --no-isolate shows why");
-    else
-        kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
-                  kbi_start_limit(s));
-    return false;
+    if (ended) return kbi_error("the worker ended before it began; --no-isolate shows why");
+    return kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
+                     kbi_start_limit(s));
 }
 
-// Runs all wanted cases of the group, and closes it. A worker in which a case failed gets no other job.
+// Runs all wanted cases of the group, and closes it.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12491,34 +12384,30 @@ static void kbi_measure_group(kbi_supervisor* s) {
     }
     KBENCH_FREE(g->spent_ns);
     KBENCH_FREE(g->wanted);
-    g->wanted = NULL;
+    g->wanted = NULL; // the worker may still send messages
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// With several processes, a batch has at least this many cases, which share the start of each process.
-enum { KBI_BATCH_CASES = 16 };
+enum { KBI_BATCH_CASES = 16 }; // the least for a batch with several processes
 
 // Consecutive groups of the plan with n cases. Each case that was measured has a row. The arrays lie in the arena.
 typedef struct kbi_batch {
-    int first, n, processes;
+    int first, n, processes, n_rows, n_groups;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; without samples: not measured
     bool* excluded;        // [case]: failed or was skipped in a process; later processes leave it out
-    double* share;         // [case]: the lowest max_time in a process with --budget; -1: no time was left
+    bool* late;            // [first case of a group]: --budget left no time for the group in a process
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
-    int n_rows;
     kbi_compared* groups;
-    int n_groups;
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins here. It is one group, unless starting several processes, or one for
-// profiles, costs time for each batch. In the only process, all cases come before all profiles. The last batch is not
-// smaller than the others.
+// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs or for
+// profiles. In the only process, all cases come before all profiles. The last batch is not smaller than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12528,8 +12417,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects the CUDA calls of the blocks of all cases before `end`, and more, so that one process serves several
-// groups. That process replaces the worker meanwhile. Without CUPTI, the first verdict holds for all cases.
+// Inspects, in another process, the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
+// CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -12548,7 +12437,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         if (i >= end && kbi_seconds_since(began) > limit_s) break;
         s->inspected = next;
         if (kbi_group_recorded(s->planned, plan, i)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
+        kbi_inside** found = KBI_ARRAY(&memory, kbi_inside*, next - i);
         kbi_group_open(s, i, next - i, NULL, found);
         for (int k = i; k < next; k++) s->group.wanted[k - i] = kbi_runs_here(s, &plan->cases[k]);
         kbi_measure_group(s);
@@ -12566,25 +12455,11 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     s->instruments = instruments;
 }
 
-// With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the
-// group, or if the first process had no time for it.
-static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
-    kbi_budget* left = &s->budget;
-    double* share = b->share + (first - b->first);
-    if (!left->until) return false;
-    bool none = here && (kbi_budget_over(left, s->job.process, b->processes, b->began, kbi_now()) || share[0] < 0);
-    if (!none) s->job.max_time = kbi_budget_share(left, s->o, kbi_now());
-    kbi_budget_add(left, s->o, here, -1);
-    for (int i = first; none && s->job.process == 0 && i < end; i++) {
-        share[i - first] = -1;
-        left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
-    }
-    return none;
-}
-
-// Measures all groups in one process, which is a new one if there are several.
+// Measures all groups in one process, which is a new one if there are several. With --budget, sets the max_time of
+// each group; a group for which a process has no time is left out, there and in later processes.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     const int process = s->job.process;
+    kbi_budget* left = &s->budget;
     s->done = b->first;
     s->progress.process = process;
     s->progress.processes = b->processes;
@@ -12592,18 +12467,23 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
         int here = 0, at = first - b->first;
         next = kbi_group_end(s->plan, first);
         for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
-        if (kbi_batch_no_time(s, b, first, next, here)) continue;
+        if (left->until) {
+            b->late[at] |= here && kbi_budget_over(left, process, b->processes, b->began, kbi_now());
+            if (!b->late[at]) s->job.max_time = kbi_budget_share(left, s->o, kbi_now());
+            kbi_budget_add(left, s->o, here, -1);
+            if (b->late[at] && !process) left->left_out += here;
+            if (b->late[at]) continue;
+        }
         kbi_group_open(s, first, next - first, b->m + (process * b->n + at), NULL);
         if (!process) s->absent += next - first - here;
         for (int i = 0; i < next - first; i++) {
             s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->excluded[at + i];
             s->done += !s->group.wanted[i];
-            b->share[at + i] = KBI_MIN(b->share[at + i], s->job.max_time);
         }
         int64_t began = kbi_now();
         kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->job.max_time, here));
         kbi_measure_group(s);
-        if (here) kbi_budget_took(&s->budget, s->o, here, s->job.max_time, kbi_seconds_since(began));
+        if (here) kbi_budget_took(left, s->o, here, s->job.max_time, kbi_seconds_since(began));
     }
     for (int i = 0; i < b->n; i++) {
         const kbi_measured* m = &b->m[process * b->n + i];
@@ -12631,23 +12511,21 @@ static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
     for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
-        n += kbi_is(c->entry->operation, like->entry->operation) &&
-             (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
+        n += kbi_is(c->entry->operation, like->entry->operation) && kbi_same_text(c->direction, like->direction);
     return n;
 }
 
-// Judges the cases that were measured: the samples of each process, all processes of a case, its profile, and the
-// cases of a group against each other. Each case gets a record.
+// Judges the measured cases (each process, all processes together, then each group), and makes a record of each.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
-    kb_result* judged = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
-    kb_result** by_case = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kb_result* judged = KBI_ARRAY(&b->memory, kb_result, cells);
+    kb_result** by_case = KBI_ARRAY(&b->memory, kb_result*, cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
     kbi_record_machine(&s->run_record, &s->machine);
-    int* selected = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // process whose result is recorded, or -1
-    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);     // the case of each row
+    int* selected = KBI_ARRAY(&b->memory, int, cases); // process whose result is recorded, or -1
+    int* rows = KBI_ARRAY(&b->memory, int, cases);     // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -12705,7 +12583,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
 // Prints the held records, and frees those that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
-    for (int i = 0; i < s->n_held; i++) {
+    for (int64_t i = 0; i < s->n_held; i++) {
         for (const kb_output* o = kbi_process.outputs; o; o = o->next)
             if (o->each && o->on && !s->collect) o->each(&s->held[i]);
         if (!s->outputs.keeps) kb_result_free(&s->held[i]);
@@ -12715,45 +12593,35 @@ static void kbi_show_held(kbi_supervisor* s) {
     s->n_held = 0;
 }
 
-// Stores and prints the records of a group, and owns them. With --sort, records are printed when their operation is
-// complete. appended: also written to --jsonl.
+static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result* results, int n) {
+    *all = (kb_result*)kbi_grow(*all, sizeof(kb_result) * (size_t)(*n_all + n));
+    memcpy(*all + *n_all, results, sizeof(kb_result) * (size_t)n);
+    *n_all += n;
+}
+
+// Stores and prints the records of a group, and owns them. appended: also written to --jsonl.
 static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
     kbi_progress_clear(&s->progress);
     if (!n) return;
     kbi_store_add(&s->store, results, n, appended);
-    kbi_outputs_keep(&s->outputs, results, n);
+    if (s->outputs.keeps) kbi_records_append(&s->outputs.kept, &s->outputs.n_kept, results, n);
     if (s->n_held && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
-    s->held = (kb_result*)kbi_grow(s->held, sizeof(kb_result) * (size_t)(s->n_held + n));
-    memcpy(s->held + s->n_held, results, sizeof(kb_result) * (size_t)n);
-    s->n_held += n;
+    kbi_records_append(&s->held, &s->n_held, results, n);
     if (!s->table.how.sort || s->collect) kbi_show_held(s);
-}
-
-static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
-    for (const kb_result* r = b->results; r < b->results + b->n_rows; r++) {
-        int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
-        ++*count;
-        if (s->collect) s->collect(s->collect_to, r);
-    }
-    for (const kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++)
-        kbi_output_group(s, c->results, c->n, true);
 }
 
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
     memset(&b, 0, sizeof b);
-    b.first = first;
-    b.n = n;
-    b.processes = (int)processes;
+    b.first = first, b.n = n, b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
-    b.excluded = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
-    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
-    b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
-    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
-    b.groups = (kbi_compared*)kbi_arena_alloc(&b.memory, sizeof(kbi_compared) * cases);
-    for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
+    b.m = KBI_ARRAY(&b.memory, kbi_measured, cases * processes);
+    b.excluded = KBI_ARRAY(&b.memory, bool, cases);
+    b.late = KBI_ARRAY(&b.memory, bool, cases);
+    b.profiles = KBI_ARRAY(&b.memory, kbi_inside*, cases);
+    b.results = KBI_ARRAY(&b.memory, kb_result, cases);
+    b.groups = KBI_ARRAY(&b.memory, kbi_compared, cases);
     kbi_inspect_to(s, first, first + n);
     for (int p = 0; p < b.processes && !kbi_control.interrupted; p++) {
         s->job.process = p;
@@ -12762,7 +12630,11 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     s->job.process = 0;
     kbi_batch_profile(s, &b);
     kbi_batch_judge(s, &b);
-    kbi_batch_output(s, &b);
+    for (const kb_result* r = b.results; r < b.results + b.n_rows; r++) {
+        s->counts[r->status]++;
+        if (s->collect) s->collect(s->collect_to, r);
+    }
+    for (int i = 0; i < b.n_groups; i++) kbi_output_group(s, b.groups[i].results, b.groups[i].n, true);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.profiles[i]);
     kbi_arena_free(&b.memory);
@@ -12773,26 +12645,8 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const char* kbi_no_gpu(const kbi_supervisor* s) {
-    return s->recipe.target == KBI_ON_CPU ? "--device cpu uses no GPU"
-           : s->machine.why[0]            ? s->machine.why
-                                          : "no GPU: this program was built without CUDA; use nvcc";
-}
-
-static void kbi_show_machine(kbi_supervisor* s) {
-    kbi_record_machine(&s->run_record, &s->machine);
-    kbi_table_machine(&s->table, &s->run_record);
-    kbi_table_flush(&s->table);
-}
-
-// Asks the outputs for existing records of cases on this device (--resume). False after an error message.
-static bool kbi_recall_here(kbi_supervisor* s) {
-    KBENCH_FREE(s->planned);
-    s->planned = kbi_planned_cases(s->plan);
-    for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
-    kbi_record_machine(&s->run_record, &s->machine);
-    bool good = kbi_recall(s->planned, s->plan, &s->run_record);
-    for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
-    return good;
+    if (s->recipe.target == KBI_ON_CPU) return "--device cpu uses no GPU";
+    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
 }
 
 // Writes the existing records of a group to all outputs of the run except --jsonl.
@@ -12808,8 +12662,8 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// Adds the plan's cases on this device to the budget. Returns the longest time in seconds that they can take, and
-// sets their number. devices: number of devices still to be measured, this one included.
+// Adds the plan's cases on this device to the budget, and counts them. Returns the longest time in seconds that they
+// can take. devices: number of devices still to be measured, this one included.
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
@@ -12847,16 +12701,21 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
+    // asks the outputs for existing records of cases on this device (--resume)
+    KBENCH_FREE(s->planned);
+    s->planned = kbi_planned_cases(plan);
+    for (int i = 0; i < plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &plan->cases[i]);
+    kbi_record_machine(&s->run_record, &s->machine);
+    if (!kbi_recall(s->planned, plan, &s->run_record)) return KBI_EXIT_USAGE;
+    for (int i = 0; i < plan->n; i++) s->recalled += s->planned[i].record != NULL;
     int cases;
     double seconds = kbi_plan_time(s, kbi_is(o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1, &cases);
-    // for runs of a minute or more, and for runs with the options of kb_default
     if (!s->collect && cases && (o->usual || (seconds >= 60 && !o->on[KBI_OPTION_no_progress]))) {
         char text[40];
-        kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
+        kbi_warn("%d case%s%s%s, at most %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
                  gpu ? s->machine.gpu : "", kbi_show_span(seconds, text), o->usual ? "; --all runs everything" : "");
     }
-    if (!s->collect) kbi_show_machine(s);
+    if (!s->collect) kbi_table_machine(&s->table, &s->run_record), kbi_table_flush(&s->table);
     kbi_progress_begin(&s->progress, seconds);
     for (int first = 0, end; first < plan->n && !kbi_control.interrupted; first = end) {
         bool recalled = kbi_group_recorded(s->planned, plan, first);
@@ -12888,14 +12747,12 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // Returns the exit code of a run without a time and without a failure.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
-    if (!no_gpu && (!s->absent || s->skipped)) {
+    if (!no_gpu && (!s->absent || s->counts[KB_SKIPPED])) {
         if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
         return KBI_EXIT_FINE;
     }
-    if (!s->collect || !no_gpu)
-        kbi_error("nothing was measured: %s",
-                  no_gpu ? kbi_no_gpu(s)
-                         : "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU");
+    const char* why = "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU";
+    if (!s->collect || !no_gpu) kbi_error("nothing was measured: %s", no_gpu ? kbi_no_gpu(s) : why);
     return KBI_EXIT_NO_GPU;
 }
 
@@ -12933,7 +12790,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     char shard[48];
     snprintf(shard, sizeof shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
     if (o->shards) s->run_record.shard = kbi_arena_text(s->run_record.owned, shard);
-    kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
+    s->progress.on = !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet] && kbi_terminal(stderr);
     kbi_control.one_process = !s->isolated;
     kbi_watch_ends();
     if (!s->isolated) {
@@ -12956,7 +12813,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         kbi_table_end(&s->table);
         if (s->absent)
             kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
-        kbi_budget_say(&s->budget, o);
+        if (s->budget.left_out)
+            kbi_warn("--budget %gs: %d not run%s", o->budget, s->budget.left_out,
+                     o->jsonl ? "; the same command with --resume runs them" : "");
         if (kbi_control.interrupted) kbi_warn("interrupted: cases that were not finished have no record");
     }
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -12964,11 +12823,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     bool stored = kbi_store_close(&s->store);
     if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
     s->unstored = !stored;
-    if (!code)
-        code = kbi_control.interrupted            ? KBI_EXIT_INTERRUPTED
-               : s->failed                        ? KBI_EXIT_FAILED
-               : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
-                                                  : kbi_nothing_measured(s);
+    if (!code && kbi_control.interrupted)
+        code = KBI_EXIT_INTERRUPTED;
+    else if (!code && s->counts[KB_FAILED])
+        code = KBI_EXIT_FAILED;
+    else if (!code && !s->counts[KB_OK] && !s->recalled && plan->n)
+        code = kbi_nothing_measured(s);
     code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
     kbi_outputs_free(&s->outputs);
     KBENCH_FREE(s->planned);
@@ -12987,16 +12847,13 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
         bool memory = i <= KBI_ROOF_WRITE;
         if (peak <= 0) continue;
         snprintf(name, sizeof name, "%s roof%s", kbi_roof_names[i], whose);
-        snprintf(unit, sizeof unit, "%s  (measured in %s)",
-                 memory               ? "GB/s"
-                 : i == KBI_ROOF_INT8 ? "Top/s"
-                                      : "TFLOP/s",
+        snprintf(unit, sizeof unit, "%s  (measured in %s)", memory ? "GB/s" : i == KBI_ROOF_INT8 ? "Top/s" : "TFLOP/s",
                  kbi_show_time(roofs->took[i] * 1e3, took));
         kbi_env_line(name, kbi_show(peak * (memory ? 1e-9 : 1e-12), 4, number), unit);
     }
 }
 
-// Prints the machine, under the names of the record's keys, and the calibration of the timers.
+// Prints the machine's keys of the record, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
@@ -13004,8 +12861,10 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     s->job.device = (int)o->gpu;
     if (!kbi_learn_machine(s)) return KBI_EXIT_FAILED;
     kbi_worker_end(&s->worker, true);
-    kbi_show_machine(s);
     const kb_result* r = &s->run_record;
+    kbi_record_machine(&s->run_record, m);
+    kbi_table_machine(&s->table, r);
+    kbi_table_flush(&s->table);
     for (const kbi_key* key = kbi_keys; key < kbi_keys + KBI_COUNT(kbi_keys); key++) {
         const char* words = kbi_field_words(r, key);
         double x = kbi_field_number(r, key);
@@ -13045,30 +12904,26 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     return KBI_EXIT_FINE;
 }
 
-static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
+static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan) {
     char text[40];
     double seconds = 0;
-    kbi_text lines = KBI_BLANK;
-    kbi_list_cases(&lines, plan);
-    fwrite(lines.s, 1, lines.n, stdout);
-    kbi_text_free(&lines);
-    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
-        int here = kbi_group_end(plan, first) - first;
-        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
+    kbi_list_cases(t, plan);
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
-    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
-           plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
-    if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
-    printf("%s\n", o->usual ? "; --all runs everything" : "");
-    return KBI_EXIT_FINE;
+    kbi_putf(t, "%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s",
+             plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
+    if (o->shards) kbi_putf(t, "; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
+    kbi_puts(t, o->usual ? "; --all runs everything\n" : "\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A function that a program passes with its description; without a function, a block between kb_open and kb_close.
+// A function with its description; without a function, a block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
@@ -13106,9 +12961,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description
-// of a comparison, which gives what the others leave out; NULL: this is the first. body NULL: a block. A case with
-// a fault keeps only its name and implementation.
+// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description of
+// a comparison, which has the defaults of the others, or NULL. A case with a fault keeps only its names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -13246,12 +13100,12 @@ static void kbi_pending_tell(void* to, kbi_message_type type, int index, void* d
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build) {
     if (n < 1 || n > KBI_CASES || !fns || !results)
-        return kbi_error("kb_compare needs n functions and an array of n results"), false;
+        return kbi_error("kb_compare needs n functions and an array of n results");
     const size_t count = (size_t)n;
     kbi_arena a = KBI_BLANK;
-    kbi_pending* pending = (kbi_pending*)kbi_arena_alloc(&a, sizeof(kbi_pending) * count);
-    kbi_case* cases = (kbi_case*)kbi_arena_alloc(&a, sizeof(kbi_case) * count);
-    kbi_measured* m = (kbi_measured*)kbi_arena_alloc(&a, sizeof(kbi_measured) * count);
+    kbi_pending* pending = KBI_ARRAY(&a, kbi_pending, count);
+    kbi_case* cases = KBI_ARRAY(&a, kbi_case, count);
+    kbi_measured* m = KBI_ARRAY(&a, kbi_measured, count);
     char* wanted = (char*)memset(kbi_arena_alloc(&a, count), 1, count);
     const kbi_sink sink = { kbi_pending_tell, m };
     kbi_recipe recipe;
@@ -13294,9 +13148,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// For a binding, before the first measurement: takes durations of empty kernels by CUPTI, as a process with
-// KBI_REFERENCE writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are
-// invalid.
+// For a binding, before the first measurement: takes the output of a process with KBI_REFERENCE. False: invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
@@ -13319,14 +13171,12 @@ int64_t kb_abi(const char* what) {
         size_t value;
     } known[] = { { "version", KBENCH_VERSION_MAJOR * 10000 + KBENCH_VERSION_MINOR * 100 + KBENCH_VERSION_PATCH },
                   { "cuda", KBI_CUDA },
-#define KBI_SIZE(type) { #type, sizeof(type) }
-                  KBI_SIZE(kb_desc),
-                  KBI_SIZE(kb_param),
-                  KBI_SIZE(kb_result),
-                  KBI_SIZE(kb_state),
-                  KBI_SIZE(kb_entry),
-                  KBI_SIZE(kb_axis) };
-#undef KBI_SIZE
+                  { "kb_desc", sizeof(kb_desc) },
+                  { "kb_param", sizeof(kb_param) },
+                  { "kb_result", sizeof(kb_result) },
+                  { "kb_state", sizeof(kb_state) },
+                  { "kb_entry", sizeof(kb_entry) },
+                  { "kb_axis", sizeof(kb_axis) } };
     for (int i = 0; i < KBI_COUNT(known); i++)
         if (kbi_is(what, known[i].name)) return (int64_t)known[i].value;
     return -1;
@@ -13335,15 +13185,6 @@ int64_t kb_abi(const char* what) {
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_warn_idle(const kbi_options* o) {
-    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
-        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
-        if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    }
-}
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
@@ -13376,7 +13217,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
             return KBI_EXIT_USAGE;
     if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
-    kbi_warn_idle(o);
+    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+    }
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
         int instead = i->instead && i->on ? i->instead(i->value) : -1;
         if (instead >= 0) return instead;
@@ -13386,15 +13232,15 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
-    if (kbi_option_any(o, KBI_IDLE) && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
+    if (idle && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
     kbi_text lists = KBI_BLANK;
-    if (kbi_list(&lists, &plan, o))
-        fwrite(lists.s, 1, lists.n, stdout);
-    else if (o->on[KBI_OPTION_dry_run])
-        code = kbi_dry_run(o, &plan);
-    else
+    bool listed = kbi_list(&lists, &plan, o);
+    if (!listed && o->on[KBI_OPTION_dry_run])
+        kbi_dry_run(&lists, o, &plan);
+    else if (!listed)
         code = kbi_run_plan(o, &plan, NULL, NULL);
+    fwrite(lists.n ? lists.s : "", 1, lists.n, stdout);
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     if (kbi_control.run.unstored || (code == KBI_EXIT_FINE && kbi_control.run.unseen)) return KBI_EXIT_USAGE;

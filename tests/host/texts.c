@@ -224,7 +224,7 @@ static void test_progress(void) {
     memset(&p, 0, sizeof p);
     unsetenv("COLUMNS");
     hold(stderr);
-    kbi_progress_open(&p, true);
+    p.on = kbi_terminal(stderr);
     kbi_progress_show(&p, 0, 7, "first");
     CHECK_STR(caught(stderr), ""); // not a terminal
     p.on = true;
