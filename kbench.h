@@ -3222,7 +3222,7 @@ static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place 
 }
 
 // Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: 2-norm of the difference over
-// that of want; KBI_CHECK_ULP: units in the last place of got_type. Values that are not finite must be equal, as NaN.
+// that of want; KBI_CHECK_ULP: units in the last place of got_type. NaN equals NaN; infinities equal themselves.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
@@ -3399,8 +3399,7 @@ typedef struct kbi_case {
     const char *name, *direction, *size; // size: category; NULL: none
     kb_dtype dtype;
     const kb_param* params; // all axes but dir
-    int n_params;
-    int group;
+    int n_params, group;
     int place;           // position in the plan, from 1, counted over all shards
     uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
     const kb_desc* desc; // of a measurement inside another program; NULL: the case is of a plan
@@ -3844,8 +3843,7 @@ static const struct { // units of a column, from small to large; factors from th
                   { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
                   { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
                   { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
-                  { KBI_COLUMN_MEMORY,
-                    { "mem B", "mem KiB", "mem MiB", "mem GiB" },
+                  { KBI_COLUMN_MEMORY, { "mem B", "mem KiB", "mem MiB", "mem GiB" },
                     { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } } };
 
 typedef struct kbi_shown {
@@ -4663,8 +4661,7 @@ static bool kbi_options_agree(const kbi_options* o) {
 }
 
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
-    o->argc = argc;
-    o->argv = argv;
+    o->argc = argc, o->argv = argv;
     kbi_options_now = o;
     for (kb_output* i = kbi_process.outputs; i; i = i->next) {
         i->on = !i->option, i->value = NULL;
@@ -5063,10 +5060,9 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
 }
 
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
-    bool sized = false;
-    if (!kbi_selects_operation(o, e->operation)) return true;
-    if (o->impl.n && !kbi_any_lists(&o->impl, e->implementation)) return true;
     const kb_axis* a = e->axes;
+    bool sized = false, chosen = !o->impl.n || kbi_any_lists(&o->impl, e->implementation);
+    if (!chosen || !kbi_selects_operation(o, e->operation)) return true;
     for (; a && a->type != KB_AXIS_END; a++) {
         if (a->type != KB_AXIS_SIZE) continue;
         sized = true;
@@ -5149,8 +5145,6 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(dealt);
     qsort(plan->cases, (size_t)plan->n_all, sizeof *plan->cases, kbi_order_cases);
 }
-
-// --- names on the command line ---
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
@@ -5268,9 +5262,8 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// --- records of earlier runs that replace a measurement (--resume) ---
-
-static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // the caller frees the array
+// The plan for outputs that supply records of earlier runs (--resume); the caller frees the array.
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
@@ -5290,9 +5283,9 @@ static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, in
 }
 
 static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
-    bool any = false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
-    return any;
+    const kb_output* i = kbi_process.outputs;
+    while (i && !(i->on && i->recall)) i = i->next;
+    return i != NULL;
 }
 
 // Sets the records of cases whose whole group has been measured on this machine.
