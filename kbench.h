@@ -99,9 +99,8 @@ MEMORY RULES
 ---------------------------------------------------------------------------------------------------------------*/
 
 /*  KBENCH_IMPLEMENTATION     define it in exactly one file: the header then also contains the function bodies
-    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it in the file
-                              with the implementation, and in C or C++ files whose timed blocks submit GPU work.
-                              nvcc implies it
+    KBENCH_CUDA               measures GPUs from a C or C++ compiler (-I$CUDA/include, -lcudart). Define it for the
+                              implementation, and in files whose timed blocks submit GPU work. nvcc implies it
     KBENCH_NO_CUDA            no GPU support, also under nvcc
     KBENCH_SHARED             builds a library for other languages: cc -O2 -shared -fPIC -x c -DKBENCH_SHARED kbench.h
                               -o libkbench.so -lm (with a GPU: -DKBENCH_CUDA -I$CUDA/include -L$CUDA/lib64 -lcudart)
@@ -112,15 +111,12 @@ MEMORY RULES
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
-// A file with benchmarks refers to one of these symbols. With an implementation of another version, or without CUDA,
-// linking fails, and the name of the missing symbol says why.
+// A file with benchmarks refers to one of these symbols, so linking fails with another version, or without CUDA.
 #define KBI_DEMAND kbench_0_1_0
 #define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
-
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
 #error "kbench.h: define all of KBENCH_MALLOC, KBENCH_REALLOC and KBENCH_FREE, or none of them"
 #endif
-
 #if defined(KBENCH_SHARED)
 #define KBENCH_IMPLEMENTATION
 #endif
@@ -166,50 +162,44 @@ MEMORY RULES
   >>types     dtypes, flags, axes, descriptions, statistics, the record.
 ---------------------------------------------------------------------------------------------------------------*/
 
+// clang-format off
 typedef struct CUstream_st* kb_stream; // the same type as cudaStream_t; NULL on the cpu backend
 
-// clang-format off
 typedef enum kb_dtype {
     KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64,
     KB_TF32,         // stored as f32; tensor cores round it to 11 significant bits
     KB_E4M3, KB_E5M2 // the 8-bit floats of the OCP: e4m3 up to 448, without infinity; e5m2 up to 57344
 } kb_dtype;
-
-// Element types for compilers that have none of their own. __half, __nv_bfloat16, ... of CUDA are accepted as well.
+// Element types for compilers that have none. __half, __nv_bfloat16, ... of CUDA are accepted as well.
 typedef struct kb_f16 { uint16_t bits; } kb_f16; // IEEE binary16
 typedef struct kb_bf16 { uint16_t bits; } kb_bf16;
 typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
-// clang-format on
 
-// The values that kb_fill writes. A value depends only on the seed, the index of the element and the number of
-// earlier kb_fill calls in the function. For integers, KB_UNIFORM sets all bits, and KB_NORMAL round(8 * normal).
+// The values that kb_fill writes depend only on the seed, the index of the element and the number of earlier
+// calls. For integers, KB_UNIFORM sets all bits, and KB_NORMAL gives round(8 * normal).
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
     KB_UNIFORM, // [0, 1)
     KB_IOTA     // 0, 1, 2, ...; 8-bit floats saturate at their largest value
 } kb_kind;
-
-// The memory of KB_ALLOC (GPU; host memory on the cpu backend), KB_ALLOC_HOST and KB_ALLOC_PINNED (page-locked).
+// The memory of KB_ALLOC (on the cpu backend host memory), KB_ALLOC_HOST and KB_ALLOC_PINNED (page-locked).
 typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
-// The kind of memory traffic of a launch. It selects the measured peak that kb_bytes_as compares the bytes with.
+// The memory traffic of a launch: the measured peak that kb_bytes_as compares the bytes with.
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
-typedef enum kb_expectation { // operations that a timed block may do because they are to be measured; see kb_expect
+typedef enum kb_expectation { // operations of a timed block that are to be measured; see kb_expect
     KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
     KB_EXPECT_ALLOC = 2,      // allocation and release; the host clock times the block (timer wall)
     KB_EXPECT_SYNC = 4,       // synchronisation; the host clock times the block (timer wall)
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects. The block is timed without the audit, and the
-                              // record has a note. Unnecessary if CUPTI inspects the CUDA calls
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: no audit, but a note. Unnecessary with CUPTI
 } kb_expectation;
-
 // The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
 
 // Flags. For an ERROR the table prints the name of the flag instead of a time. For a WARN the mark follows the time.
 //   x(name, level, mark, what happened, why the number is withheld or doubtful, what to do)
-// clang-format off
 #define KB_FLAGS(x) \
     x(VERIFY_FAIL, ERROR, "", "the output is wrong", "the speed of a wrong result means nothing", \
       "fix the kernel, or widen the tolerance of kb_check") \
@@ -286,7 +276,6 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "free what the function allocates, or allocate it with KB_ALLOC") \
     x(DEBUG_BUILD, WARN, "DB", "the program was compiled without optimisation, or is instrumented", \
       "its host code is slower than in normal use", "compile with -O2 or -O3, without sanitizers, coverage or -pg")
-// clang-format on
 typedef enum kb_flag {
 #define KBI_X(name, level, mark, what, why, advice) KB_FLAG_##name,
     KB_FLAGS(KBI_X)
@@ -306,18 +295,17 @@ typedef struct kb_axis {
 } kb_axis;
 #define KB_LAST_INT INT64_MIN
 #define KB_LAST_REAL __builtin_nan("") // a NaN, so that infinities can be values
-
 typedef struct kb_state kb_state;
 typedef void (*kb_body)(kb_state* kb);
 typedef void (*kb_function)(kb_stream stream, void* user); // the code that kb_run and kb_compare time
 
-// How the file that registers or opens a benchmark was compiled; goes into the record.
+// How the file that registers or opens a benchmark was compiled.
 typedef struct kb_build {
     const char* compiler; // version text of the compiler, and some of its options
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body and reports its exceptions. NULL: C
     const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
-    const int32_t *marks, *marks_end;         // lines that kb_keep and KBENCH marked in this program or library
+    const int32_t *marks, *marks_end;         // lines that kb_keep and KBENCH marked
 } kb_build;
 
 // A command line option of an add-on or of a program; see kb_add_options.
@@ -334,20 +322,19 @@ typedef struct kb_option {
     const char* words; // allowed values, for the use of take
     unsigned rules;    // KBI_REPEATS, ...; 0: none
 } kb_option;
-
 typedef struct kb_option_set {
     const kb_option* options;
     int count;
     void* values;        // passed to take
-    bool* given;         // count elements: whether each option was given; NULL: kbench allocates them
-    void (*start)(void); // sets the default values before the command line is read; NULL: nothing to do
-    bool (*agree)(void); // checks the options together afterwards; returns false after printing a message. Or NULL
+    bool* given;         // count elements: which options were given; NULL: kbench allocates them
+    void (*start)(void); // sets the default values. Or NULL
+    bool (*agree)(void); // checks the options together; returns false after printing a message. Or NULL
     bool own;            // whether the set belongs to kbench
     struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation, as the KBENCH macros register it. A program with a table of kernels fills this
-// struct and calls kb_add. The struct, and everything it points to, must live as long as the program.
+// One implementation of one operation, as the KBENCH macros register it, or a program with kb_add. The struct, and
+// everything it points to, must live as long as the program.
 typedef struct kb_entry {
     const char* operation;
     const char* implementation;
@@ -359,7 +346,7 @@ typedef struct kb_entry {
     kb_needs needs;      // on a machine without this hardware the cases are not planned
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
-    bool returns;        // the function is not suspended: if kb_loop returns false it returns, and is called again
+    bool returns;        // not suspended: if kb_loop returns false, the function returns, and is called again
     // set by kb_add
     const char* file;
     int line, order;
@@ -379,7 +366,6 @@ struct kb_state {
     bool gpu;              // whether KB_ALLOC allocates GPU memory
     struct kbi_run* run;   // private
 };
-
 typedef struct kb_param { // value of one axis in one case; type says which of i, r and s holds it
     const char* name;
     kb_axis_type type;
@@ -410,11 +396,9 @@ typedef struct kb_desc {
     uint32_t end_canary; // leave it zero: detects an uninitialised struct
 } kb_desc;
 
-// The statistics that a record has of its samples: rows of KB_RECORD, and fields of kb_stats.
-// clang-format off
+// The statistics of the samples: rows of KB_RECORD, and fields of kb_stats.
 #define KB_STATISTICS(x) \
-    x(real, time_ms, time, stats(median), \
-      "ms per launch: median minus bias_ms; with --procs the mean over processes") \
+    x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean of the processes") \
     x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
     x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
     x(real, time_ms_min, time, stats(min), "ms: shortest") \
@@ -429,13 +413,11 @@ typedef struct kb_desc {
     x(real, time_ms_ci_high, time, stats(ci_high), "ms: upper end of the same interval") \
     x(real, cv, time, stats(cv), "standard deviation / mean") \
     x(real, precision, time, stats(precision), "half-width of the interval / median")
-// clang-format on
 
 // Summary of n values, in their unit. NAN means "not available". If a value is not finite, or exceeds 1e150 in
-// magnitude (its square overflows), only n is set; the other fields are NAN or 0. Quantiles are linear between order
-// statistics (Hyndman and Fan 1996, type 7; NumPy's default). The interval contains the median and is widened for
-// autocorrelation. std and cv need 2 values, the interval and precision 6, p99 300 (3 values lie above it). cv needs
-// a mean other than 0, and precision a median other than 0.
+// magnitude, only n is set. Quantiles are linear between order statistics (Hyndman and Fan 1996, type 7). The
+// interval contains the median and is widened for autocorrelation. std and cv need 2 values, the interval and
+// precision 6, p99 300. cv needs a mean other than 0, and precision a median other than 0.
 typedef struct kb_stats {
     int64_t n; // number of values; none is dropped
 #define KBI_STATISTIC_stats(field) double field;
@@ -445,15 +427,12 @@ typedef struct kb_stats {
     double outliers_mild;   // fraction of n between 1.5 and 3 interquartile ranges outside p25 and p75 (Tukey 1977)
     double outliers_severe; // fraction of n beyond 3 ranges; a range below the timer's step counts as one step
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
-    double drift;           // (median of the last 3 of 10 block medians - median of the first 3) / |median|; NAN
-                            // below 30 values, or if the median is 0
+    double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
     int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
-    int bimodal;            // 1: two modes. Between them lies a gap with at most 2 % of the values, and on each side
-                            // at least 10 %. The gap exceeds 5 MAD of each side, 5 timer steps and 1 % of the
-                            // median. 0 below 30 values
+    int bimodal;            // 1: two modes, each with at least 10 % of the values, and at most 2 % between. The
+                            // gap exceeds 5 MAD of each, 5 timer steps and 1 % of the median. 0 below 30 values
     int64_t distinct;       // number of different values; few mean a coarse timer
-    double effective;       // effective sample size for the median, at most n; below 6 the interval is unreliable.
-                            // NAN below 6 values
+    double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
 } kb_stats;
 
 // Result of a comparison, from the interval of the speedup (time of the baseline / time of this implementation).
@@ -466,14 +445,13 @@ typedef enum kb_verdict {
 } kb_verdict;
 typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 
-// The record of a case. This table defines the struct kb_result, the order of the keys in JSON, and the keys that
-// records can be selected and sorted by. Kinds: text (char*, NULL is null), real (double, NaN is null), whole
-// (int64_t, KB_NONE is null), truth (int: 1, 0, or -1 for null), params, samples, flags, status and verdict.
-#define KB_NONE INT64_MIN
-// clang-format off
+// The record of a case: the struct kb_result, the order of the keys in JSON, and the keys to select and sort by.
+// Kinds: text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or
+// -1 for null), params, samples, flags, status and verdict.
 //   x(kind, key, group, source, meaning with its unit)
-// source: stats, measured or machine names a member of that struct, which kbi_result_take copies. With code and
-// timed, a function of judge or record sets the key. If a case has no time, the keys of stats and timed are null.
+// source: kbi_result_take copies the member of stats, measured or machine. A function of judge or record sets the
+// keys of code and timed. If a case has no time, the keys of stats and timed are null.
+#define KB_NONE INT64_MIN
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
     x(text, operation, what, code, "the operation") \
@@ -595,7 +573,6 @@ typedef struct kbi_field_params { const kb_param* of; int64_t n; } kbi_field_par
 typedef struct kbi_field_samples { const double* of; int64_t n; } kbi_field_samples;
 typedef kb_status kbi_field_status; typedef kb_verdict kbi_field_verdict;
 // clang-format on
-
 typedef struct kb_result {
 #define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
@@ -613,12 +590,11 @@ extern "C" {
 #endif
 
 // --- run ---
-
-// KBENCH_MAIN() calls it: reads the command line, runs the registered benchmarks, and returns the exit code.
+// For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Before kb_main: sets options, as "--fast", for a command line without cases and duration. options must stay valid.
+// Before kb_main; the argument must stay valid. kb_default: options, as "--fast", for a command line without cases
+// and duration. kb_add_options: options of an add-on or of the program.
 void kb_default(const char* options);
-// Before kb_main: adds command line options of an add-on or of the program. set must stay valid.
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
 void kb_add_from(kb_entry* entry, const kb_build* build);
@@ -631,23 +607,21 @@ void kb_result_free(kb_result* result); // frees the memory of a result, not the
 void kb_print(const kb_result* results, int64_t n); // prints n results as the table, on stdout
 // Writes n results to path as a JSON array, replacing the file as a whole. False after a message on stderr.
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
-// Writes a record as JSON: at most size bytes with the final 0. Returns the length of the whole text, like snprintf.
+// Writes a record as JSON, like snprintf: at most size bytes; returns the length of the whole text.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// For bindings of other languages. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
-// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
+// For bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured; "kb_desc", "kb_param",
+// "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// In a function or check that kb_run or kb_compare calls: its case, for kb_fail, kb_note, kb_bytes. Elsewhere NULL.
+// In a function or check that kb_run or kb_compare calls: its case. Elsewhere NULL.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
-
 int64_t kb_int(kb_state* kb, const char* axis);
 double kb_real(kb_state* kb, const char* axis);
 const char* kb_str(kb_state* kb, const char* axis);
 bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; never fails the case
 
 // --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
-
 void kb_bytes(kb_state* kb, double bytes); // compulsory memory traffic, for GB/s and percent of the peak
 void kb_flops(kb_state* kb, double flops); // arithmetic operations, for GFLOP/s and percent of the peak
 // The same with the peak to compare with. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
@@ -659,24 +633,21 @@ void kb_queries(kb_state* kb, double items); // like kb_items; sets queries_per_
 void kb_count(kb_state* kb, const char* name, double value, const char* unit);
 
 // --- memory ---
-
-// Allocates count elements of size bytes, aligned to 256 bytes and filled with 0xFF; kbench frees them after the
-// case. NULL: the case has failed (flag OOM).
+// Allocates count elements of size bytes until the case ends, filled with 0xFF. NULL: the case has failed (OOM).
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// kb_host(kb, p) calls it: returns a host copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL if the
-// case has failed. A p outside such buffers fails the case (BAD_CASE).
+// For kb_host(kb, p): a copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL: the case has failed.
 void* kb_host_copy(kb_state* kb, const void* p);
 
-// --- checks of n elements, after the timed block (before it they fail the case: BAD_CASE). They return whether the
-// check passed, and false if the case has failed. got is memory of kb_alloc; want is host memory ---
+// --- checks of n elements, after the timed block (before it: BAD_CASE). They return whether the check passed, and
+// false if the case has failed. got is memory of kb_alloc, want host memory. NaNs and infinities must be equal ---
 
-// Passes if |got - want| <= tolerance * (1 + |want|) for every element. A NaN or infinity must equal that of want.
+// Passes if |got - want| <= tolerance * (1 + |want|) for every element.
 bool kb_check_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                     double tolerance);
-// Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2). A NaN or infinity must equal that of want.
+// Passes if sqrt(sum (got - want)^2) <= tolerance * sqrt(sum want^2).
 bool kb_check_norm_typed(kb_state* kb, const void* got, kb_dtype got_type, const void* want, kb_dtype want_type,
                          int64_t n, double tolerance);
 // Passes if |got - want| <= ulps units in the last place, of got's type at want.
@@ -687,18 +658,16 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     KBI_PRINTF(5, 6);
 
 // --- control of the case ---
-
 void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case does not apply here; then return
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case cannot be measured; then return
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
 void kb_expect(kb_state* kb, unsigned expectations);                  // bits of kb_expectation, before the timed block
-// The timed block as a function, for languages without macros: calls fn(kb->stream, user), and before each call,
-// untimed, before (or NULL). host: as with KB_TIME_HOST. True: the block has ended. False, with kb_entry.returns
-// only: the benchmark function has to return, and repeats this call when it is called again.
+// The timed block as a function: calls fn(kb->stream, user), and untimed before each call, before (or NULL). host:
+// as with KB_TIME_HOST. True: the block has ended. False, with kb_entry.returns only: the benchmark function has
+// to return, and repeats this call when it is called again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- outputs and instruments of add-ons and programs ---
-
 typedef struct kb_text kb_text; // text of a file; grows as needed
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
@@ -709,29 +678,25 @@ typedef struct kb_planned {  // a case of the plan
     const kb_result* record; // set by recall: the result to use; the case is then not measured
 } kb_planned;
 
-// An output: a command line option, and functions that receive the records. Define it as a static variable, because
-// unset members must be 0. KBENCH_OUTPUT defines one that writes a file.
+// An output: a command line option, and functions that receive the records. Define it as a static variable: unset
+// members must be 0. KBENCH_OUTPUT defines one that writes a file.
 typedef struct kb_output {
     const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
     const char* argument; // "FILE", for --help; NULL: the option takes no value
     const char* help;
-    // Appends all n records to the text of the option's file, at the end of the run. kbench opens the file before it
-    // measures and replaces it as a whole, or leaves it unchanged if nothing was appended.
+    // Appends all n records to the text that replaces the option's file at the end of the run, if it is not empty.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // Texts at the start of such a file, and within its first lines lines (0: 8). kbench does not replace a file
-    // without them. NULL: any file is replaced.
+    // Texts that a file must have, at its start and in its first lines lines (0: 8), to be replaced. NULL: none.
     const char *begins, *inside;
     int lines;
-    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit
-    // code 2.
+    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
     int (*instead)(const char* value);
-    // Called before the n cases are measured; sets the records of known cases. If a case of a group has to run, so do
-    // the others of the group. The output owns these records for the life of the program. They appear in the table
-    // and in all files except that of --jsonl. like: values common to all records of this run; NULL: the cases are
-    // only listed, and known ones are omitted. False after a message: exit code 2.
+    // Called before the n cases are measured; sets the records of known cases, which the output owns. If a case
+    // has to run, so does its group. like: values common to all records of this run; NULL: the cases are only
+    // listed, without the known ones. False after a message: exit code 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
     void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below its row in the table
@@ -748,8 +713,7 @@ void kb_add_output(kb_output* output); // call it before kb_main; output must st
 struct kbi_inside;
 struct kbi_machine;
 // An instrument: a command line option, and functions that count events in the timed block of each case that has a
-// time. The block runs again for it, in a process that measures no time. Define it as a static variable: unset
-// members must be 0.
+// time. The block runs again, in a process that measures no time. Define it as a static variable, as kb_output.
 typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
     bool host;                            // whether it counts host work; false: GPU work
@@ -762,10 +726,10 @@ typedef struct kb_instrument {
     bool (*before)(void);                 // called before the first case; false: no data, exit code 2
     void (*after)(void);                  // prints below the table
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
-    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: case of the plan
-    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine); // uses the counters
-    // Shows a profiler the current case and its phase, on or not: ends *range if it is not 0; begins a range and sets
-    // *range if name is not NULL. category: the operation of a case, or "phase".
+    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: in the plan
+    void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
+    // Shows a profiler the case and its phase, on or not: ends *range if it is not 0, and begins it if name is not
+    // NULL. category: the operation of a case, or "phase".
     void (*range)(uint64_t* range, const char* name, const char* category);
     const char* value; // set by kbench, as all that follow: the value of the option
     bool on;           // whether the option was given
@@ -775,12 +739,11 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
-// Between open and close: sets a counter of the record (the first value of a name counts), or says why there is none.
+// Between open and close: sets a counter of the record (the first value counts), or says why there is none.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 
 // --- statistics and names ---
-
 kb_stats kb_summarize(const double* samples, int64_t n); // samples in the order in which they were taken
 const char* kb_dtype_name(kb_dtype dtype);               // "f32"
 kb_dtype kb_dtype_of(const char* name);                  // KB_NODTYPE if the name is unknown
@@ -790,7 +753,6 @@ const char* kb_flag_advice(kb_flag flag);
 bool kb_flag_is_error(kb_flag flag);
 
 // --- private functions that the macros call ---
-
 int64_t kbi_next(kb_state* kb, bool host, int line);
 bool kbi_sample(kb_state* kb);
 void kbi_leave(kb_state* kb);
@@ -798,7 +760,6 @@ void kbi_fill(kb_state* kb, void* p, kb_dtype dtype, int64_t n, kb_kind kind);
 void kbi_register(kb_entry* entry, const char* operation, const char* implementation, const kb_build* build);
 void kbi_threw(kb_state* kb, const char* what);
 extern const char KBI_DEMAND[], KBI_DEMAND_CUDA[];
-
 #if KBI_EXCEPTIONS
 KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
     try {
@@ -810,8 +771,7 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 #else
 #define kbi_call_body NULL
 #endif
-
-// The linker defines the ends of this section, in the program and in each shared library.
+// The linker defines the ends of this section.
 extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
 extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
 
@@ -834,20 +794,19 @@ KBI_INLINE const kb_build* kbi_build(void) {
 
 // --- benchmarks without macros; the record says how the file that calls these functions was compiled ---
 
-// Registers one implementation; entry must stay valid. The order is that of file, line and call. The entries of one
-// operation are listed together; the first is the baseline.
+// Registers one implementation; entry must stay valid. The order is that of file, line and call; the first entry
+// of an operation is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
-// Measures the KB_TIME loop between kb_open and kb_close, in the calling process.
-// NULL: out of memory. If desc is invalid, the loop does not run, and the result of kb_close says why.
+// Measures the KB_TIME loop between kb_open and kb_close, in the calling process. NULL: out of memory. If desc is
+// invalid, the loop does not run, and the result of kb_close says why.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
     return kb_run_from(desc, fn, user, kbi_build());
 }
-// Compares n functions: checks and warms up each, times them in interleaved rounds, and judges each against the
-// first. The first description sets name, params, host, mode, samples, precision, max_time, seed and device; in the
-// others they may be zero. users: n pointers, or NULL. results: room for n records; pass each to kb_result_free.
-// Returns whether all functions were measured.
+// Compares n functions in interleaved rounds, and judges each against the first. The first description sets name,
+// params, host, mode, samples, precision, max_time, seed and device; in the others they may be zero. users: n
+// pointers, or NULL. results: n records, for kb_result_free. Returns whether all functions were measured.
 KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n,
                            kb_result* results) {
     return kb_compare_from(descs, fns, users, n, results, kbi_build());
@@ -869,9 +828,10 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBENCH_IMPL(...) \
     KBI_BENCH(__COUNTER__, KBI_OPERATION(__VA_ARGS__, 0), KBI_IMPLEMENTATION(__VA_ARGS__, 0), \
               KBI_TAIL_2(__VA_ARGS__, KBI_AXES_END))
-// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... } adds an option --tsv FILE. The function that follows
-// fills the file: void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
-#define KBENCH_OUTPUT(name, argument_, help_) \
+// KBENCH_OUTPUT(tsv, "FILE", "tab-separated values") { ... } adds an option --tsv FILE. The function fills the
+// file: void (kb_text* to, const kb_result* records, int64_t n), with kb_put(to, format, ...).
+#define KBENCH_OUTPUT(name, argument_, help_) KBI_OUTPUT(name, argument_, help_) // expands the arguments
+#define KBI_OUTPUT(name, argument_, help_) \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n); \
     KBI_CONSTRUCTOR static void kbi_add_output_##name(void) { \
         static kb_output output; \
@@ -883,9 +843,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // A main function that runs everything registered.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
-// The timed block: GPU work on kb->stream if this file is compiled with CUDA, otherwise host work. Each pass of the
-// loop is one run. kbi_next returns the number of runs until its next call, so a block of a few nanoseconds is timed
-// without calls in between. In C++ the destructor of kbi_loop detects that the block was left early.
+// The timed block: GPU work on kb->stream if this file is compiled with CUDA, else host work. kbi_next returns
+// the number of runs until its next call. In C++ the destructor of kbi_loop detects a block left early.
 #define KB_TIME(kb) KBI_TIME(kb, false)
 // The timed block is host work, also with CUDA (timer wall).
 #define KB_TIME_HOST(kb) KBI_TIME(kb, true)
@@ -901,8 +860,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
 // Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
-// NAME=LIST replaces the values. It accepts no value below 1 if all declared integers are positive, as with sizes,
-// and no negative value if none is declared.
+// NAME=LIST replaces the values; no integer may be below 1, or below 0, unless a declared one is.
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
@@ -919,9 +877,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
-// After KB_TIME: kb_check of got[i] against an expression of i, which the host evaluates as a double for i = 0 to n -
-// 1. KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 1e-6), with hx = kb_host(kb, x) called before KB_TIME: the input of the
-// kernel. The expression is not evaluated in a failed case, so hx may be NULL there.
+// After KB_TIME: kb_check of got[i] against an expression of i, as KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0).
+// Call hx = kb_host(kb, x) before KB_TIME. A failed case does not evaluate the expression, so hx may be NULL.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -930,10 +887,16 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// kb_keep(a, b, ...) makes the compiler compute values, and what pointers lead to, as if other code read them. It
-// also hides them: the compiler must assume that other code changed them, so nothing after it is computed in advance.
-// C accepts up to 8 expressions and hides variables and array elements whose text has at most 24 characters. C++
-// hides every object that is not const; a bit-field is kept as +s.bits.
+// Element types of C and C++; the last one, unsigned long long, is missing because C needs it without a comma.
+#define KBI_TYPES(x) \
+    x(float, KB_F32) x(double, KB_F64) x(kb_f16, KB_F16) x(kb_bf16, KB_BF16) x(kb_e4m3, KB_E4M3) \
+    x(kb_e5m2, KB_E5M2) x(signed char, KB_I8) x(char, KB_I8) x(unsigned char, KB_U8) x(short, KB_I16) \
+    x(unsigned short, KB_U16) x(int, KB_I32) x(unsigned, KB_U32) x(long, sizeof(long) == 8 ? KB_I64 : KB_I32) \
+    x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
+
+// kb_keep(a, b, ...) makes the compiler compute values, and the data of pointers, as if other code read and
+// changed them, so nothing after it is computed in advance. C accepts up to 8 expressions, and only variables and
+// array elements whose text has at most 24 characters count as changed. A bit-field is kept as +s.bits.
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -942,12 +905,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
 // C++ has overloads of these functions.
-#define KB_TYPE_OF(p) \
-    _Generic(*(p), float: KB_F32, double: KB_F64, kb_f16: KB_F16, kb_bf16: KB_BF16, kb_e4m3: KB_E4M3, \
-        kb_e5m2: KB_E5M2, signed char: KB_I8, char: KB_I8, unsigned char: KB_U8, short: KB_I16, \
-        unsigned short: KB_U16, int: KB_I32, unsigned: KB_U32, \
-        long: sizeof(long) == 8 ? KB_I64 : KB_I32, unsigned long: sizeof(long) == 8 ? KB_U64 : KB_U32, \
-        long long: KB_I64, unsigned long long: KB_U64)
+#define KBI_TYPE_CASE(T, code) T: code,
+#define KB_TYPE_OF(p) _Generic(*(p), KBI_TYPES(KBI_TYPE_CASE) unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
 #define kb_host(kb, p) ((__typeof__(&(p)[0]))kb_host_copy((kb), (p)))
 #define kb_check(kb, got, want, n, tolerance) \
@@ -958,11 +917,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Marks a line in a linker section, without code, so that an empty block is told from one that keeps a value. The
-// mark is 8 * line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
+// Marks a line in a linker section, to tell an empty block from one that keeps a value. The mark is 8 * line, plus
+// 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm whose output is the object hides it. Integers and pointers stay in a general register, floats in a register
-// of theirs, and everything else in memory. clang would move an operand with a choice of constraints to memory.
+// An asm whose output is the object hides it: integers and pointers in a general register, floats in a register of
+// theirs, the rest in memory. clang would move an operand with a choice of constraints to memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -987,8 +946,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEEP_6(a, ...) KBI_KEEP_1(a); KBI_KEEP_5(__VA_ARGS__)
 #define KBI_KEEP_7(a, ...) KBI_KEEP_1(a); KBI_KEEP_6(__VA_ARGS__)
 #define KBI_KEEP_8(a, ...) KBI_KEEP_1(a); KBI_KEEP_7(__VA_ARGS__)
-// C cannot ask whether an expression is an lvalue. A text of letters, digits, _ and [] alone is a name or an element.
-// Compilers accept a memcmp of literals as a constant expression, but no comparison of characters.
+// C cannot ask for an lvalue, but a text of letters, digits, _ and [] is a name or an element. Compilers accept a
+// memcmp of literals as a constant expression, but no comparison of characters.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
 #define KBI_IN_NAME(c) \
     (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
@@ -1054,26 +1013,20 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         kbi_register(&kbi_entry_##n, op, impl, kbi_build()); \
     } \
     static void kbi_body_##n(kb_state* kb)
-// clang-format on
 
 /*---------------------------------------------------------------------------------------------------------------
   >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
-// clang-format off
 struct __half;        // cuda_fp16.h
 struct __nv_bfloat16; // cuda_bf16.h
 struct __nv_fp8_e4m3; struct __nv_fp8_e5m2; // cuda_fp8.h
 template <class T> struct kbi_type;
 template <class T> struct kbi_type<const T> : kbi_type<T> {};
 #define KBI_X(T, code) template <> struct kbi_type<T> { static const kb_dtype value = code; };
-KBI_X(float, KB_F32) KBI_X(double, KB_F64) KBI_X(kb_f16, KB_F16) KBI_X(kb_bf16, KB_BF16) KBI_X(__half, KB_F16)
-KBI_X(__nv_bfloat16, KB_BF16) KBI_X(kb_e4m3, KB_E4M3) KBI_X(kb_e5m2, KB_E5M2) KBI_X(__nv_fp8_e4m3, KB_E4M3)
-KBI_X(__nv_fp8_e5m2, KB_E5M2) KBI_X(signed char, KB_I8) KBI_X(char, KB_I8) KBI_X(unsigned char, KB_U8)
-KBI_X(short, KB_I16) KBI_X(unsigned short, KB_U16) KBI_X(int, KB_I32) KBI_X(unsigned, KB_U32)
-KBI_X(long, sizeof(long) == 8 ? KB_I64 : KB_I32) KBI_X(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32)
-KBI_X(long long, KB_I64) KBI_X(unsigned long long, KB_U64)
+KBI_TYPES(KBI_X) KBI_X(unsigned long long, KB_U64)
+KBI_X(__half, KB_F16) KBI_X(__nv_bfloat16, KB_BF16) KBI_X(__nv_fp8_e4m3, KB_E4M3) KBI_X(__nv_fp8_e5m2, KB_E5M2)
 #undef KBI_X
 template <class T>
 void kb_fill(kb_state* kb, T* p, int64_t n, kb_kind kind) { kbi_fill(kb, p, kbi_type<T>::value, n, kind); }
@@ -1084,7 +1037,6 @@ template <class T> T* kb_host(kb_state* kb, const T* p) { return static_cast<T*>
     }
 KBI_X(kb_check, tolerance) KBI_X(kb_check_norm, tolerance) KBI_X(kb_check_ulp, ulps)
 #undef KBI_X
-
 // kb_keep. kbi_operand: 0 memory, 1 general register, 2 register for floats.
 template <int where> struct kbi_operand {};
 template <class T> struct kbi_operand_of :
@@ -1111,8 +1063,8 @@ KBI_KEEPER(class T, class... Rest) kbi_keep(T&& x, Rest&&... rest) {
 }
 // clang-format on
 
-// An exception, break or return that leaves the timed block must end it before the objects of the benchmark function
-// are destroyed: freeing their memory would wait for a stream that waits for kbench.
+// An exception, break or return must end the timed block before the objects of the benchmark function are
+// destroyed: freeing their memory would wait for a stream that waits for kbench.
 struct kbi_loop {
     kb_state* kb;
     int64_t left;
@@ -1128,7 +1080,6 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
     return kb_run(&desc, kbi_call<Callable>, &fn);
 }
 #endif
-
 #endif // KBENCH_H
 
 /*===============================================================================================================
@@ -1137,12 +1088,10 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 
 #if defined(KBENCH_H) && defined(KBENCH_IMPLEMENTATION) && !defined(KBENCH_IMPLEMENTED) && !defined(__CUDA_ARCH__)
 #define KBENCH_IMPLEMENTED
-
 #if KBI_CUDA
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #endif
-
 #include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -1166,22 +1115,16 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/types.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#ifndef KBI_FIBERS
-#ifdef __GLIBC__
-#define KBI_FIBERS 1
-#else
-#define KBI_FIBERS 0 // musl has no ucontext: the cases of a group are measured one after another
-#endif
-#endif
-#if KBI_FIBERS
+#if !defined(KBI_FIBERS) && defined(__GLIBC__) // musl has no ucontext: the cases of a group are measured in turn
 #include <ucontext.h>
+#define KBI_FIBERS 1
+#elif !defined(KBI_FIBERS)
+#define KBI_FIBERS 0
 #endif
-
 #ifndef KBENCH_MALLOC
 #define KBENCH_MALLOC(bytes) malloc(bytes)
 #define KBENCH_REALLOC(p, bytes) realloc(p, bytes)
@@ -1193,8 +1136,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Most functions below run once per case, so they are compiled without optimisation, which compiles faster. Functions
-// that loop over data stand between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_CODE_BEGIN and KBI_CODE_END enclose the
-// function bodies of a header. KBI_OPTIMISE marks a function that is always optimised.
+// that loop over data stand between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE: always optimised.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
@@ -1208,7 +1150,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #ifdef __cplusplus
 #define KBI_MACROS(push_or_pop)
 #else // in C the pragma changes these macros, and pop_options does not restore them
-#define KBI_MACROS(push_or_pop)                                                           \
+#define KBI_MACROS(push_or_pop) \
     KBI_PRAGMA(push_or_pop("__OPTIMIZE__")) KBI_PRAGMA(push_or_pop("__OPTIMIZE_SIZE__")) \
         KBI_PRAGMA(push_or_pop("__FAST_MATH__")) KBI_PRAGMA(push_or_pop("__FINITE_MATH_ONLY__"))
 #define KBI_PRAGMA(text) _Pragma(#text)
@@ -1219,27 +1161,24 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_SLOW_END _Pragma("GCC optimize(\"Og\")")
 #define KBI_OPTIMISE __attribute__((noinline, optimize("O2")))
 #endif
-
 #define KBI_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #ifdef __cplusplus
+#define KBI_EXTERN_C extern "C"
 #define KBI_STATIC_ASSERT static_assert
 #else
+#define KBI_EXTERN_C extern
 #define KBI_STATIC_ASSERT _Static_assert
 #endif
 // Initialises an empty kbi_text, kbi_set or kbi_map.
-#define KBI_BLANK \
-    { NULL, 0, 0 }
+#define KBI_BLANK { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
-
-// The functions of this section precede KBI_CODE_BEGIN because without optimisation glibc's fortified open, read,
-// readlink, fgets, getcwd and poll do not compile without warnings.
+// These functions precede KBI_CODE_BEGIN because without optimisation glibc's fortified versions cause warnings.
 // O_NONBLOCK: opening a pipe without a process at its other end must not block the program.
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
-static ssize_t kbi_read_link(const char* path, char* to, size_t n) { return readlink(path, to, n); }
-// If a standard file is closed at the start, a file opened later would get its number, and receive the table.
+// A file that is opened later must not get the number of a closed standard file, and receive the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
@@ -1264,29 +1203,23 @@ static bool kbi_poll(int file, short events, int milliseconds) {
     struct pollfd p = { file, events, 0 };
     return poll(&p, 1, milliseconds) > 0;
 }
-// file -1: only waits
-static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); }
-static bool kbi_writable(int file, int milliseconds) { return kbi_poll(file, POLLOUT, milliseconds); }
+static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POLLIN, milliseconds); } // -1: waits
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
   >>numbers   foundation: doubles written and read, exactly, whatever the locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The bits decide, because -ffast-math assumes that there are no NaNs and infinities.
-static bool kbi_finite(double x) {
+// Returns the bits of |x|: they decide, because -ffast-math assumes that there are no NaNs and infinities.
+static uint64_t kbi_magnitude(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return (bits >> 52 & 0x7ff) != 0x7ff;
+    return bits << 1 >> 1;
 }
+static bool kbi_finite(double x) { return kbi_magnitude(x) < (uint64_t)0x7ff << 52; }
+static bool kbi_nan(double x) { return kbi_magnitude(x) > (uint64_t)0x7ff << 52; }
 
-static bool kbi_nan(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return !kbi_finite(x) && (bits << 12) != 0;
-}
-
-// Replaces the decimal point of the locale by '.', because a program may have called setlocale.
+// Replaces the decimal point of the locale by '.'.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
     char *p = strstr(s, point), *rest = p ? p + strlen(point) : NULL;
@@ -1295,8 +1228,7 @@ static void kbi_unlocalise(char* s) {
     memmove(p + 1, rest, strlen(rest) + 1);
 }
 
-// strtod with '.' as the point, whatever the locale; a comma ends the number. If the locale's point has several
-// bytes, the number ends at the point.
+// strtod with '.' as the point, whatever the locale; a comma ends the number, and '.' if the locale's is longer.
 static double kbi_real_of(const char* s, char** end) {
     const char* locale_point = localeconv()->decimal_point;
     if (strcmp(locale_point, ".") == 0) return strtod(s, end);
@@ -1317,8 +1249,7 @@ static const char* kbi_number(double x, char out[40]) {
     }
     return kbi_unlocalise(out), out;
 }
-
-// x with this number of significant digits. Only from 1e15 on it has an exponent, since a double has no more digits.
+// x with this number of significant digits. From 1e15 on it has an exponent.
 static const char* kbi_digits(double x, int digits, char out[40]) {
     int whole = 1; // digits before the point
     snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
@@ -1332,23 +1263,18 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
   >>util      foundation: arenas, growing text, names that people mistype.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// realloc that ends the process if it fails: without the little memory that kbench needs it cannot continue.
+// realloc that ends the process if it fails.
 static void* kbi_grow(void* p, size_t bytes) {
     void* q = KBENCH_REALLOC(p, bytes ? bytes : 1);
-    if (!q) {
-        fprintf(stderr,
-                "kbench: error: out of host memory (%zu bytes): free some, or choose fewer or smaller cases\n",
-                bytes);
-        _exit(1);
-    }
-    return q;
+    if (q) return q;
+    fprintf(stderr, "kbench: error: out of host memory (%zu bytes): free some, or choose fewer cases\n", bytes);
+    _exit(1);
 }
 
 typedef struct kbi_arena { // memory of strings and arrays that are freed together
     char* block;           // its first bytes point to the previous block
     size_t used, size;
 } kbi_arena;
-
 static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to 16 bytes
     bytes = (bytes + 15) & ~(size_t)15;
     if (!a->block || a->used + bytes > a->size) {
@@ -1362,7 +1288,6 @@ static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to
     memset(p, 0, bytes);
     return p;
 }
-
 static void kbi_arena_free(kbi_arena* a) {
     while (a->block) {
         char* previous;
@@ -1372,42 +1297,33 @@ static void kbi_arena_free(kbi_arena* a) {
     }
     a->used = a->size = 0;
 }
-
 static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
-    char* p = (char*)kbi_arena_alloc(a, n + 1);
-    if (n) memcpy(p, s, n);
-    return p;
+    void* p = kbi_arena_alloc(a, n + 1);
+    return (char*)(n ? memcpy(p, s, n) : p);
 }
-
-static char* kbi_keep_text(const char* s) { // a copy for KBENCH_FREE
-    return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s);
-}
-
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
+// Returns a copy for KBENCH_FREE.
+static char* kbi_keep_text(const char* s) { return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s); }
 
 struct kb_text { // text that grows; s, once allocated, ends with a 0
     char* s;
     size_t n, size;
 };
 typedef struct kb_text kbi_text;
-
 KBI_SLOW_END
 static void kbi_reserve(kbi_text* t, size_t n) { // makes room for n more bytes
     if (t->n + n + 1 <= t->size) return;
     t->size = 2 * t->size + n + 256;
     t->s = (char*)kbi_grow(t->s, t->size);
 }
-
 static void kbi_put(kbi_text* t, const char* s, size_t n) {
     kbi_reserve(t, n);
     memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = 0;
 }
-
 static void kbi_puts(kbi_text* t, const char* s) { kbi_put(t, s, strlen(s)); }
 KBI_SLOW_BEGIN
-
 static void kbi_vputf(kbi_text* t, const char* format, va_list list) {
     va_list again;
     va_copy(again, list);
@@ -1428,7 +1344,6 @@ void kb_put(kbi_text* t, const char* format, ...) {
     kbi_vputf(t, format, list);
     va_end(list);
 }
-
 // Formats into out + start, in an array of size bytes. A longer text is cut after a UTF-8 character; "..." follows.
 static void kbi_vfit(char* out, size_t start, size_t size, const char* format, va_list list) {
     int n = vsnprintf(out + start, size - start, format, list);
@@ -1436,7 +1351,6 @@ static void kbi_vfit(char* out, size_t start, size_t size, const char* format, v
     for (n = (int)size - 4; n && ((unsigned char)out[n] & 0xc0) == 0x80; n--) {}
     memcpy(out + n, "...", 4);
 }
-
 KBI_PRINTF(4, 5) static void kbi_fit(char* out, size_t start, size_t size, const char* format, ...) {
     va_list list;
     va_start(list, format);
@@ -1462,7 +1376,7 @@ static int kbi_utf8(const char* s, unsigned* code) {
     return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
-// Whether a character is invisible and can change the display: control (C0, C1), writing direction, zero width, tag.
+// Whether a character is invisible: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
     static const unsigned first_last[] = { 0,      0x1f,   0x7f,   0x9f,   0xad,   0xad,    0x61c,   0x61c,   0x180e,
                                            0x180e, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060,  0x206f,  0xfeff,  0xfeff,
@@ -1471,7 +1385,6 @@ static bool kbi_invisible(unsigned code) {
         if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
-
 static bool kbi_obeyed(const char* s) { // whether s starts with an invisible character
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
@@ -1486,9 +1399,9 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
 }
 
 KBI_SLOW_END
-// Appends text from outside, which a terminal, browser or CI log must show and not obey; all such text passes through
-// here. Invisible characters and commands of CI logs ("::" that does not follow a name, "##") are spelled. Bytes
-// that are not UTF-8 become U+FFFD. json: as the inside of a JSON string; otherwise tabs and line ends become spaces.
+// Appends text from outside, which a terminal, browser or CI log must not obey. Invisible characters and commands
+// of CI logs ("::" that does not follow a name, "##") are spelled. Bytes that are not UTF-8 become U+FFFD. json:
+// as the inside of a JSON string; otherwise tabs and line ends become spaces.
 static void kbi_escape(kbi_text* t, const char* s, bool json) {
     const char first = json ? '"' : ':', second = json ? '\\' : ':';
     for (unsigned code; *s;) {
@@ -1519,18 +1432,15 @@ static void kbi_escape(kbi_text* t, const char* s, bool json) {
 }
 
 static void kbi_clean(kbi_text* t, const char* s) { kbi_escape(t, s, false); }
-
 static void kbi_json_text(kbi_text* t, const char* s) { // NULL: null
     kbi_puts(t, s ? "\"" : "null");
     if (s) kbi_escape(t, s, true), kbi_puts(t, "\"");
 }
-
 static void kbi_json_real(kbi_text* t, double x) {
     char number[40];
     kbi_puts(t, kbi_finite(x) ? kbi_number(x, number) : "null");
 }
 KBI_SLOW_BEGIN
-
 // Prints a text as a line, and frees it.
 static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text line = KBI_BLANK;
@@ -1540,7 +1450,6 @@ static void kbi_print_text(FILE* f, kbi_text* text) {
     kbi_text_free(text);
     kbi_text_free(&line);
 }
-
 KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
     kbi_text text = KBI_BLANK;
     va_list list;
@@ -1552,8 +1461,7 @@ KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
-
-// Compares names of n and m bytes. Case, '-' and '_' do not count: LayerNorm equals layer_norm.
+// Compares names of n and m bytes. Case, '-' and '_' do not count.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1562,13 +1470,11 @@ static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
         if (tolower((unsigned char)*a) != tolower((unsigned char)*b)) return false;
     }
 }
-
 static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// Returns the start of the next word of a comma-separated list, and in n the length of the word at p. Commas in
-// brackets belong to the word: "tile(64, 2),plain" has two words.
+// Returns the next word of a list, and in n the length of the word at p. "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
     int depth = 0;
     for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
@@ -1588,8 +1494,7 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case. Exchanging two neighbours counts once (Damerau 1964), so htlm is nearest to
-// html. 64 if a name has 64 bytes or more.
+// Edit distance without regard to case; an exchange of neighbours counts once (Damerau 1964). 64: too long a name.
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
@@ -1612,8 +1517,7 @@ typedef struct kbi_nearest { // the offered name that is most similar to the wan
     const char* name;
     int distance;
 } kbi_nearest;
-
-// The first or last part of a name has distance 1: speed to speedup, p99 to time_ms_p99.
+// The first or last part of a name has distance 1, as p99 to time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1628,6 +1532,7 @@ static uint64_t kbi_hash_bytes(uint64_t h, const char* s, size_t n) { // FNV-1a,
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 1099511628211u;
     return h;
 }
+static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
 
 typedef struct kbi_mapped {
     uint64_t key; // a hash or an address; 0: the slot is free
@@ -1639,15 +1544,13 @@ typedef struct kbi_map { // hash table with linear probing
 } kbi_map;
 typedef kbi_map kbi_set; // a map of which only the keys count
 
-static uint64_t kbi_hash(uint64_t h, const char* s) { return kbi_hash_bytes(h, s, strlen(s)); }
-
 // Returns the slot of a key, or the free slot for kbi_map_take. Valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
         kbi_map larger = { NULL, 0, p->size ? 2 * p->size : 64 };
-        larger.slots = (kbi_mapped*)kbi_grow(NULL, sizeof(kbi_mapped) * larger.size);
-        memset(larger.slots, 0, sizeof(kbi_mapped) * larger.size);
+        size_t bytes = sizeof(kbi_mapped) * larger.size;
+        larger.slots = (kbi_mapped*)memset(kbi_grow(NULL, bytes), 0, bytes);
         for (size_t i = 0; i < p->size; i++)
             if (p->slots[i].key) *kbi_map_find(&larger, p->slots[i].key) = p->slots[i], larger.n++;
         KBENCH_FREE(p->slots);
@@ -1663,7 +1566,6 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->key = key + (key == 0);
     slot->at = at;
 }
-
 // Adds a key, and returns whether it is new.
 static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_mapped* slot = kbi_map_find(s, key);
@@ -1671,7 +1573,6 @@ static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_map_take(s, slot, key, 0);
     return added;
 }
-
 static void kbi_set_free(kbi_set* s) {
     KBENCH_FREE(s->slots);
     memset(s, 0, sizeof *s);
@@ -1686,35 +1587,30 @@ static const char* kbi_show_time(double ms, char out[40]) {
     snprintf(out, 40, "%.30s %s", kbi_digits(ms, 4, number), units[u]);
     return out;
 }
-
 // "1.5 s", "45 s", "3 min", "2.5 h"
 static const char* kbi_show_span(double seconds, char out[40]) {
     double scale = seconds > 90 * 60 ? 3600 : seconds > 90 ? 60 : 1, x = seconds / scale;
     snprintf(out, 40, "%.*g %s", x < 100 ? 2 : 4, x, scale > 60 ? "h" : scale > 1 ? "min" : "s");
     return kbi_unlocalise(out), out;
 }
-
 static const char* kbi_show_bytes(double bytes, char out[40]) {
-    static const char* const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
     char number[40];
-    int u = 0;
-    while (bytes >= 1000 && u + 1 < KBI_COUNT(units)) bytes /= 1024, u++;
-    snprintf(out, 40, "%.30s %s", kbi_digits(bytes, u ? 3 : 1, number), units[u]);
+    int unit = 0;
+    for (; bytes >= 1000 && unit < 4; unit++) bytes /= 1024;
+    snprintf(out, 40, "%.30s %.1s%s", kbi_digits(bytes, unit ? 3 : 1, number), &"BKMGT"[unit], unit ? "iB" : "");
     return out;
 }
-
 static const char* kbi_show_percent(double x, char out[40]) {
     char number[40];
     if (!kbi_finite(x)) return "-";
     snprintf(out, 40, "%.30s%%", x < 0.000995 ? "<0.1" : kbi_digits(100 * x, x < 0.1 ? 2 : 3, number));
     return out;
 }
-
 static const char* kbi_show(double x, int digits, char out[40]) {
     return kbi_finite(x) ? kbi_digits(x, digits, out) : "-";
 }
 
-// Stores a function of an open library in the function pointer *function, or NULL. C has no cast from void* to it.
+// Stores a function of a library in the function pointer *function, or NULL.
 KBI_INLINE void kbi_find(void* library, const char* name, void* function) {
     void* p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -1738,7 +1634,6 @@ static struct kbi_process {
     const char* own_device; // name of a backend that the program adds to cpu and cuda (--device NAME); NULL: none
     const struct kbi_backend* own_backend;
 } kbi_process;
-
 static void kbi_say(const char* level, const char* format, va_list list) {
     kbi_text text = KBI_BLANK;
     kbi_putf(&text, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
@@ -1756,7 +1651,6 @@ KBI_PRINTF(1, 2) static bool kbi_error(const char* format, ...) {
     va_end(list);
     return false;
 }
-
 KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
     if (kbi_process.quiet) return;
     va_list list;
@@ -1770,7 +1664,6 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- reading ---
-
 // Reads at most n bytes and returns their number. If a pipe is empty, it waits. 0: end of the file. -1: see errno.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
     for (;;) {
@@ -1817,7 +1710,6 @@ static int kbi_open_input(const char* path, bool pipes) {
     close(file);
     return errno = why, -1;
 }
-
 // Appends a regular file to out. False if it cannot be read or is empty.
 KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
     int file = kbi_open_input(path, false);
@@ -1843,9 +1735,8 @@ static bool kbi_first_line(const char* path, char* out, int size) {
     return n > 0;
 }
 
-// A kind of file: its first characters (blanks are ignored), and a text within its first lines lines.
-typedef struct kbi_signature {
-    const char *begin, *inside;
+typedef struct kbi_signature { // a kind of file
+    const char *begin, *inside; // its first characters, without blanks; a text within its first lines
     int lines;
 } kbi_signature;
 static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also if it was reformatted
@@ -1863,8 +1754,8 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Whether a file is of this kind, or empty. One line of records is enough for a file of lines: other tools may have
-// added lines, and the first record may be incomplete. False: cannot be read, or with errno 0 is of another kind.
+// Whether a file is of this kind, or empty. In a file of lines one record is enough, since other tools may have
+// added lines, and the first record may be incomplete. False: see errno; 0: the file is of another kind.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1882,32 +1773,23 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
 }
 
 // --- names ---
-
 static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// Returns the absolute path without links, because a benchmark function may change the working directory. The file
-// need not exist. The caller frees the path.
+// Returns the absolute path without links, of a file that need not exist; the caller frees it.
 static char* kbi_real_path(const char* path) {
-    char link[4096], *real = realpath(path, NULL);
+    char *real = realpath(path, NULL), *folder = NULL;
     int n = (int)kbi_folder_length(path);
     kbi_text out = KBI_BLANK;
-    ssize_t k = !real && errno == ENOENT ? kbi_read_link(path, link, sizeof link - 1) : -1;
-    if (k > 0) { // a link to a file that does not exist
-        kbi_putf(&out, "%.*s%.*s", *link == '/' ? 0 : n, path, (int)k, link);
-        real = kbi_real_path(out.s);
-        kbi_text_free(&out);
-        return real;
+    if (!real) {
+        kbi_putf(&out, "%.*s", n ? n : 1, n ? path : ".");
+        folder = realpath(out.s, NULL);
+        out.n = 0;
     }
-    kbi_putf(&out, "%.*s", n ? n : 1, n ? path : ".");
-    char* folder = real ? NULL : realpath(out.s, NULL);
-    out.n = 0;
-    if (folder)
-        kbi_putf(&out, "%s%s%s", folder, folder[1] ? "/" : "", path + n);
-    else
-        kbi_puts(&out, real ? real : path);
+    kbi_putf(&out, "%s", real ? real : folder ? folder : path);
+    if (folder) kbi_putf(&out, "%s%s", folder[1] ? "/" : "", path + n);
     free(real), free(folder); // from the C library
     return out.s;
 }
@@ -1925,7 +1807,6 @@ static char* kbi_name_beside(const char* path, const char* ending) {
 }
 
 // --- writing ---
-
 // Writes n bytes and returns how many were written; fewer: see errno. milliseconds: time for a reader of each piece.
 static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     size_t done = 0;
@@ -1934,12 +1815,11 @@ static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
         if (k > 0) done += (size_t)k;
         if (k > 0 || (k < 0 && errno == EINTR)) continue;
         if (k == 0) errno = ENOSPC;
-        if (errno != EAGAIN || !kbi_writable(file, milliseconds)) break;
+        if (errno != EAGAIN || !kbi_poll(file, POLLOUT, milliseconds)) break;
     }
     return done;
 }
 static bool kbi_write_all(int file, const char* s, size_t n) { return kbi_write(file, s, n, -1) == n; }
-
 // Writes a text and removes the part that was written. False: see errno.
 static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     size_t done = kbi_write(file, waiting->s, waiting->n, milliseconds);
@@ -1947,14 +1827,14 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-// Whether the file reached the disk, or is of a kind that has no disk.
+// Whether the file reached the disk, or has none.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
-// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe, which may be about to start.
+// Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe.
 static int kbi_open_in_place(const char* path) {
     struct stat about;
-    bool known = stat(path, &about) == 0;
-    if (known && S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
+    if (stat(path, &about) != 0) return -1;
+    if (S_ISBLK(about.st_mode)) return errno = ESPIPE, -1;
     for (int i = 0;; i++) {
         int file = kbi_open_file(path, O_WRONLY);
         if (file >= 0 || errno != ENXIO || i == 20 || !S_ISFIFO(about.st_mode)) return file;
@@ -1962,8 +1842,8 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Replaces a file as a whole by text, and keeps its mode. old: the file to replace;
-// st_nlink 0: there was none. False: see errno, and the file is unchanged; ESTALE: it is no longer the file of old.
+// Replaces a file as a whole, and keeps its mode. old: the file to replace; st_nlink 0: there was none. False: see
+// errno, and the file is unchanged; ESTALE: it is no longer the file of old.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
     char ending[40];
@@ -1993,9 +1873,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     return errno = why, good;
 }
 
-// --- output files: replaced at the end, or written in place (pipe, device, stdout), or appended to under a lock
-// (lines of records, which several processes append to one file) ---
-
+// --- output files: replaced at the end, written in place (pipe, device, stdout), or appended to under a lock ---
 typedef struct kbi_out {
     const char* option;        // without its --, for messages
     char* path;                // absolute, without links
@@ -2008,10 +1886,9 @@ typedef struct kbi_out {
     off_t end;        // size of the file after the last line of this process
     bool lockless;    // whether the file system has no locks
     bool unsafe;      // whether the disk reported an error for bytes that it had accepted
-    bool moved;       // whether the records go to another file, because a process changed this one
+    bool moved;       // whether the records go to another file
 } kbi_out;
 typedef kbi_out kbi_lines;
-
 static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
@@ -2021,9 +1898,8 @@ static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file sta
     o->file = -1;
 }
 
-// Opens and locks the file of this path. If another process replaced it meanwhile, the new file is opened. POSIX
-// locks also work over a network; closing the file anywhere in this process releases them. -1: see errno; EBUSY: it
-// stayed locked for 10 s, while other processes hold the lock for less than one.
+// Opens and locks the file of this path, also if another process replaced it meanwhile. Closing the file anywhere
+// in this process releases the lock. -1: see errno; EBUSY: it stayed locked for 10 s.
 static int kbi_lines_lock(kbi_lines* l) {
     for (int waited_ms = 0;; waited_ms += 10) {
         struct flock lock;
@@ -2040,7 +1916,7 @@ static int kbi_lines_lock(kbi_lines* l) {
             l->lockless = true;
         }
         bool regular = fstat(file, &opened) == 0 && S_ISREG(opened.st_mode);
-        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return file;
+        if (!held && regular && stat(l->path, &now) == 0 && kbi_same_file(&opened, &now)) return errno = 0, file;
         close(file);
         if (!regular || waited_ms >= 10000) return errno = regular ? EBUSY : ESPIPE, -1;
         kbi_readable(-1, 10);
@@ -2058,11 +1934,9 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     if (kbi_is(path, "-")) return o->file = 1, true;
     bool exists = stat(o->path, &o->old) == 0, good = exists || errno == ENOENT, ours = true;
     bool lines = mark == &kbi_line_mark;
-    if (good && exists && !S_ISREG(o->old.st_mode)) {
-        o->file = kbi_open_in_place(o->path);
-        good = o->file >= 0;
-    } else if (good && append) {
-        o->file = kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
+    bool in_place = exists && !S_ISREG(o->old.st_mode);
+    if (good && (in_place || append)) {
+        o->file = in_place ? kbi_open_in_place(o->path) : kbi_open_file(o->path, O_WRONLY | O_CREAT | O_APPEND);
         good = o->file >= 0;
     } else if (good) {
         int file = lines ? kbi_open_file(o->path, O_WRONLY | O_CREAT) : -1, why;
@@ -2086,8 +1960,10 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     return good;
 }
 
-// Continues in a new file beside that of the option, with all text of this run. False: see errno.
-static bool kbi_out_move(kbi_out* o, const char* reason) {
+// Continues in a new file beside that of the option, with all text of this run. errno says why. False: see errno.
+static bool kbi_out_move(kbi_out* o) {
+    const char* reason =
+        errno == EBUSY ? "is locked by another process" : "was changed by another process during this run";
     const char* ending = o->mark == &kbi_line_mark ? ".jsonl" : o->mark == &kbi_array_mark ? ".json" : "";
     char* beside = kbi_name_beside(o->path, ending);
     int file = kbi_open_file(beside, O_WRONLY | O_CREAT | O_NOFOLLOW);
@@ -2102,10 +1978,9 @@ static bool kbi_out_move(kbi_out* o, const char* reason) {
     memset(&o->written, 0, sizeof o->written);
     return o->moved = true;
 }
-static const char kbi_changed[] = "was changed by another process during this run";
 
-// Writes everything, and replaces the old file. If another process changed that file during the run, the text goes to
-// a new file beside it. False: see errno; 0: a message was printed.
+// Writes everything, and replaces the old file, or writes a new file beside it if another process changed it.
+// False: see errno; 0: a message was printed.
 static bool kbi_out_end(kbi_out* o, int milliseconds) {
     int file = o->file;
     if (file >= 0) {
@@ -2113,7 +1988,7 @@ static bool kbi_out_end(kbi_out* o, int milliseconds) {
         return o->file = -1, file <= 2 || close(file) == 0;
     }
     if (kbi_replace(o->path, &o->waiting, &o->old)) return true;
-    if (errno == ESTALE && kbi_out_move(o, kbi_changed) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
+    if (errno == ESTALE && kbi_out_move(o) && kbi_replace(o->path, &o->waiting, &o->old)) errno = 0;
     return false;
 }
 
@@ -2135,8 +2010,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     return !*missing;
 }
 
-// Appends the waiting lines, all or none. False: see errno, and they wait for the next call. An incomplete last line
-// of a killed writer is ended first, also if the end of the file cannot be read.
+// Appends the waiting lines, all or none, after it has ended an incomplete last line of a killed writer. False:
+// see errno, and the lines wait for the next call.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2144,12 +2019,10 @@ static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     if (!l->waiting.n) return !l->unsafe || (errno = EIO, false);
     int file = kbi_lines_lock(l);
     if (file < 0 && l->moved) return false;
-    bool busy = file < 0 && errno == EBUSY;
     off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (file < 0 || (end < l->end && l->written.n && !l->moved && !kbi_lines_kept(l, file))) {
         if (file >= 0) close(file);
-        return kbi_out_move(l, busy ? "is locked by another process" : kbi_changed) &&
-               kbi_lines_flush(l, milliseconds);
+        return kbi_out_move(l) && kbi_lines_flush(l, milliseconds);
     }
     bool ended =
         end == 0 || (end > 0 && lseek(file, -1, SEEK_END) >= 0 && kbi_read_more(file, &last, 1) == 1 && last == '\n');
@@ -2177,7 +2050,7 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
         int file = kbi_lines_lock(l);
         bool kept = file >= 0 && kbi_lines_kept(l, file);
         if (file >= 0) close(file);
-        if (!kept) good = kbi_out_move(l, kbi_changed) && kbi_lines_flush(l, milliseconds);
+        if (!kept) good = kbi_out_move(l) && kbi_lines_flush(l, milliseconds);
     }
     if (good && l->moved) errno = 0;
     return good && !l->moved;
@@ -2187,22 +2060,15 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Instrumented code takes 1.1 to 50 times as long, and not every compiler announces it by a macro. But the program is
-// then linked with a function of the instrument; without it the weak symbol is NULL.
+// Not every compiler announces instrumented code by a macro, but the program has a function of the instrument.
 #define KBI_INSTRUMENTS(x) \
     x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
     x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
     x(__lsan_init, (void), "LSan") x(__gcov_init, (void*), "gcov") x(llvm_gcov_init, (void*, void*), "gcov") \
     x(__llvm_profile_write_file, (void), "-fprofile-instr-generate") x(__gmon_start__, (void), "-pg")
-#ifdef __cplusplus
-extern "C" {
-#endif
-#define KBI_X(symbol, parameters, name) __attribute__((weak)) void symbol parameters;
+#define KBI_X(symbol, parameters, name) KBI_EXTERN_C __attribute__((weak)) void symbol parameters;
 KBI_INSTRUMENTS(KBI_X)
 #undef KBI_X
-#ifdef __cplusplus
-}
-#endif
 
 // Returns a bit for each row of KBI_INSTRUMENTS; bit 0 is AddressSanitizer.
 static unsigned kbi_instruments_here(void) {
@@ -2244,7 +2110,6 @@ static const struct {
                    { "u16", 2, 0, 0 },     { "i32", 4, 0, 0 },      { "u32", 4, 0, 0 },      { "i64", 8, 0, 0 },
                    { "u64", 8, 0, 0 },     { "tf32", 4, 11, -125 }, { "e4m3", 1, 4, -5 },    { "e5m2", 1, 3, -13 } };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_dtypes) == KB_E5M2 + 1, "a row for each kb_dtype");
-
 static size_t kbi_dtype_size(int dtype) { // 0 for an invalid code
     return dtype >= 0 && dtype < KBI_COUNT(kbi_dtypes) ? kbi_dtypes[dtype].bytes : 0;
 }
@@ -2269,12 +2134,9 @@ static const struct {
 #undef KBI_X
 };
 KBI_STATIC_ASSERT(KB_FLAG_COUNT <= 64, "a record has the flags in a mask of 64 bits");
-
 const char* kb_flag_name(kb_flag flag) { return kbi_flags[flag].name; }
 bool kb_flag_is_error(kb_flag flag) { return kbi_flags[flag].error; }
-
-// Without a GPU some flags have another cause and need another advice. The guards of KB_ALLOC lie within one block of
-// malloc, where valgrind and sanitizers do not detect writes.
+// Without a GPU some flags have another cause. valgrind and sanitizers do not see the guards of KB_ALLOC.
 static const char* kbi_flag_advice(kb_flag flag, bool gpu) {
     if (gpu) return kbi_flags[flag].advice;
     return flag == KB_FLAG_OVERRUN        ? "with malloc for KB_ALLOC, valgrind or -fsanitize=address finds the write"
@@ -2307,19 +2169,15 @@ KBI_SLOW_BEGIN
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
-
 enum { KBI_CPUS = 8192, KBI_CPUS_IN = 8 * sizeof(unsigned long) };
 typedef struct kbi_cpus { // a set, one bit per processor
     unsigned long words[KBI_CPUS / KBI_CPUS_IN];
 } kbi_cpus;
-
 static bool kbi_cpus_has(const kbi_cpus* c, int i) { return (c->words[i / KBI_CPUS_IN] >> i % KBI_CPUS_IN & 1) != 0; }
-
 static bool kbi_cpus_allowed(kbi_cpus* c) {
     memset(c, 0, sizeof *c);
     return syscall(SYS_sched_getaffinity, 0, sizeof c->words, c->words) > 0;
 }
-
 // Pins this thread, and threads that it starts later.
 static bool kbi_cpus_pin(const kbi_cpus* c) {
     return syscall(SYS_sched_setaffinity, 0, sizeof c->words, c->words) == 0;
@@ -2367,15 +2225,19 @@ static int kbi_cpu_now(void) { // the processor of this thread; 0 if unknown
 }
 
 // --- their clock, from cpufreq below root; virtual machines usually have none ---
-
 static const char kbi_cpu_root[] = "/sys/devices/system/cpu";
 
-static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, int size) {
+// Copies the first line of the file root/name. False if there is none.
+static bool kbi_line_below(const char* root, const char* name, char* out, int size) {
     char path[512];
-    snprintf(path, sizeof path, "%.400s/cpu%d/cpufreq/%s", root, cpu, key);
-    return kbi_first_line(path, out, size) && *out;
+    snprintf(path, sizeof path, "%.400s/%s", root, name);
+    return kbi_first_line(path, out, size);
 }
-
+static bool kbi_cpu_says(const char* root, int cpu, const char* key, char* out, int size) {
+    char name[80];
+    snprintf(name, sizeof name, "cpu%d/cpufreq/%s", cpu, key);
+    return kbi_line_below(root, name, out, size) && *out;
+}
 static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
     char line[64];
     double khz = kbi_cpu_says(root, cpu, "scaling_cur_freq", line, (int)sizeof line) ? strtod(line, NULL) : 0;
@@ -2384,19 +2246,15 @@ static double kbi_cpu_mhz(const char* root, int cpu) { // NaN: unknown
 
 // Returns 1 if the clock may exceed its nominal rate, 0 if not, -1 if unknown.
 static int kbi_cpu_boost(const char* root) {
-    char path[512], line[64];
-    snprintf(path, sizeof path, "%.400s/intel_pstate/no_turbo", root);
-    if (kbi_first_line(path, line, (int)sizeof line)) return *line == '0';
-    snprintf(path, sizeof path, "%.400s/cpufreq/boost", root);
-    return kbi_first_line(path, line, (int)sizeof line) ? *line == '1' : -1;
+    char line[64];
+    if (kbi_line_below(root, "intel_pstate/no_turbo", line, (int)sizeof line)) return *line == '0';
+    return kbi_line_below(root, "cpufreq/boost", line, (int)sizeof line) ? *line == '1' : -1;
 }
 
 // --- interference from other threads and machines, as the kernel counts it ---
-
 typedef struct kbi_turn {
     int64_t ran, waits; // ns of processor time of this thread; times that it gave up the processor, -1: unknown
 } kbi_turn;
-
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
     const int thread = 1; // RUSAGE_THREAD, which needs _GNU_SOURCE
@@ -2410,22 +2268,20 @@ typedef struct kbi_load {
     double waited;        // ns that this thread was ready but had no processor; NaN: unknown
     double busy, stolen;  // ticks that all processors were busy; of these, ticks that the hypervisor took; NaN: unknown
 } kbi_load;
-
 static kbi_load kbi_load_now(const char* root) { // root: /proc
-    char path[512], line[512];
+    char line[512];
     struct rusage used;
     const int process = 0; // RUSAGE_SELF
     kbi_load l = { kbi_now(), KB_NONE, NAN, NAN, NAN };
-    double x[8], ran, waited; // user nice system idle iowait irq softirq steal
+    double x[6], ran, waited; // x: user, nice, system, irq, softirq, steal (between them: idle, iowait)
     if (getrusage(process, &used) == 0) l.switches = used.ru_nivcsw;
-    snprintf(path, sizeof path, "%.400s/thread-self/schedstat", root);
-    if (kbi_first_line(path, line, (int)sizeof line) && sscanf(line, "%lf %lf", &ran, &waited) == 2)
+    if (kbi_line_below(root, "thread-self/schedstat", line, (int)sizeof line) &&
+        sscanf(line, "%lf %lf", &ran, &waited) == 2)
         l.waited = waited;
-    snprintf(path, sizeof path, "%.400s/stat", root);
-    if (kbi_first_line(path, line, (int)sizeof line) && sscanf(line, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", x, x + 1,
-                                                               x + 2, x + 3, x + 4, x + 5, x + 6, x + 7) == 8) {
-        l.busy = x[0] + x[1] + x[2] + x[5] + x[6] + x[7];
-        l.stolen = x[7];
+    if (kbi_line_below(root, "stat", line, (int)sizeof line) &&
+        sscanf(line, "cpu %lf %lf %lf %*f %*f %lf %lf %lf", x, x + 1, x + 2, x + 3, x + 4, x + 5) == 6) {
+        l.busy = x[0] + x[1] + x[2] + x[3] + x[4] + x[5];
+        l.stolen = x[5];
     }
     return l;
 }
@@ -2435,23 +2291,19 @@ KBI_SLOW_END
   >>random    foundation: reproducible fills: an element depends on seed, tensor and index alone.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Generator: Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3",
-// SC11. Key = (seed low, seed high); counter = (block low, block high, tensor, purpose). Element i takes word
-// i mod 4 of block i / 4 under purpose 0; purpose 1 gives the high halves of uniform 64-bit integers.
-//
-// What each kind puts into element i (w = its word, z = its normal deviate):
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011). Key = (seed low, seed high); counter = (block low, block high,
+// tensor, purpose). Element i takes word i mod 4 of block i / 4 under purpose 0; purpose 1 gives the high halves
+// of uniform 64-bit integers. The value of element i, with its word w and its normal deviate z:
 //   kind         floats                                integers
 //   KB_ZERO      0                                     0
 //   KB_NORMAL    z, a float                            8 z rounded, halves away from 0, clamped to the type
 //   KB_UNIFORM   (w >> 8) / 2^24, in [0,1)             w truncated; 64-bit: w | (word under purpose 1) << 32
 //   KB_IOTA      i, nearest (f16: inf from 65520 on;   i, wrapped
 //                e4m3: 448 from there on, e5m2: 57344)
-// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. tf32 is
-// stored as f32. The kernel kbi_fill does the same operations in the same order and gives the same bits. A host
-// compiler that contracts a * b + c can change a normal deviate by one ulp of float, about once in 10^8.
+// Floats are rounded to f32 first (except KB_IOTA in f64), then to the smaller type, both to nearest even. The
+// kernel kbi_fill gives the same bits. A compiler that contracts a * b + c can change a normal deviate by one ulp.
 
 KBI_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "kbench.h runs on little-endian machines");
-
 static uint32_t kbi_float_bits(float f) {
     uint32_t u;
     memcpy(&u, &f, sizeof u);
@@ -2463,9 +2315,8 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// Rounds a float to nearest even. fraction selects the format by its fraction bits: 10 is binary16 (IEEE 754, bias
-// 15), 3 is e4m3 (OCP, bias 7, no infinity), 2 is e5m2 (OCP, bias 15). NaN stays NaN. Overflow gives infinity in
-// binary16 and the largest finite value in e4m3 and e5m2.
+// Rounds a float to nearest even, to a format with so many fraction bits: 10 is binary16 (IEEE 754), 3 is e4m3, 2
+// is e5m2 (OCP). NaN stays NaN. Overflow gives infinity in binary16 and the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
     uint32_t u = kbi_float_bits(f), sign = u >> 31 << (half ? 15 : 7), a = u & 0x7fffffffu, e = a >> 23;
@@ -2519,18 +2370,14 @@ static double kbi_load_double(const void* p, int64_t i, int dtype) {
     }
 }
 
-// Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)); the key advances by
-// the golden ratio and sqrt(3) - 1 (Weyl sequences). Constants: table 2 of the paper. ctr is not changed.
+// Ten rounds of (c0,c1,c2,c3) -> (hi(B c2)^c1^k0, lo(B c2), hi(A c0)^c3^k1, lo(A c0)), constants of table 2.
 static void kbi_philox(uint32_t ctr[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t c0 = ctr[0], c1 = ctr[1], c2 = ctr[2], c3 = ctr[3], k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {
         uint64_t a = (uint64_t)0xD2511F53u * c0, b = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c1 = (uint32_t)b;
-        c3 = (uint32_t)a;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0, c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1, c3 = (uint32_t)a;
+        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
     }
     out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
@@ -2542,23 +2389,21 @@ static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint
         uint32_t counter[4] = { (uint32_t)i, number, 0, purpose }, word[4];
         uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
         kbi_philox(counter, key, word);
-        int j = (int)(word[0] % (uint32_t)(i + 1)), swap = order[i];
-        order[i] = order[j];
-        order[j] = swap;
+        int j = (int)(word[0] % (uint32_t)(i + 1)), last = order[i];
+        order[i] = order[j], order[j] = last;
     }
 }
 
 // word / 2^32 in 24 bits, which float and double both hold exactly.
 static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
-
 static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1] (Horner)
     double sum = 0;
     for (int i = 0; i < n; i++) sum = sum * x + c[i];
     return sum;
 }
 
-// -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1),
-// ln f = 2 atanh s = 2 (s + s^3/3 + s^5/5 + ...); |s| < 0.172. The truncated series has a relative error below 2^-44.
+// -ln(m / 2^24) for m = 1 .. 2^24: m = f 2^e with f in [sqrt(1/2), sqrt(2)), s = (f-1)/(f+1), ln f = 2 atanh s.
+// The series s + s^3/3 + ... + s^15/15 has a relative error below 2^-44.
 static double kbi_minus_log(uint32_t m) {
     static const double series[] = { 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0 };
     double f = (double)(int32_t)m, s;
@@ -2573,27 +2418,21 @@ static double kbi_minus_log(uint32_t m) {
 }
 
 // Two N(0,1) deviates from two words (Box and Muller 1958): r = sqrt(-2 ln u1), z = (r cos 2 pi u2, r sin 2 pi
-// u2). u1 is in (0,1], so the logarithm is finite. u2 = k / 2^24 is split exactly into quarter turns and a
-// remainder within 1/8 turn. There, the Taylor series of sine and cosine have an error below 2^-40. z is rounded
-// to float once.
+// u2), rounded to float once. u1 is in (0,1]. u2 = k / 2^24 is split exactly into quarter turns and a remainder
+// within 1/8 turn, where the Taylor series of sine and cosine have an error below 2^-40.
 static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
-    static const double sine[] = { 1.0 / 6227020800.0, -1.0 / 39916800.0, 1.0 / 362880.0,
-                                   -1.0 / 5040.0,      1.0 / 120.0,       -1.0 / 6.0 }; // 13! 11! 9! 7! 5! 3!
-    static const double cosine[] = {
-        1.0 / 479001600.0, -1.0 / 3628800.0, 1.0 / 40320.0, -1.0 / 720.0, 1.0 / 24.0, -1.0 / 2.0, 1.0
-    }; // 12! 10! 8! 6! 4! 2!
+    static const double sine[] = { 1 / 6227020800., -1 / 39916800., 1 / 362880., -1 / 5040., 1 / 120., -1 / 6. };
+    static const double cosine[] = { 1 / 479001600., -1 / 3628800., 1 / 40320., -1 / 720., 1 / 24., -0.5, 1 };
     double r = sqrt(2.0 * kbi_minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
     double x = (double)((int32_t)k - (int32_t)(quarter << 22)) * 3.7450702829238413e-07, q = x * x; // 2 pi / 2^24
     double s = kbi_polynomial(sine, KBI_COUNT(sine), q) * q * x + x;
     double c = kbi_polynomial(cosine, KBI_COUNT(cosine), q);
     // a quarter turn takes (c, s) to (-s, c)
-    double swap = (quarter & 1u) ? s : c;
-    s = (quarter & 1u) ? c : s;
-    c = ((quarter + 1u) & 2u) ? -swap : swap;
-    s = (quarter & 2u) ? -s : s;
-    z[0] = (float)(r * c);
-    z[1] = (float)(r * s);
+    z[0] = (float)(r * ((quarter & 1u) ? s : c));
+    z[1] = (float)(r * ((quarter & 1u) ? c : s));
+    if ((quarter + 1u) & 2u) z[0] = -z[0];
+    if (quarter & 2u) z[1] = -z[1];
 }
 
 // The bits of an element, in the low end of the result. value: the element, or for integers its normal deviate.
@@ -2627,13 +2466,9 @@ static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind
     ctr[3] = 1;
     if (kind == KB_UNIFORM && (dtype == KB_I64 || dtype == KB_U64)) kbi_philox(ctr, key, high);
     for (int j = 0; j < 4; j++) {
-        uint64_t i = block * 4 + (uint64_t)j;
-        if (kind == KB_NORMAL)
-            bits[j] = kbi_value_bits(z[j], dtype);
-        else if (kind == KB_UNIFORM)
-            bits[j] = is_float ? kbi_value_bits(kbi_random_uniform(w[j]), dtype) : w[j] | (uint64_t)high[j] << 32;
-        else
-            bits[j] = is_float ? kbi_value_bits((double)(int64_t)i, dtype) : i;
+        uint64_t i = block * 4 + (uint64_t)j, whole = kind == KB_UNIFORM ? w[j] | (uint64_t)high[j] << 32 : i;
+        double x = kind == KB_NORMAL ? z[j] : kind == KB_UNIFORM ? kbi_random_uniform(w[j]) : (double)(int64_t)i;
+        bits[j] = is_float || kind == KB_NORMAL ? kbi_value_bits(x, dtype) : whole;
     }
 }
 
@@ -5383,13 +5218,12 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 
 struct kbi_run;
 
-// How a block is timed. begin returns how many times the block runs before end. end adds samples with kbi_add_sample:
-// none, one or several.
+// How a block is timed. begin returns how many times the block runs before end. end adds its samples.
 typedef struct kbi_timer {
     const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
     void (*end)(struct kbi_run* run);
-    void (*replay)(struct kbi_run* run); // takes a sample of the captured graph; NULL: begin and end time the block
+    void (*replay)(struct kbi_run* run); // samples the captured graph; NULL: begin and end time the block
     bool host_clock;                     // a sample has as many runs of the block as the host's clock needs
     bool steady;                         // needs no warm-up
 } kbi_timer;
@@ -5397,7 +5231,7 @@ typedef struct kbi_timer {
 // Functions of a device, in five groups. NULL: the device has no such function.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // KB_DEVICE memory lies on a GPU, and blocks submit work to a stream
+    bool gpu; // with KB_DEVICE memory, and a stream for work
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
@@ -5406,7 +5240,7 @@ typedef struct kbi_backend {
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
         int64_t (*free_bytes)(void);      // free device memory
-        int64_t (*pool_peak)(bool reset); // peak of the stream-ordered memory pool; reset: to the bytes in use
+        int64_t (*pool_peak)(bool reset); // of stream-ordered memory; reset: to the bytes in use
     } memory;
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
@@ -5437,10 +5271,9 @@ typedef struct kbi_backend {
 } kbi_backend;
 
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
-
 typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
     char* data;            // NULL: the block is not allocated
-    char* saved;           // copy of the data at the begin of the timed loop; NULL: none
+    char* saved;           // contents at the begin of the timed loop; NULL: none
     size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
     kb_place place;
     bool shared;  // lies in the shared buffers
@@ -5448,9 +5281,8 @@ typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, gu
     bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
-// Buffers that the implementations of a group use in turn. The address of a buffer changes the time of a small kernel
-// by 1 to 3 %, so all implementations use the same addresses and pages. Contents are saved and restored when another
-// implementation runs. Copies of the data for --rotate lie at a fixed distance, and are saved as well.
+// Buffers that the implementations of a group use in turn, because other addresses change the time of a small
+// kernel by 1 to 3 %. All contents are saved and restored when another implementation runs.
 typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
@@ -5459,21 +5291,21 @@ typedef struct kbi_shared_buffers {
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // by order of allocation; released ones stay until the case's last call has ended
+    kbi_block* blocks;                // by order of allocation, also released ones
     int n, n_known;                   // blocks of this call; entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is its own allocation
-    size_t layout_bytes, layout_peak; // bytes that this call's blocks take in shared buffers; most of any call
+    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; most of any call
     bool separate;                    // a block did not fit into the layout of the checked call
-    struct kbi_memory* original;      // for a copy of --rotate: the original's memory; else NULL
-    int copies;                       // copies of the data in the shared buffers, with the original; 0: 1
-    size_t copy_offset, used_bytes;   // where this copy begins; of the original: bytes that all copies take
+    struct kbi_memory* original;      // the original, if this is a copy for --rotate
+    int copies;                       // of the data in the shared buffers, with the original; 0: 1
+    size_t copy_offset, used_bytes;   // begin of this copy; original: bytes of all copies
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
     bool keep;                        // the last call left its blocks to the next one
     int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
-    int64_t free_before, free_lowest; // free device bytes before the call, and their minimum; KB_NONE: unknown
+    int64_t free_before, free_lowest; // device bytes before the call, minimum; KB_NONE: unknown
     int64_t pool_before;              // bytes in use of the pool before the call
 } kbi_memory;
 
@@ -5497,9 +5329,9 @@ typedef enum kbi_command { // from the code that interleaves several runs
 
 typedef struct kbi_schedule {
     kbi_command command;
-    bool interleaved,
-        is_copy;          // other cases run between its samples; a copy for --rotate or the control, without results
-    kbi_fiber* fiber;     // fiber of the function; NULL: the function suspends by returning, and is called again
+    bool interleaved;     // other cases run between its samples
+    bool is_copy;         // a copy for --rotate, or the control: it has no results
+    kbi_fiber* fiber;     // NULL: the function suspends by returning, and is called again
     bool suspended;       // the function has returned, to be called again
     int64_t slot_end;     // number of samples at which the slot ends
     int discard;          // coming runs of the block that are no samples
@@ -5517,12 +5349,12 @@ typedef struct kbi_window { // a part of the warm-up
 typedef struct kbi_body_call { // one call of the benchmark function
     kbi_phase phase, last;     // current phase; last phase of this call
     kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
-    bool loop_entered, looped; // the timed loop was entered, before KB_SAMPLE's first reset; the block was reached
+    bool loop_entered, looped; // the timed loop was entered; the block was reached
     bool sampled, ended;       // KB_SAMPLE is used; it has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // inputs have another seed, in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
-    int profile_runs, marked;  // coming runs for a profiler, the last between marks; number in the marks
+    int profile_runs, marked;  // coming runs for a profiler; number in the marks of the last
     uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
@@ -5530,16 +5362,16 @@ typedef struct kbi_body_call { // one call of the benchmark function
 
 typedef struct kbi_work { // facts about the timed block
     bool host, checked;   // it is host work; a checked call has run
-    bool by_pointer;      // it is called by pointer, so the compiler cannot remove it
+    bool by_pointer;      // called by pointer, so that the compiler cannot remove it
     int line;             // of KB_TIME
     unsigned expect;      // KB_EXPECT_ bits
     int64_t estimate_ns;  // shortest run so far
     int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
     bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
-    int empty_kernel;           // index of the empty kernel with about as many bytes of arguments
-    uint64_t shape;             // hash of the captured kernels, grids and other nodes; 0: unknown
+    int empty_kernel;           // index of the empty kernel of the same shape
+    uint64_t shape;             // kbi_work_hash of the captured block; 0: unknown
     void* graph;                // captured graph of the backend, for timers that replay it
-    int busy_checks, busy;      // checks whether the device works after the block; checks that found it busy
+    int busy_checks, busy;      // checks whether the device works after the block; times it did
     bool repeat_audit;          // the audit runs again
     const kbi_verdict* verdict; // result of the inspection, or NULL
 } kbi_work;
@@ -5547,9 +5379,9 @@ typedef struct kbi_work { // facts about the timed block
 enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
-    int64_t next_check;           // number of samples at which the precision is computed again
+    int64_t next_check;           // number of samples at the next check of the precision
     bool open, gated;             // launches of the sample are still to come; launches can wait behind a gate
-    int alarms, missed;           // consecutive samples: the gate's watchdog fired; CUPTI did not record all launches
+    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI missed
     int stop_count;               // kbi_meter.stops at the begin of the sample
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
@@ -5576,7 +5408,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
     KBI_ENTER,     // the case is running
     KBI_BEAT,      // sign of life; index 1: the time from here on is the machine's, not the case's
-    KBI_STATUS,    // kbi_measured: the case failed or was skipped, which holds even if its function ends the process
+    KBI_STATUS,    // kbi_measured: the case failed or was skipped, even if its process ends
     KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // the job is done; index 0: this process can measure no more
@@ -5635,8 +5467,7 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes a call of a kb_ function. If the timed block made the call, the case fails when this run of the block ends.
-// host: the call is forbidden in blocks of host work only.
+// Notes a call of a kb_ function. The case fails if the timed block (host: of host work) made it.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5670,8 +5501,7 @@ static void kbi_stop_on_error(kbi_run* run, const char* when) {
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
-// Whether this launch is timed alone, as evidence of a work change.
-static bool kbi_timed_alone(const kbi_run* run) {
+static bool kbi_timed_alone(const kbi_run* run) { // as evidence of a work change
     bool early = run->call.unit == KBI_WARM && run->work_change.n_early < KBI_EARLY;
     return early || run->call.phase == KBI_PHASE_SINGLES;
 }
@@ -5706,8 +5536,7 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Bytes of arguments of the empty kernels. After an eviction, arguments are fetched before a kernel starts, which
-// adds up to 0.6 us to the reading of events.
+// Bytes of arguments of the empty kernels. Fetching evicted arguments adds up to 0.6 us to the time of events.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
 typedef struct kbi_shape { // properties of a launch that change the reading of events
@@ -5718,8 +5547,6 @@ typedef struct kbi_shape { // properties of a launch that change the reading of 
 } kbi_shape;
 
 // Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
-typedef int (*kbi_cu_load)(void** module, const void* image);
-typedef int (*kbi_cu_function)(void** function, void* module, const char* name);
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
 typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
@@ -5733,7 +5560,6 @@ typedef struct kbi_cu_config { // and CUlaunchConfig
     unsigned n;
 } kbi_cu_config;
 typedef int (*kbi_cu_launch_as)(const kbi_cu_config* config, void* function, void** arguments, void** extra);
-typedef int (*kbi_cu_set)(void* function, int attribute, int value);
 typedef int (*kbi_cu_get)(int* value, int attribute, void* function);
 enum { KBI_CU_MAX_SHARED = 8, KBI_CU_CLUSTER_X = 11, KBI_CU_ANY_CLUSTER = 14, KBI_CU_LAUNCH_CLUSTER = 4 };
 enum { KBI_CU_SHARED = 1, KBI_CU_LOCAL = 3, KBI_CU_REGISTERS = 4 };
@@ -5742,11 +5568,6 @@ typedef struct kbi_cu_kernel { // CUDA_KERNEL_NODE_PARAMS, with room for fields 
     unsigned grid[3], block[3], shared;
     void **given, **extra, *more[24];
 } kbi_cu_kernel;
-typedef int (*kbi_cu_node)(cudaGraphNode_t node, kbi_cu_kernel* of);
-typedef int (*kbi_cu_name)(const char** name, void* function);
-typedef int (*kbi_cu_fits)(int* blocks, void* function, int threads, size_t shared);
-typedef int (*kbi_cu_arguments)(void* function, size_t index, size_t* offset, size_t* size);
-typedef int (*kbi_cu_number)(kb_stream stream, unsigned long long* number); // unique in the process
 typedef int (*kbi_cu_wait)(kb_stream stream, unsigned long long address, unsigned value, unsigned flags);
 
 typedef struct kbi_gpu {
@@ -5760,8 +5581,8 @@ typedef struct kbi_gpu {
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: there is no gate
-    kbi_cu_number number_of;          // number of a stream
-    unsigned long long stream_number; // 0: unknown
+    int (*number_of)(kb_stream stream, unsigned long long* number); // number of a stream, unique in the process
+    unsigned long long stream_number;                               // 0: unknown
     char *clean, *touch;              // eviction reads clean, never written; calibrating kernels write touch
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
@@ -5779,6 +5600,10 @@ typedef struct kbi_gpu {
 
 typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not installed
     void* device;         // NULL: not available
+    int (*init)(void);
+    int (*handle)(const char*, void**);
+    int (*driver)(char*, unsigned);
+    int (*mig)(void*, unsigned*, unsigned*);
     int (*clock)(void*, int, unsigned*);
     int (*power)(void*, unsigned*);
     int (*energy)(void*, unsigned long long*);
@@ -5809,20 +5634,17 @@ typedef struct kbi_activity {
     uint32_t channel, channel_type;
     int32_t cluster[3];
 } kbi_activity;
-
 typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
     uint8_t which, from, to, flags; // of a memset: its value
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
-
 enum { KBI_ACTIVITY_COPY = 1, KBI_ACTIVITY_SET = 2, KBI_ACTIVITY_DRIVER = 4, KBI_ACTIVITY_RUNTIME = 5 };
 enum { KBI_ACTIVITY_KERNEL = 10, KBI_SPANS = 1 << 15, KBI_ACTIVITY_BYTES = 1 << 20 };
 typedef struct kbi_span {
     uint64_t start, end;
 } kbi_span;
-
 typedef struct kbi_cupti {
     int (*callbacks)(void (*request)(uint8_t**, size_t*, size_t*),
                      void (*done)(void*, uint32_t, uint8_t*, size_t, size_t));
@@ -5846,18 +5668,15 @@ typedef struct kbi_cupti {
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
-
 typedef struct kbi_readings { // latest readings of an empty kernel
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
-
 typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // bound of its own time in ns, if not measured; 0: not computed yet
+    double most[KBI_EVENT_MODES];          // bound of its own time in ns; 0: not computed yet
 } kbi_empty;
-
 typedef struct kbi_calibration {
     kbi_empty* empties; // the first has one warp and one argument, and writes
     int n_empties;
@@ -5875,24 +5694,24 @@ typedef struct kbi_insight { // profile of a case so far
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
     char message[400];
-    int runs, passes;         // counted runs, without the first one, which may load code; passes of counters
+    int runs, passes;         // counted runs, without the first; passes of counters
     double energy_mj, idle_w; // 0: unknown
     int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
     kbi_verdict verdict;
 } kbi_insight;
 
 static struct kbi_meter {
-    kbi_roofs roofs, core; // peaks of the device and of a CPU core, measured by another process of this run
+    kbi_roofs roofs, core; // peaks that another process of this run measured
     bool roofs_known;
     int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
     double wall_step, wall_bias;    // the clock's step; time between two readings; ns
-    volatile sig_atomic_t stops;    // number of times that the process was stopped and continued
+    volatile sig_atomic_t stops;    // how often the process was stopped and continued
     int64_t stopped_ns;             // time of samples in which that happened
     kbi_turn turn;                  // at the begin of a sample of host work
-    int64_t undisturbed, disturbed; // of the latest cases: samples without, and with, other threads on the processor
+    int64_t undisturbed, disturbed; // samples without and with other threads on the processor
     bool thread_clock_coarse;       // the thread's clock is too coarse to tell
     char folder[4096];              // in which calls begin; "": unknown
-    volatile uintptr_t* escaped;    // shared memory: the case from whose function a forked process returned
+    volatile uintptr_t* escaped;    // shared memory: the case whose function returned in a fork
     uintptr_t running_case;
     kbi_insight insight;
 #if KBI_CUDA
@@ -5956,7 +5775,6 @@ static struct kbi_process_start {
     kbi_process_state state;
 } kbi_process_start;
 
-// A number of /proc/self/status, such as "\nThreads:"; 0: it is not there.
 static uint64_t kbi_status_number(const char* status, const char* name, int base) {
     const char* line = strstr(status, name);
     return line ? strtoull(line + strlen(name), NULL, base) : 0;
@@ -6004,8 +5822,7 @@ static kbi_process_state kbi_process_state_now(void) {
 
 // Restores what would change the times or the end of other cases in this process: timers and rounding.
 static void kbi_process_restore(void) {
-    struct itimerval none;
-    memset(&none, 0, sizeof none);
+    const struct itimerval none = { { 0, 0 }, { 0, 0 } };
     setitimer(ITIMER_REAL, &none, NULL);
     setitimer(ITIMER_VIRTUAL, &none, NULL);
     setitimer(ITIMER_PROF, &none, NULL);
@@ -6017,7 +5834,7 @@ static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How functions changed this process, so that the next case needs a fresh one; NULL: they did not.
+// How functions changed this process, so that the next case needs a fresh one, or NULL.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
@@ -6038,8 +5855,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Step of a clock in ns, from n time differences of slightly different length, which it sorts. They form clusters at
-// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Step of a clock in ns, from n times of slightly different length, which it sorts. They cluster at multiples of
+// the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -6071,8 +5888,7 @@ static double kbi_clock_step(void) {
     return 1e9;
 }
 
-// Later instructions begin after earlier ones have completed.
-static void kbi_serialise(void) {
+static void kbi_serialise(void) { // later instructions begin after earlier ones have completed
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ __volatile__("lfence" : : : "memory");
 #elif defined(__aarch64__)
@@ -6080,28 +5896,26 @@ static void kbi_serialise(void) {
 #endif
 }
 
-// Time in ns between two readings of the clock with no work in between. The thread's time is read before and
-// after, as around a block. The result is the median of the means of 20 batches: a mean resolves times below the
-// clock's step.
+// Time in ns between two readings of the clock around no work, with the same calls as around a block. The median
+// of the means of 20 batches, because a mean resolves times below the clock's step.
 static double kbi_measure_wall_bias(void) {
-    enum { KBI_BATCHES = 20, KBI_READS = 50 };
-    double mean[KBI_BATCHES], scratch[KBI_BATCHES];
-    for (int i = 0; i < KBI_BATCHES; i++) {
+    double mean[20], scratch[KBI_COUNT(mean)];
+    for (int i = 0; i < KBI_COUNT(mean); i++) {
         int64_t sum = 0;
-        for (int k = 0; k < KBI_READS; k++) {
+        for (int k = 0; k < 50; k++) {
             kbi_meter.turn = kbi_turn_now();
             int64_t begin = kbi_now();
             kbi_serialise();
             sum += kbi_now() - begin;
             kbi_meter.turn = kbi_turn_now();
         }
-        mean[i] = (double)sum / (double)KBI_READS;
+        mean[i] = (double)sum / 50;
     }
-    return KBI_MAX(kbi_median_of(mean, KBI_BATCHES, scratch), 1e-3); // 0 would mean: not measured
+    return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Which values kb_keep keeps between the KB_TIME of this line and the next benchmark: none, only constants that the
-// compiler knows, or values. In the first two cases the compiler may remove the block or precompute its result.
+// What kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values. Only
+// values prevent the compiler from removing or precomputing the block.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -6120,11 +5934,9 @@ static void kbi_count_stop(int number) {
     kbi_meter.stops = kbi_meter.stops + 1;
 }
 static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
-
 static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
 
-// Number of runs of the block between two readings of the clock.
-static int64_t kbi_wall_runs(const kbi_run* run) {
+static int64_t kbi_wall_runs(const kbi_run* run) { // of the block between two readings of the clock
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
@@ -6141,9 +5953,9 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether another thread had the processor during a sample of host work: the thread's own clock stood still although
-// the thread did not wait. Samples of 10 ms or more always contain such time. If more than a third of the shorter
-// samples of a comparison do, the machine or the block's own threads cause the disturbance, and all samples count.
+// Whether another thread had the processor during a sample of host work: the thread's clock stood still although
+// the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the shorter samples
+// do, the machine or the block causes it, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6156,10 +5968,9 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
     return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
-enum { KBI_BATCH_MAX = 1 << 30 };
-
 // During the warm-up, the batch grows until a sample takes 20 us and a thousand steps of the clock.
 static void kbi_wall_end(kbi_run* run) {
+    enum { KBI_BATCH_MAX = 1 << 30 };
     kbi_sampling* s = &run->sampling;
     int64_t now = kbi_meter.wall_end;
     if (kbi_waits_for_device(run)) {
@@ -6197,8 +6008,7 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
-    // bias of an empty run may differ: the processor may start the block before it reads the clock, and mispredicts
-    // branches. Half of the bias is the 95 % bound of that difference.
+    // processor may start a block before it reads the clock; half of the bias is the 95 % bound of this effect.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
         run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.wall_bias) / 2 / 1.96;
@@ -6212,14 +6022,11 @@ static void kbi_wall_end(kbi_run* run) {
 
 static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, NULL, true, false };
 
-// --- the cpu backend ---
-
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
     if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
     return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
 }
-
 static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
 static void kbi_cpu_copy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
@@ -6228,8 +6035,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-// Whether host code runs on the simulated processor of valgrind.
-static bool kbi_valgrind(void) {
+static bool kbi_valgrind(void) { // host code runs on a simulated processor
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
@@ -6247,7 +6053,6 @@ static void kbi_machine_clear(kbi_machine* m, const char* backend) {
     if (m->simulated) snprintf(m->tool, sizeof m->tool, "valgrind");
 }
 
-// Reads facts about the processors from the folder `root`.
 static void kbi_machine_cpus(kbi_machine* m, const char* root) {
     kbi_cpus allowed;
     m->boost = kbi_cpu_boost(root);
@@ -6276,9 +6081,7 @@ static const kbi_backend kbi_cpu = {
     "cpu", false, kbi_cpu_open,
     { kbi_cpu_alloc, kbi_cpu_release, kbi_cpu_set, kbi_cpu_copy, kbi_cpu_fill, NULL, NULL },
     { kbi_cpu_choose, NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL, NULL, NULL, NULL },
-    { NULL, NULL, NULL, NULL },
-    NULL
+    { NULL, NULL, NULL, NULL, NULL, NULL, NULL }, { NULL, NULL, NULL, NULL }, NULL
 };
 // clang-format on
 
@@ -6287,15 +6090,13 @@ static const kbi_backend kbi_cpu = {
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_SHARED_LARGE = 1 << 20, KBI_PAGE = 2 << 20 };
-
 static size_t kbi_block_total(size_t bytes) { return ((bytes + 255) & ~(size_t)255) + 2 * KBI_GUARD; }
 
-// Backend that allocates and copies blocks of this place. Plain host memory needs no GPU.
 static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place) {
-    return place == KB_HOST ? &kbi_cpu : b;
+    return place == KB_HOST ? &kbi_cpu : b; // plain host memory needs no GPU
 }
 
-// --- placement: processes whose times are pooled use other addresses, which change a small kernel's time by 1 to 3 %
+// --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
 // Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
@@ -6305,9 +6106,8 @@ static uint64_t kbi_placement(const kbi_recipe* r) {
     return r->placement ? (uint64_t)word[0] << 32 | word[1] : 0;
 }
 
-// Bytes by which an allocation is moved. On a GPU, shared buffers move by a multiple of 512 within a page of 2
-// MiB; other blocks lie on other pages anyway (kbi_gpu_take_pages). On the host, blocks move by a multiple of 256
-// within 16 pages of 4 KiB, which changes offset and cache colour.
+// Bytes by which an allocation is moved: on a GPU, shared buffers within a page, because other blocks lie on other
+// pages (kbi_gpu_take_pages); on the host, within 16 pages, which changes the cache colour.
 static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool shared) {
     if (b->gpu) return shared ? placement % (KBI_PAGE / 512) * 512 : 0;
     return placement % (16 * 4096 / 256) * 256;
@@ -6315,8 +6115,7 @@ static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool
 
 // --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-// Whether a block equals its saved copy in 16 samples of 64 bytes.
-static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) { // in 16 samples of 64 bytes
     char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
@@ -6335,15 +6134,12 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
         block->saved = (char*)b->memory.alloc(block->place, block->bytes);
         if (block->saved && block->place == KB_DEVICE) run->memory.saved_bytes += (int64_t)block->bytes;
     }
-    if (block->saved)
-        b->memory.copy(block->saved, block->data, block->bytes);
-    else
-        run->memory.unsaved = true;
+    if (block->saved) b->memory.copy(block->saved, block->data, block->bytes);
+    run->memory.unsaved |= !block->saved;
 }
 
-// Saves the outputs at the begin of the timed loop. The checked call has found them. kb_open has no checked call,
-// so all blocks are saved if they are small. A block that still has its saved contents is not an input that was
-// set again.
+// Saves the outputs that the checked call found, at the begin of the timed loop. kb_open has no checked call, so
+// all blocks are saved if they are small. A block that equals its saved copy was not set again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -6357,8 +6153,7 @@ static void kbi_save_outputs(kbi_run* run) {
     }
 }
 
-// Restores the saved outputs. false: none was saved.
-static bool kbi_restore_outputs(kbi_run* run) {
+static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
     bool any = false;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
@@ -6370,8 +6165,7 @@ static bool kbi_restore_outputs(kbi_run* run) {
     return any;
 }
 
-// After a run from restored outputs: whether the run changed one of them; with `stale`, whether the run left one
-// unchanged that earlier runs changed.
+// Whether a run from restored outputs changed one; stale: whether it did not change one that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6388,8 +6182,7 @@ static size_t kbi_shared_align(size_t offset, size_t total) {
     return (offset + boundary - 1) & ~(boundary - 1);
 }
 
-// Bytes that the copies of an implementation's data take, at this distance from each other.
-static size_t kbi_shared_span(const kbi_memory* m, size_t stride) {
+static size_t kbi_shared_span(const kbi_memory* m, size_t stride) { // bytes of all copies of an implementation's data
     return m->layout_peak ? (size_t)(KBI_MAX(m->copies, 1) - 1) * stride + m->layout_peak : 0;
 }
 
@@ -6412,8 +6205,7 @@ static void kbi_shared_close(kbi_shared_buffers* s, kbi_memory** memories, int n
     s->backend->memory.release(KB_DEVICE, s->allocated);
 }
 
-// Allocates buffers for the largest of n implementations and, if n > 1, as much again to save each of them. false:
-// out of memory; nothing was allocated.
+// Allocates buffers for the largest of n implementations and, if n > 1, to save each. false: out of memory.
 static bool kbi_shared_open(kbi_shared_buffers* s, const kbi_backend* b, kbi_memory** memories, int n) {
     size_t largest = 0, size = 0, shift = kbi_placement_shift(b, memories[0]->placement, true);
     memset(s, 0, sizeof *s);
@@ -6443,8 +6235,6 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-// --- blocks
-
 // Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
 // lost: the device no longer answers, so its memory is not released.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
@@ -6473,8 +6263,7 @@ static void kbi_memory_free(const kbi_backend* b, kbi_memory* m, bool lost, bool
     m->n_known = 0;
 }
 
-// Keeps all blocks, with their contents, for the next call of the function.
-static void kbi_memory_reuse(kbi_run* run) {
+static void kbi_memory_reuse(kbi_run* run) { // keeps all blocks, with their contents, for the function's next call
     kbi_memory* m = &run->memory;
     for (int i = 0; i < m->n; i++)
         if (m->blocks[i].bytes && m->blocks[i].output) kbi_save_block(run, &m->blocks[i]);
@@ -6482,7 +6271,7 @@ static void kbi_memory_reuse(kbi_run* run) {
     m->n = 0;
 }
 
-// Allocates a block, or takes the one that the call before kept at this index. NULL: out of memory.
+// Allocates a block, or takes the one that the previous call kept at this index. NULL: out of memory.
 static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place place, size_t bytes) {
     const kbi_backend* home = kbi_block_backend(b, place);
     size_t total = kbi_block_total(bytes);
@@ -6501,8 +6290,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
         if (!base) return NULL;
         block->data = base + shift + KBI_GUARD;
         block->bytes = bytes, block->shift = shift;
-        block->place = place;
-        block->shared = shared != NULL;
+        block->place = place, block->shared = shared != NULL;
         block->changed = false;
         home->memory.set(base + shift, KBI_GUARD_BYTE, total);
         home->memory.set(block->data, KBI_POISON, bytes);
@@ -6516,8 +6304,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     return block->data;
 }
 
-// Fails the case if a byte next to a block was overwritten. The guard behind a block includes the rounding of its
-// size.
+// Fails the case if a byte next to a block was overwritten. The rounding of its size belongs to the guard.
 static void kbi_check_guards(kbi_run* run) {
     static unsigned char guard[2 * KBI_GUARD + 256];
     for (int i = 0; i < run->memory.n; i++) {
@@ -6535,8 +6322,6 @@ static void kbi_check_guards(kbi_run* run) {
         return;
     }
 }
-
-// --- functions that a benchmark calls
 
 void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     kbi_run* run = kb->run;
@@ -6561,10 +6346,10 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
 
 // The tracked block that contains p, or an empty block at p. NULL: there is none.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
+    const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
-        if ((const char*)p >= block->data && (const char*)p < block->data + KBI_MAX(block->bytes, (size_t)1))
-            return block;
+        if (byte >= block->data && byte < block->data + KBI_MAX(block->bytes, (size_t)1)) return block;
     }
     return NULL;
 }
@@ -6577,8 +6362,8 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. The size of memory that
-// kb_alloc did not allocate is unknown, so the call is trusted.
+// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. Memory that kb_alloc did
+// not allocate is trusted, because its size is unknown.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
@@ -6653,7 +6438,7 @@ static const char* kbi_cuda_text(cudaError_t e) {
     return kbi_meter.gpu.error;
 }
 
-// Stores the address of a driver function in *function; NULL: this driver does not have it.
+// Stores the address of a driver function, or NULL, in *function.
 static void kbi_driver_find(const char* name, unsigned version, void* function) {
     void* p = NULL;
     enum cudaDriverEntryPointQueryResult found;
@@ -6667,8 +6452,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-// Stores the addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of
-// them is missing, and its pointer is NULL.
+// Stores the addresses of a library's functions, whose names blanks separate, in an array of pointers. false: one
+// of them is missing, and its pointer is NULL.
 static bool kbi_find_all(void* library, const char* names, void* functions) {
     char name[64], *to = (char*)functions;
     void* p = NULL;
@@ -6683,8 +6468,8 @@ static bool kbi_find_all(void* library, const char* names, void* functions) {
 
 static void kbi_ptx_put(kbi_text* to); // the last section defines it
 
-// Appends the empty kernels. Unless the first argument is zero, the first thread of each block writes to a cache line
-// of its own. The GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
+// Appends the empty kernels. Unless the first argument is zero, each block writes to a cache line of its own. The
+// GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -6698,8 +6483,8 @@ static void kbi_empty_put(kbi_text* to) {
 
 // Compiles a module and finds n functions in it; returns 0 or a CUresult.
 static int kbi_load_module(const char* ptx, const char* const* names, int n, void** functions) {
-    kbi_cu_load load;
-    kbi_cu_function get;
+    int (*load)(void** module, const void* image);
+    int (*get)(void** function, void* module, const char* name);
     void* module = NULL;
     kbi_driver_find("cuModuleLoadData", 12000, &load);
     kbi_driver_find("cuModuleGetFunction", 12000, &get);
@@ -6713,7 +6498,7 @@ static bool kbi_load_functions(char why[200]) {
     kbi_gpu* g = &kbi_meter.gpu;
     char empty[KBI_EMPTY_KERNELS][16];
     const char* names[KBI_ALL];
-    kbi_cu_set set;
+    int (*set)(void* function, int attribute, int value);
     kbi_text ptx = KBI_BLANK;
     kbi_driver_find("cuLaunchKernel", 12000, &g->launch);
     kbi_driver_find("cuLaunchKernelEx", 12000, &g->launch_as);
@@ -6742,8 +6527,7 @@ static int kbi_launch(enum kbi_function f, unsigned blocks, unsigned threads, vo
     return g->launch(g->functions[f], blocks, 1, 1, threads, 1, 1, 0, g->stream, arguments, NULL);
 }
 
-// False: this GPU cannot launch an empty kernel of this shape.
-static bool kbi_launch_empty(const kbi_shape* shape) {
+static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot launch this shape
     static void* arguments[4096 / sizeof(void*)];
     kbi_gpu* g = &kbi_meter.gpu;
     void *f = g->functions[KBI_F_COUNT + shape->which], *all[] = { arguments };
@@ -6757,8 +6541,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) {
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-// Launches a grid that fills the device, for kernels that loop over memory.
-static int kbi_launch_wide(enum kbi_function f, void** arguments) {
+static int kbi_launch_wide(enum kbi_function f, void** arguments) { // a grid that fills the device
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
 
@@ -6768,8 +6551,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
-// Notes whether the program has set aside a part of L2: lines that persist there survive an eviction.
-static void kbi_check_persisting(void) {
+static void kbi_check_persisting(void) { // lines in a part of L2 that is set aside survive an eviction
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -6787,51 +6569,39 @@ static void kbi_gate_alarm(int number) {
 }
 
 static void kbi_gate_close(void) {
-    const struct itimerval watchdog = { { 0, 0 }, { KBI_GATE_SECONDS, 0 } };
     kbi_gpu* g = &kbi_meter.gpu;
     *g->flag = 0;
     g->closed = g->wait_value && g->wait_value(g->stream, (unsigned long long)(uintptr_t)g->device_flag, 1, 0) == 0;
     g->gated = g->closed;
     g->ungated |= !g->closed; // this GPU has no stream memory operations
-    if (!g->closed) return;
-    setitimer(ITIMER_REAL, &watchdog, NULL);
+    if (g->closed) alarm(KBI_GATE_SECONDS);
 }
 
 static void kbi_gate_open(void) {
-    const struct itimerval off = { { 0, 0 }, { 0, 0 } };
     if (!kbi_meter.gpu.closed) return;
     __sync_synchronize();
     *kbi_meter.gpu.flag = 1;
     kbi_meter.gpu.closed = false;
-    setitimer(ITIMER_REAL, &off, NULL);
+    alarm(0);
     if (kbi_meter.gpu.alarmed) kbi_meter.gpu.gated = false; // the next gate of the sample would wait as long
 }
 
-// --- functions of the backend ---
-
-// Prepares a case: an earlier case may have chosen another device, or left lines that persist in L2.
+// Prepares a case: an earlier one may have changed the handler or the device, or left lines that persist in L2.
 static void kbi_gpu_prepare(struct kbi_run* run) {
-    signal(SIGALRM, kbi_gate_alarm); // a benchmark function may have changed the handler
+    signal(SIGALRM, kbi_gate_alarm);
     cudaSetDevice(run->machine->device);
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
 }
 
 static kb_stream kbi_gpu_stream(void) { return kbi_meter.gpu.stream; }
-
+static void kbi_gpu_release(kb_place place, void* p) { (void)(place == KB_PINNED ? cudaFreeHost(p) : cudaFree(p)); }
 static void* kbi_gpu_alloc(kb_place place, size_t bytes) {
     void* p = NULL;
     cudaError_t e = place == KB_PINNED ? cudaHostAlloc(&p, bytes, cudaHostAllocMapped) : cudaMalloc(&p, bytes);
     if (e == cudaSuccess) return p;
     cudaGetLastError();
     return NULL;
-}
-
-static void kbi_gpu_release(kb_place place, void* p) {
-    if (place == KB_PINNED)
-        cudaFreeHost(p);
-    else
-        cudaFree(p);
 }
 
 static void kbi_gpu_set(void* p, int byte, size_t bytes) {
@@ -6857,8 +6627,8 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// What a benchmark function broke that later cases need, or NULL: all cases use the same context and kb->stream. The
-// driver's number of a stream is compared, because a new stream may have the address of a destroyed one.
+// How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. Streams are compared
+// by number, because addresses are used again.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6874,7 +6644,6 @@ static const char* kbi_gpu_broken(void) {
 }
 
 static bool kbi_gpu_lost(void) { return cudaDeviceSynchronize() != cudaSuccess || kbi_gpu_broken(); }
-
 static int64_t kbi_gpu_free_bytes(void) {
     size_t free_bytes = 0, total = 0;
     return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? (int64_t)free_bytes : KB_NONE;
@@ -6901,7 +6670,7 @@ static double kbi_gpu_clock(void) {
     return 1000.0 * (double)clock[1] / (double)clock[0];
 }
 
-// Marks the case for a profiler: the grids of two empty kernels, before and after its work, encode its number.
+// Marks the case for a profiler: the grids of the empty kernels before and after its work encode its number.
 static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (begin && run->recipe->mode == KBI_COLD) kbi_evict();
     cudaDeviceSynchronize();
@@ -6911,8 +6680,8 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: the errors of the
-// captured calls and of the capture's end.
+// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: errors of the
+// captured calls and of the end.
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -6944,46 +6713,33 @@ static void kbi_nvml_open(kbi_machine* m) {
     kbi_nvml* n = &kbi_meter.nvml;
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char bus[64];
-    int (*init)(void) = NULL;
-    int (*handle)(const char*, void**) = NULL;
-    int (*driver)(char*, unsigned) = NULL;
-    int (*mig)(void*, unsigned*, unsigned*) = NULL;
     unsigned enabled = 0, pending = 0;
     unsigned long long mask = 0; // 0x2: an administrator has locked the clocks
     if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
-    kbi_find(library, "nvmlInit_v2", &init);
-    kbi_find(library, "nvmlDeviceGetHandleByPciBusId_v2", &handle);
-    kbi_find(library, "nvmlSystemGetDriverVersion", &driver);
-    kbi_find(library, "nvmlDeviceGetMigMode", &mig);
     kbi_find_all(library,
+                 "nvmlInit_v2 nvmlDeviceGetHandleByPciBusId_v2 nvmlSystemGetDriverVersion nvmlDeviceGetMigMode "
                  "nvmlDeviceGetClockInfo nvmlDeviceGetPowerUsage nvmlDeviceGetTotalEnergyConsumption "
                  "nvmlDeviceGetTemperature nvmlDeviceGetCurrentClocksThrottleReasons "
                  "nvmlDeviceGetComputeRunningProcesses_v3",
-                 &n->clock);
-    if (!init || !handle || init() != 0 || handle(bus, &n->device) != 0) return;
-    if (driver) driver(m->driver, (unsigned)sizeof m->driver);
-    if (mig) m->mig = mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
+                 &n->init);
+    if (!n->init || !n->handle || n->init() != 0 || n->handle(bus, &n->device) != 0) return;
+    if (n->driver) n->driver(m->driver, (unsigned)sizeof m->driver);
+    if (n->mig) m->mig = n->mig(n->device, &enabled, &pending) == 0 ? (int)enabled : 0;
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle: bits of nvml.h's nvmlClocksEventReasons. An idle GPU and
-// clocks that a user has set are no throttling.
+// Adds the current reasons for throttling to m.throttle. An idle GPU and clocks that a user has set are no
+// throttling.
 static void kbi_gpu_throttled(kbi_measured* m) {
-    static const struct {
-        unsigned long long bit;
-        const char* name;
-    } reasons[] = { { 0x4, "power cap" },
-                    { 0x8, "hardware slowdown" },
-                    { 0x20, "thermal (software)" },
-                    { 0x40, "thermal (hardware)" },
-                    { 0x80, "power brake" } };
+    static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
+                                           "thermal (software)", "thermal (hardware)", "power brake" };
     const kbi_nvml* n = &kbi_meter.nvml;
     unsigned long long mask = 0;
     if (!n->device || !n->reasons || n->reasons(n->device, &mask) != 0) return;
     for (int i = 0; i < KBI_COUNT(reasons); i++)
-        if (mask & reasons[i].bit && !strstr(m->throttle, reasons[i].name))
+        if (mask >> i & 1 && reasons[i] && !strstr(m->throttle, reasons[i]))
             kbi_fit(m->throttle, strlen(m->throttle), sizeof m->throttle, "%s%s", *m->throttle ? ", " : "",
-                    reasons[i].name);
+                    reasons[i]);
 }
 
 static void kbi_gpu_sense(kbi_measured* m) {
@@ -7033,7 +6789,6 @@ static void kbi_cupti_completed(void* context, uint32_t stream, uint8_t* buffer,
     KBENCH_FREE(buffer);
 }
 
-// What an error of CUPTI means, and what to do.
 static const char* kbi_cupti_error_text(const char* call, int error, char out[400]) {
     const char *text = NULL, *advice = "";
     if (!kbi_meter.cupti.text || kbi_meter.cupti.text(error, &text) != 0 || !text) text = "an error";
@@ -7063,8 +6818,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
-// CUPTI does work at the first launch after a switch: this launch, and not one behind a closed gate. If the switch
-// took so long that the GPU's clock may have fallen, a kernel spins to raise it.
+// Launches a kernel outside the gate, because CUPTI works at the first launch after a switch. After a slow switch
+// a kernel spins, because the GPU's clock may have fallen.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -7078,7 +6833,6 @@ static void kbi_cupti_settle(int64_t began) {
 }
 
 static const int kbi_cupti_kinds[] = { KBI_ACTIVITY_KERNEL, KBI_ACTIVITY_COPY, KBI_ACTIVITY_SET };
-
 static bool kbi_cupti_open(void) {
     kbi_cupti* c = &kbi_meter.cupti;
     int64_t began = kbi_now();
@@ -7092,7 +6846,6 @@ static bool kbi_cupti_open(void) {
     return c->open;
 }
 
-// Why CUPTI could not be opened.
 static const char* kbi_cupti_unavailable(char out[400]) {
     if (kbi_meter.cupti.error) return kbi_cupti_error_text("cuptiActivityEnable", kbi_meter.cupti.error, out);
     if (kbi_meter.cupti.library) return "libcupti.so does not accept buffers, or lacks a function";
@@ -7112,8 +6865,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Stores the ns of each group of `kernels` consecutive kernels, copies and memsets since the last call, from its
-// first start to its last end. Returns the number of groups, at most `most`.
+// Stores the ns of each group of `kernels` consecutive records since the last call, from its first start to its
+// last end. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -7127,12 +6880,6 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
     c->n = 0;
     return n;
 }
-
-// Drops the records of all work so far, after this work has ended.
-static void kbi_cupti_discard(void) {
-    cudaDeviceSynchronize();
-    kbi_cupti_read(1, NULL, 0);
-}
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -7140,10 +6887,9 @@ static void kbi_cupti_discard(void) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches, which is finer than the steps of event times. Each launch waits behind a
-// gate of its own: the events of a launch with more than 8 kernels queued behind it read up to 0.6 us more. All
-// launches use the same pair of events: pairs differ by 0.2 to 1 us, in a pattern that depends on the kernel's
-// arguments (H200, driver 580).
+// A sample is the mean of several launches, which is finer than the steps of event times. Each launch has its own
+// gate: events read up to 0.6 us more if more than 8 kernels are queued behind it. All launches use the same
+// events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_gpu* g = &kbi_meter.gpu;
     g->alarmed = 0;
@@ -7156,14 +6902,12 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // The eviction also evicts the page tables of the GPU's command buffers. Loading them takes 0.3 to 0.9 us,
-    // depending on the number of kernels in the block, so empty kernels load them first.
+    // Empty kernels load the page tables of the command buffers, which were evicted, too: 0.3 to 0.9 us.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-// True: this was the last launch of the sample.
-static bool kbi_launch_end(void) {
+static bool kbi_launch_end(void) { // true: this was the last launch of the sample
     kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
     cudaEventRecord(g->stop, g->stream);
@@ -7174,18 +6918,17 @@ static bool kbi_launch_end(void) {
     return g->at >= g->size;
 }
 
-// Begins and ends a single launch of kbench's own; the end returns its time in ns.
 static void kbi_single_begin(bool gated, bool cold) {
     kbi_sample_open(gated, 1);
     kbi_launch_begin(cold);
 }
 
-static double kbi_single_end(void) {
+static double kbi_single_end(void) { // ns of the launch
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
     g->at = 0;
-    // A tool that waits for every launch (compute-sanitizer, CUDA_LAUNCH_BLOCKING) makes each gate end by the
-    // watchdog. A single alarm may come from a machine that was suspended.
+    // The watchdog ends each gate under a tool that waits for every launch (compute-sanitizer,
+    // CUDA_LAUNCH_BLOCKING). A single alarm may come from a machine that was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
@@ -7214,7 +6957,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
             if (s->traced && !kbi_cupti_open())
                 kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) kbi_cupti_discard(); // records of the benchmark's set-up
+        if (kbi_meter.cupti.open) cudaDeviceSynchronize(), kbi_cupti_read(1, NULL, 0); // drops those of the set-up
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7226,8 +6969,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample that has ended counts. It is taken again if the process was stopped or the gate's watchdog
-// ended it.
+// Whether a sample counts. It is taken again if the process was stopped or the gate's watchdog ended it.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7256,9 +6998,8 @@ static int kbi_empty_index(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// Times an empty kernel once; returns the trimmed mean of the latest times in ns. Event times around an empty kernel
-// change by 0.1 us within a process and by 0.3 us between processes, equally for every kernel of the shape. So an
-// empty kernel of the block's own shape is timed in turn with the block.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. It is timed in turn with the
+// block, because event times drift by 0.1 us, equally for all kernels of a shape.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7274,7 +7015,6 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 }
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
-
 // ns of an empty kernel, interpolated between the shapes that CUPTI measured.
 static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
@@ -7289,13 +7029,8 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Standard deviation in ns of the difference between a kernel and the empty kernel of its shape, the same for all
-// launches of a case (tests/gpu/shapes.py).
-static const double kbi_bias_error_ns = 60;
-
-// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the time of the plainest one
-// in a row, which includes the gaps, plus what events read more around this shape. The time that events read
-// bounds it.
+// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that of
+// the plainest kernel in a row, with its gap, plus what events read more around this shape.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7303,12 +7038,12 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// ns of an empty kernel: as CUPTI measured it, or half of the longest possible time. error: standard deviation of the
-// bias in ns, all possible times being equally likely; apart: without the part that all shapes share.
+// ns of an empty kernel, by CUPTI, or half of the longest possible time. error: standard deviation of the bias in
+// ns, all possible times being equally likely; apart: without the part that all shapes share.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
-    *error = *apart = kbi_bias_error_ns;
+    *error = *apart = 60; // ns by which kernels of one shape differ (tests/gpu/shapes.py)
     if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
     if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
     *error = hypot(*error, *most / sqrt(12));
@@ -7331,8 +7066,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
 // --- graphs: the block captured N and 2 N times in a row; the difference over N is the time of one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
-    kbi_sample_open(gated, 1);
-    kbi_launch_begin(false);
+    kbi_single_begin(gated, false);
     cudaGraphLaunch(exec, kbi_meter.gpu.stream);
     kbi_launch_end();
     return kbi_meter.gpu.ns[0];
@@ -7348,8 +7082,7 @@ static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     double each = kbi_graph_ns(probe, true) - 2000; // about 2 us are the events'
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
-    n = KBI_MAX((int64_t)1, KBI_MIN(n, most));
-    g->launches = (n + copies - 1) / copies * copies;
+    g->launches = (KBI_MAX((int64_t)1, KBI_MIN(n, most)) + copies - 1) / copies * copies;
     run->m.launches = (int32_t)g->launches;
     // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
@@ -7411,10 +7144,8 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// --- a sample that has ended, by events or by CUPTI's durations ---
-
-// The mean of a sample in ns, as CUPTI recorded it; NaN: launches are missing, and the sample is taken again. Stream
-// capture gives the number of records of a launch. Without it the first sample that divides evenly does.
+// The mean of a sample in ns, by CUPTI; NaN: launches are missing, and the sample is taken again. Stream capture,
+// or the first sample that divides evenly, gives the number of records of a launch.
 static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7499,32 +7230,23 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Smallest difference above 0.5 ns between any two of n times, which it sorts.
-static double kbi_least_gap(double* ns, int n) {
-    double step = INFINITY;
-    kbi_sort(ns, n);
-    for (int i = 1; i < n; i++)
-        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
-    return step;
-}
-
-// Measures the step of event times, from pairs of events with nothing or an empty kernel in between.
+// Measures the step of event times: the least difference above 0.5 ns between times of nothing or an empty kernel.
 static void kbi_calibrate_quantum(void) {
-    double ns[128], pair[KBI_COUNT(ns) / 2];
-    kbi_sample_open(true, 1);
+    double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
-        kbi_meter.gpu.at = 0;
-        kbi_launch_begin(false);
+        kbi_single_begin(true, false);
         if (i % 2) kbi_launch(KBI_F_NULL, 1, 1, NULL);
-        kbi_launch_end();
-        ns[i] = kbi_meter.gpu.ns[0];
+        ns[i] = kbi_single_end();
         if (i % 2 == 0) pair[i / 2] = ns[i];
     }
     kbi_meter.calibration.empty_pair = kbi_trimmed(pair, KBI_COUNT(pair), KBI_COUNT(pair) / 4);
-    kbi_meter.calibration.quantum = kbi_least_gap(ns, KBI_COUNT(ns));
+    kbi_sort(ns, KBI_COUNT(ns));
+    for (int i = 1; i < KBI_COUNT(ns); i++)
+        if (ns[i] - ns[i - 1] > 0.5) step = KBI_MIN(step, ns[i] - ns[i - 1]);
+    kbi_meter.calibration.quantum = step;
 }
 
-// Time in ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
+// ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7591,11 +7313,10 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 #endif
 
 static void kbi_reference_set(const kbi_reference* truth) { // measured by another process
+    (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
     kbi_meter.calibration.measured = true;
-#else
-    (void)truth;
 #endif
 }
 
@@ -7610,10 +7331,10 @@ typedef struct kbi_captured {                                        // the work
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which also knows the kernels of Triton and of libraries with another
-// runtime. function: NULL if the driver does not know it.
+// Gets a kernel of a graph from the driver, which also knows the kernels of other runtimes. function: NULL if
+// unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
-    kbi_cu_node get;
+    int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
     memset(kernel, 0, sizeof *kernel);
     if (get && get(node, kernel) != 0) kernel->function = NULL;
@@ -7626,8 +7347,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     if (cudaGraphNodeGetType(node, &type) != cudaSuccess) return;
     switch (type) {
     case cudaGraphNodeTypeKernel:
-        if (work->kernels++) break;
-        kbi_kernel_node(work->node = node, &work->first);
+        if (!work->kernels++) kbi_kernel_node(work->node = node, &work->first);
         break;
     case cudaGraphNodeTypeMemcpy:
         work->copies++;
@@ -7657,12 +7377,11 @@ static void kbi_kernel_name(char* out, size_t size, const char* name) {
     free(plain); // __cxa_demangle calls malloc
 }
 
-// Notes name, launch shape, registers and occupancy of a kernel.
 static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     static const int which[3] = { KBI_CU_REGISTERS, KBI_CU_LOCAL, KBI_CU_SHARED };
     kbi_cu_get get;
-    kbi_cu_fits fits;
-    kbi_cu_name name_of;
+    int (*fits)(int* blocks, void* function, int threads, size_t shared);
+    int (*name_of)(const char** name, void* function);
     const char* name = NULL;
     int value[3] = { 0, 0, 0 }, blocks = 0, threads = (int)(k->block[0] * k->block[1] * k->block[2]);
     kbi_driver_find("cuFuncGetAttribute", 12000, &get);
@@ -7679,8 +7398,7 @@ static void kbi_kernel_properties(kbi_measured* m, const kbi_cu_kernel* k) {
     if (name_of && name_of(&name, k->function) == 0 && name) kbi_kernel_name(m->kernel, sizeof m->kernel, name);
 }
 
-// Whether one of an argument's words is an address of device memory.
-static bool kbi_points_to_memory(const void* argument, size_t bytes) {
+static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a device address
     for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
         struct cudaPointerAttributes attributes;
         void* p;
@@ -7692,13 +7410,12 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) {
     return false;
 }
 
-// The index of the empty kernel whose launch is like the block's first kernel: the same bytes of arguments,
-// threads, shared memory and cluster, and as many blocks, but at most one a multiprocessor, because more take time
-// of their own.
+// The index of the empty kernel that is launched like the block's first kernel. It has at most one block for each
+// multiprocessor, because more take time of their own.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
-    kbi_cu_arguments argument;
+    int (*argument)(void* function, size_t index, size_t* offset, size_t* size);
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
     if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
@@ -7730,18 +7447,16 @@ static void kbi_gpu_audit_begin(kbi_run* run) {
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Without an inspection the audit runs the block several times. After each run it checks whether the GPU is still
-// busy: after kb->stream has finished (which took stream_ns) or, if the run was captured, at all. One check alone
-// is no proof: the host may have been preempted, or the work may have ended before. Two idle checks clear the
-// block; four busy checks give SIDE_STREAM.
+// Checks, after a run of the block, whether the GPU is busy after kb->stream has finished (which took stream_ns)
+// or, if the run was captured, at all. The host may be preempted and the work may end early, so the audit repeats:
+// two idle checks clear the block, and four busy checks give SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
     int64_t begin = kbi_now();
     bool good = cudaDeviceSynchronize() == cudaSuccess;
-    int64_t ns = kbi_now() - begin;
     w->busy_checks++;
-    w->busy += good && ns > KBI_BUSY_NS && ns > stream_ns / 20;
+    w->busy += good && kbi_now() - begin > KBI_MAX((int64_t)KBI_BUSY_NS, stream_ns / 20);
     if (w->busy >= KBI_LOOKS_BUSY)
         kbi_stop(run, KB_FLAG_SIDE_STREAM, "work on a stream that kb->stream does not wait for");
     w->repeat_audit = !kbi_failed(run) && w->busy_checks - w->busy < KBI_LOOKS_CLEAR;
@@ -7792,15 +7507,12 @@ static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
         memset(&kernel, 0, sizeof kernel);
         if (cudaGraphNodeGetType(nodes[i], &type) != cudaSuccess) continue;
         if (type == cudaGraphNodeTypeKernel) kbi_kernel_node(nodes[i], &kernel);
-        uint64_t h = 14695981039346656037u + (uint64_t)type;
-        for (int b = 0; b < KBI_SHAPE_BYTES; b++) h = (h ^ ((const unsigned char*)&kernel)[b]) * 1099511628211u;
-        sum += h;
+        sum += kbi_hash_bytes(14695981039346656037u + (uint64_t)type, (const char*)&kernel, KBI_SHAPE_BYTES);
     }
     return sum;
 }
 
-// Stops a run whose block stream capture rejected. The error of the rejected call says more than the error of the
-// capture's end.
+// Stops a run whose block stream capture rejected. The rejected call's error is preferred to that of the end.
 static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
@@ -7831,8 +7543,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     kbi_capture c = kbi_capture_end(run);
     bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
-    // Captured work does not run, so running work is on a stream that was not captured. Copies of an inspected case
-    // are not checked: the host may be preempted during one check of many.
+    // Captured work does not run, so work that runs is elsewhere. Copies are not checked: the host may be preempted.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
     if (!c.nodes && inspected) { // the inspection found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
@@ -7866,8 +7577,7 @@ static void kbi_gpu_audit_left(kbi_run* run) {
         kbi_audit_rejected(run, inside, end);
 }
 
-// A launch after the samples, captured as the first one was, must do the same work.
-static void kbi_gpu_compare(kbi_run* run) {
+static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the first one was
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
         kbi_audit_rejected(run, c.inside, c.end);
@@ -7905,27 +7615,26 @@ enum {
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a call of the CUDA API; a list has them in the order in which they returned
+typedef struct kbi_cuda_call { // a call of the CUDA API, listed when it returned
     int32_t kind, number;      // what it does; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
     char kernel[80];        // "": it launches none
-    bool follows, precedes; // its work runs after the begin of the timed span, and before its end
+    bool follows, precedes; // its work follows the begin of the timed span, and precedes the end
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
 
-// The host, the streams, and the events that the block records. An address that a stream writes counts as an event.
-// A handle that is used again is another node, and the latest one counts. The legacy default stream is kb->stream's
-// node, because each of the two waits for the other.
+// The host, a stream, or an event or address that a stream writes. A handle that is used again is another node;
+// the latest one counts. The legacy default stream is kb->stream's node, because both wait for each other.
 typedef struct kbi_order_node {
     uint64_t handle;
     bool stream, reached;
 } kbi_order_node;
 
-// What `second` does after an edge waits for what `first` did before it. second < 0: the work of call -1 - second on
-// the stream `first`.
+// What `second` does later waits for what `first` did before. second < 0: work of call -1 - second on stream
+// `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7956,53 +7665,48 @@ static void kbi_order_edge_add(int first, int second) {
     kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// Adds the edges of a call. An operation of a stream waits for all that the host has waited for.
-static void kbi_order_call(const kbi_cuda_call* c, int index) {
+// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end. An
+// operation of a stream waits for all that the host has waited for.
+static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) {
     const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
-    int stream = 0, event = 0;
-    if (c->kind & KBI_CREATES) kbi_order_add(c->stream, true);
-    if (c->kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
-    if (c->kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
-    if (c->kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
-    if (c->kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - index);
-    if (c->kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
-    if (c->kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
-    if (c->kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
-    if (c->kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
-    for (int i = 1; i < kbi_order_graph.n && c->kind & KBI_HOST_ALL; i++)
-        if (kbi_order_graph.nodes[i].stream) kbi_order_edge_add(i, 0);
-}
-
-// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end.
-static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t stream) {
     struct kbi_order_graph* g = &kbi_order_graph;
     memset(g, 0, sizeof *g);
     kbi_order_add(0, false);
-    kbi_order_add(stream, true);
-    for (int i = 0; i < n; i++)
-        if (!calls[i].error) kbi_order_call(&calls[i], i);
+    kbi_order_add(timed_stream, true);
+    for (int i = 0; i < n; i++) {
+        const kbi_cuda_call* c = &calls[i];
+        int stream = 0, event = 0, kind = c->error ? 0 : c->kind;
+        if (kind & KBI_CREATES) kbi_order_add(c->stream, true);
+        if (kind & on_stream) kbi_order_edge_add(0, stream = kbi_order_find(c->stream, true));
+        if (kind & (KBI_STREAM_WAITS | KBI_HOST_EVENT)) event = kbi_order_find(c->object, false);
+        if (kind & KBI_RECORDS) event = kbi_order_add(c->object, false);
+        if (kind & KBI_SUBMITS) kbi_order_edge_add(stream, -1 - i);
+        if (kind & KBI_RECORDS) kbi_order_edge_add(stream, event);
+        if (kind & KBI_STREAM_WAITS) kbi_order_edge_add(event, stream);
+        if (kind & KBI_HOST_STREAM) kbi_order_edge_add(stream, 0);
+        if (kind & KBI_HOST_EVENT) kbi_order_edge_add(event, 0);
+        for (int k = 1; k < g->n && kind & KBI_HOST_ALL; k++)
+            if (g->nodes[k].stream) kbi_order_edge_add(k, 0);
+    }
     kbi_order_edge_add(0, 1);
     const kbi_order_edge* edges = (const kbi_order_edge*)(const void*)g->edges.s;
     const size_t n_edges = g->edges.n / sizeof *edges;
     for (int backward = 0; backward < 2; backward++) {
         for (int i = 0; i < g->n; i++) g->nodes[i].reached = i == 1;
         for (size_t i = 0; i < n_edges; i++) {
-            const kbi_order_edge* e = &edges[backward ? n_edges - 1 - i : i];
-            kbi_cuda_call* work = e->second < 0 ? &calls[-1 - e->second] : NULL;
-            if (work)
-                *(backward ? &work->precedes : &work->follows) = g->nodes[e->first].reached;
+            const kbi_order_edge e = edges[backward ? n_edges - 1 - i : i];
+            const int from = backward ? e.second : e.first, to = backward ? e.first : e.second;
+            if (e.second >= 0)
+                g->nodes[to].reached |= g->nodes[from].reached;
             else
-                g->nodes[backward ? e->first : e->second].reached |=
-                    g->nodes[backward ? e->second : e->first].reached;
+                *(backward ? &calls[-1 - from].precedes : &calls[-1 - to].follows) = g->nodes[e.first].reached;
         }
     }
     KBENCH_FREE(g->nodes);
     kbi_text_free(&g->edges);
 }
 
-// --- what the calls mean for the time of the block ---
-
-// Withholds the time of the block because of a call. Writes "cudaLaunchKernel of spin, call 2 of the block" and why.
+// Withholds the time of the block because of a call.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
@@ -8024,20 +7728,6 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
         return kbi_verdict_set(v, allocates ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_CUDA_ERROR, c, ": it failed (%s), %s",
                                cudaGetErrorName((cudaError_t)c->error),
                                allocates ? "and allocation is timed" : "so its work is missing from the time");
-    }
-    return false;
-}
-
-// Finds work that kb->stream does not wait for, or that can begin before the timed span does.
-static bool kbi_judge_order(kbi_verdict* v, const kbi_cuda_call* calls, int n, bool strict) {
-    for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
-        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
-        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
-        if (strict && c->stream == KBI_STREAM_LEGACY)
-            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
-        if (!c->precedes || !c->follows)
-            return kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
-                                   c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
     return false;
 }
@@ -8067,11 +7757,17 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
         snprintf(v->note, sizeof v->note, "the block captures work into a graph of its own (%.60s)", c->name);
         return;
     }
-    if (!wrong && !by_host) {
-        kbi_order_calls(calls, n, stream);
-        wrong = kbi_judge_order(v, calls, n, strict);
+    if (!wrong && !by_host) kbi_order_calls(calls, n, stream);
+    for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !by_host; c++) {
+        const char* where = c->stream == KBI_STREAM_PER_THREAD ? "the per-thread default stream" : "another stream";
+        if (c->error || !(c->kind & KBI_SUBMITS)) continue;
+        if (strict && c->stream == KBI_STREAM_LEGACY)
+            wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to the default stream");
+        else if (!c->precedes || !c->follows)
+            wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
+                                    c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
-    // A block without a call that submits work is left to the capture: libraries may submit by other functions.
+    // A block without a call that submits work is left to the capture, because libraries may use other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
             if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
@@ -8081,12 +7777,9 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
                      v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// --- the calls, from CUPTI's callbacks ---
-
-// The driver's functions that submit, order, wait or allocate. The runtime's functions call these. stream and object:
-// where the stream and the event or address are in CUPTI's structure of the parameters (generated_cuda_meta.h), in
-// bytes; -1: the function has none.
-enum { KBI_IN_CONFIG = -2 };
+// The driver's functions that submit, order, wait or allocate; those of the runtime call them. stream and object: the
+// offsets of the stream and of the event or address in CUPTI's parameters (generated_cuda_meta.h); -1: none.
+enum { KBI_IN_CONFIG = -2, KBI_CONFIG_STREAM = 32 }; // the stream's offset in CUlaunchConfig
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
     int16_t kind;
@@ -8134,8 +7827,8 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Functions of the runtime, by the beginning of their names, whose errors mean that work is missing from the block
-// even if the driver was not called. An error of another function may be the answer to a query.
+// Beginnings of names of the runtime's functions whose errors mean that work is missing, even without a driver
+// call.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -8156,10 +7849,9 @@ static struct kbi_calls { // of the block that is inspected
     void* subscriber; // NULL: CUPTI does not call yet
 } kbi_calls;
 
-// The runtime's function that this thread is in.
-static __thread struct kbi_runtime_call {
-    const char* name;  // NULL: none
-    int number, first; // of the call; index of its first driver call
+static __thread struct kbi_runtime_call { // the runtime's function that this thread is in
+    const char* name;                     // NULL: none
+    int number, first;                    // of the call; index of its first driver call
 } kbi_runtime_call;
 
 // Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
@@ -8190,8 +7882,6 @@ static uint64_t kbi_word_at(const void* from, int offset) {
     if (from && offset >= 0) memcpy(&word, (const char*)from + offset, sizeof word);
     return word;
 }
-
-enum { KBI_CONFIG_STREAM = 32 }; // offset of the stream in a launch's configuration (CUlaunchConfig)
 
 // Adds a call to the list. symbol: the mangled name of the kernel that it launches, or NULL.
 static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char* symbol) {
@@ -8324,15 +8014,10 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 // Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
 // that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
 // ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
-// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory after the launch and do
-// not count. Operations are compared with products of zeros, because random numbers need power and so lower the
-// clock.
-// A peak is measured when it is first needed, and passed to later processes of the run: f32 by chains of FMA, other
-// types by products of cuBLASLt. Without cuBLASLt these are unknown and not checked. On the CPU a peak is what one
-// core reaches beyond its caches, with the vectors of this build. Several threads may exceed it, so nothing is
-// checked there.
-
-// --- one core of the host ---
+// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
+// Operations are compared with products of zeros, because random numbers need power and so lower the clock.
+// f32 is measured by chains of FMA, other types by products of cuBLASLt, if it is installed.
+// On the CPU it is what one core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8343,10 +8028,10 @@ enum { KBI_VECTOR = 32 };
 enum { KBI_VECTOR = 16 }; // SSE2, NEON
 #endif
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
-typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR)));
+typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR), may_alias));
 
-// 12 independent chains x = x a + b, in registers: enough for two units with a latency of four to five cycles. The
-// compiler can neither know the input nor drop the output.
+// 12 independent chains x = x a + b, for two units with a latency of up to five cycles. The compiler can neither
+// know the input nor drop the output.
 KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
@@ -8362,23 +8047,20 @@ KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
     __asm__ __volatile__("" : : "r"(x) : "memory");
 }
 
-KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) {
-    kbi_words sum[2], word[4];
+KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // whole pages
+    const kbi_words* word = (const kbi_words*)(const void*)from;
+    kbi_words sum[2];
     memset(sum, 0, sizeof sum);
-    for (size_t i = 0; i + sizeof word <= bytes; i += sizeof word) {
+    for (size_t i = 0; i < bytes / KBI_VECTOR; i += 4) {
         // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
-        for (size_t k = 0; k < sizeof word; k += 64) __builtin_prefetch(from + i + k + 4096);
-        memcpy(&word[0], from + i, KBI_VECTOR), memcpy(&word[1], from + i + KBI_VECTOR, KBI_VECTOR);
-        memcpy(&word[2], from + i + 2 * KBI_VECTOR, KBI_VECTOR),
-            memcpy(&word[3], from + i + 3 * KBI_VECTOR, KBI_VECTOR);
-        sum[0] ^= word[0] ^ word[1], sum[1] ^= word[2] ^ word[3];
+        for (size_t k = 0; k < 4 * KBI_VECTOR; k += 64) __builtin_prefetch(from + i * KBI_VECTOR + k + 4096);
+        sum[0] ^= word[i] ^ word[i + 1], sum[1] ^= word[i + 2] ^ word[i + 3];
     }
     __asm__ __volatile__("" : : "r"(sum) : "memory");
 }
 KBI_SLOW_BEGIN
 
-// Bytes of the host's largest cache; 32 MiB if the system does not say.
-static int64_t kbi_core_cache(void) {
+static int64_t kbi_core_cache(void) { // bytes of the host's largest cache; 32 MiB if the system does not say
     int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
@@ -8389,18 +8071,15 @@ static int64_t kbi_core_cache(void) {
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of at least three passes that take 50 ms together. No pass begins that
-// would end later than a quarter of a second after the start. A pass over memory is longer than a time slice of
-// the scheduler, so the thread's own clock is used: time of other processes does not count. f64 has half the lanes
-// of f32.
+// Measures a peak of one core: the fastest of at least three passes that take 50 ms together and at most 250 ms. A
+// pass over memory is longer than a time slice, so the thread's own clock is used. f64 has half the lanes of f32.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
     // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
-    int64_t eighth = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 8;
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
-    size_t size = memory ? (size_t)KBI_MIN(wanted, eighth) & ~(size_t)4095 : 0;
+    size_t size = memory ? (size_t)KBI_MIN(wanted, (int64_t)(kbi_physical_bytes() / 8)) & ~(size_t)4095 : 0;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
     double work = memory ? (double)size : 2 * 12 * lanes * (double)steps;
     char* a = NULL;
@@ -8430,12 +8109,11 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
     kbi_roof_put(r, which, work / best_ns * 1e9, work / best_ns * 1e9, kbi_seconds_since(began));
 }
 
-// --- a GPU's memory ---
-
 #if KBI_CUDA
 // ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function.
-// Cold: timed as a block is, the median of five launches; else the fastest of five. A first launch warms up.
+// Cold: the median of five launches, timed as a block is; else the fastest of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
+    const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
     uint64_t n = size / 16;
     uint32_t value = 0x3f000000;
@@ -8447,9 +8125,8 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
             if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
             else if (!runtime)
-                kbi_launch_wide(which == KBI_ROOF_COPY ? KBI_F_COPY : KBI_F_WRITE,
-                                which == KBI_ROOF_COPY ? copy : write);
-            else if (which == KBI_ROOF_COPY)
+                kbi_launch_wide(copies ? KBI_F_COPY : KBI_F_WRITE, copies ? copy : write);
+            else if (copies)
                 cudaMemcpyAsync(b, a, size, cudaMemcpyDeviceToDevice, kbi_meter.gpu.stream);
             else
                 cudaMemsetAsync(b, 63, size, kbi_meter.gpu.stream);
@@ -8461,7 +8138,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates twice so many bytes, the first half random words, for the caller to free; NULL: out of memory.
+// Allocates twice so many bytes, the first half random, for the caller to free; NULL: out of memory.
 static char* kbi_buffer_pair(size_t size) {
     char* two = NULL;
     if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
@@ -8469,9 +8146,8 @@ static char* kbi_buffer_pair(size_t size) {
     return two;
 }
 
-// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves. A copy of little more than
-// L2 is faster than a large one, because data written last reaches memory after the launch. From 64 times L2 on the
-// peak is used.
+// Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves, up to 64 times L2. A
+// small copy is faster than a large one, because data written last reaches memory after the launch.
 static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
@@ -8493,7 +8169,6 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 }
 
 enum { KBI_PROBE = 65536 };
-
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
 
 // ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
@@ -8505,8 +8180,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which share of an L2's worth of data the eviction removes, the least of 8 places. 0: data read as fast as cached
-// ones; 1: as slow as data that a buffer of many times their size has evicted. NaN: these two times do not differ.
+// Which share of an L2's worth of data the eviction removes, the least of 8 places: 0: data are read as fast as
+// cached data; 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8531,7 +8206,7 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
     return least;
 }
 
-// Measures copy, read and write bandwidth over 1 GiB, or an eighth of the free memory, and what eviction removes.
+// Measures copy, read and write bandwidth over up to 1 GiB, and what eviction removes.
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
@@ -8548,10 +8223,8 @@ static void kbi_measure_memory(kbi_machine* m) {
     cudaGetLastError();
 }
 
-// --- a GPU's arithmetic ---
-
-// f32 operations a second, two for each FMA, of a grid that fills the device, 256 FMA per thread and iteration.
-// KBI_UNTOLD: a launch failed.
+// f32 operations a second of a grid that fills the device, 256 FMA per thread and iteration. KBI_UNTOLD: it
+// failed.
 static double kbi_fma_roof(void) {
     double best_ns = INFINITY;
     uint64_t iterations = 200;
@@ -8566,8 +8239,7 @@ static double kbi_fma_roof(void) {
     return 2 * 256 * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best_ns * 1e9;
 }
 
-// The functions of cuBLASLt, for products of square matrices on tensor cores. Prototypes and codes are those of
-// cublasLt.h, which need not be installed.
+// The functions of cuBLASLt, with the prototypes and codes of cublasLt.h, which need not be installed.
 typedef struct kbi_cublas {
     int (*create)(void** handle);
     int (*destroy)(void* handle);
@@ -8602,8 +8274,7 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-// Opens the newest installed cuBLASLt that this driver supports; false: there is none.
-static bool kbi_cublas_open(kbi_cublas* c) {
+static bool kbi_cublas_open(kbi_cublas* c) { // the newest installed cuBLASLt that this driver supports
     for (int version = 16; version >= 10; version--) {
         char name[64];
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
@@ -8614,9 +8285,9 @@ static bool kbi_cublas_open(kbi_cublas* c) {
     return false;
 }
 
-// ns of the fastest of three launches of A^T B, by the algorithm that cuBLASLt chooses. Workspace, A, B and result
-// follow each other from data on. A spin runs first, for as long as the host submits: it needs little power, so that
-// the clock is as high as possible. 0: the library has no such product; NaN: unknown, because a call failed.
+// ns of the fastest of three launches of A^T B. Workspace, A, B and result follow each other from data on. A spin,
+// which needs little power, runs while the host submits, so that the clock stays high. 0: the library has no such
+// product; NaN: a call failed.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
     void *product = NULL, *in = NULL, *out = NULL;
     int transposed = 1;
@@ -8647,10 +8318,9 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rate over sizes, of random numbers (of) and of zeros (most): small products leave the GPU cool,
-// large ones use all of it.
+// Finds the highest rate over sizes, of random numbers (of) and of zeros (most). Small products leave the GPU
+// cool.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
-    const double seconds = 0.2; // for a peak
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
     char* data = NULL;
@@ -8666,11 +8336,10 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
         for (const kbi_product* p = first; p < end && p->roof == which; p++) {
-            double operations = 2.0 * (double)side * (double)side * (double)side;
+            double operations = 2.0 * (double)(side * side * side);
             for (int zeros = 0; zeros < 2; zeros++) {
-                double left = seconds - kbi_seconds_since(began);
                 char* a = data + KBI_LT_WORKSPACE;
-                if (*of > 0 && 4 * operations / *of > left) break;
+                if (*of > 0 && 4 * operations / *of > 0.2 - kbi_seconds_since(began)) break; // 0.2 s for a peak
                 if (zeros)
                     cudaMemsetAsync(a, 0, (size_t)(2 * side * side * p->in_bytes), kbi_meter.gpu.stream);
                 else
@@ -8690,7 +8359,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     kbi_cublas c;
     if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measured these when memory was free
     bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    int64_t began = kbi_now(); // without the time in which the library is opened: a quarter of a second
+    int64_t began = kbi_now(); // after the library is open, which takes 0.25 s
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
     if (open) {
         kbi_product_roof(&c, which, &of, &most);
@@ -8700,8 +8369,6 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
     kbi_roof_put(&m->roofs, which, of, most, kbi_seconds_since(began));
 }
 #endif
-
-// --- when peaks are measured ---
 
 static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
@@ -8719,8 +8386,7 @@ static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // Memory bandwidth is no bound for data in the host's caches: less than twice the largest cache. Data of KB_ALLOC
-    // may be small, and read many times in a run.
+    // Memory bandwidth is no bound for data in the host's caches, which may be read many times in a run.
     const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
@@ -8795,8 +8461,7 @@ static void kbi_gpu_facts(kbi_machine* m) {
     g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
-// Opens a GPU. false: machine->why has the reason.
-static bool kbi_gpu_open(kbi_machine* m, int device) {
+static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why has the reason
     // tools that instrument, serialise or replay kernels load a library into the process
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
@@ -8828,8 +8493,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) {
     return true;
 }
 
-// Allocates some pages of 2 MiB before anything else, so that later buffers lie on other pages than in other
-// processes. The pages are never freed. An error is ignored: it occurs again when the GPU is opened.
+// Allocates pages of 2 MiB, which are never freed, so that later buffers lie on other pages than in other
+// processes. An error is ignored: it occurs again when the GPU is opened.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* page;
@@ -8848,8 +8513,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // CUPTI is opened before a block makes a graph, because some versions do not record older nodes. If it does not
-    // open, each case says so. Events may read other times under CUPTI, so earlier readings are dropped.
+    // Some versions of CUPTI do not record graphs that are older. If CUPTI does not open, each case says so. Events may
+    // read other times under CUPTI, so earlier readings are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -8900,50 +8565,46 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
   >>work_change measure: whether later launches do what the first ones did, by their times.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Ratios that warm-up, clock and caches do not explain. From its second launch on, an unchanged block has no page
-// faults or cold misses. On a GPU only the clock is left, which is known. On a CPU, branch and address prediction
-// also learn: a loop over one variable was seen to become 7 times as fast.
-static const double kbi_early_ratio_gpu = 2, kbi_early_ratio_host = 20, kbi_early_ns = 1000, kbi_sample_ratio = 1.5;
-static const double kbi_single_ratio_gpu = 1.5, kbi_single_ratio_host = 4;
+// Ratios that clock and caches do not explain; on a CPU, learning branch prediction made a loop 7 times as fast.
+static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // of GPU and host work
 
-// Sets work_change.finding if each of ten blocks of samples is faster than the block before. Sets it also if the
-// second to fourth launch of the warm-up took much longer than the samples, at the same clock. The case fails when
-// the function has returned, because a check of its outputs may tell more.
+static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
+
+// Sets work_change.finding if each of ten blocks of samples is faster than the previous one, or if launches 2 to 4
+// of the warm-up took much longer than the samples, at the same clock.
 static void kbi_find_speedup_over_time(kbi_run* run) {
     kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
-    double bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0, early = INFINITY, blocks[KBI_STATS_BLOCKS];
+    double bias = kbi_bias_of(&run->m), early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char text[2][40];
     if (n <= 0 || kbi_failed(run)) return;
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
-    double first = 0, last = KBI_MAX(kbi_median_of(run->m.samples, n, scratch) - bias, 0);
+    double first = 0, last = kbi_median_of(run->m.samples, n, scratch);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
     for (int i = 1; i < KBI_STATS_BLOCKS && falls; i++) falls = blocks[i] < blocks[i - 1];
-    if (falls) first = blocks[0] - bias, last = KBI_MAX(blocks[KBI_STATS_BLOCKS - 1] - bias, 0);
+    if (falls) first = blocks[0] - bias, last = blocks[KBI_STATS_BLOCKS - 1];
+    last = KBI_MAX(last - bias, 0);
     KBENCH_FREE(scratch);
     for (int i = 1; i < KBI_EARLY; i++) early = KBI_MIN(early, a->early_ns[i] - bias);
     if (kbi_finite(a->early_mhz) && kbi_finite(run->m.sm_clock) && a->early_mhz < run->m.sm_clock)
         early *= a->early_mhz / run->m.sm_clock;
-    double ratio = run->sampling.timer->host_clock ? kbi_early_ratio_host : kbi_early_ratio_gpu;
-    bool warmed = a->n_early == KBI_EARLY && !run->sampling.timer->replay;
-    bool samples = first > kbi_sample_ratio * last;
-    if (!samples && !(warmed && early > ratio * last + kbi_early_ns)) return;
+    const kbi_timer* timer = run->sampling.timer;
+    bool warmed = a->n_early == KBI_EARLY && !timer->replay, samples = first > 1.5 * last;
+    if (!samples && !(warmed && early > kbi_early_ratio[timer->host_clock] * last + 1000)) return;
     snprintf(a->finding, sizeof a->finding, "the first %s took %s, later ones %s",
              samples ? "samples" : "launches of the warm-up",
              kbi_show_time((samples ? first : early) * 1e-6, text[0]), kbi_show_time(last * 1e-6, text[1]));
 }
 
-// Sets work_change.finding if every second, third or fourth of consecutive launches takes much longer, or much less
-// time, than all others.
+// Sets work_change.finding if every second, third or fourth launch takes much more or less time than the rest.
 static void kbi_find_alternation(kbi_run* run, const double* ns) {
+    kbi_work_change* a = &run->work_change;
     bool host = run->sampling.timer->host_clock;
-    double bias = host ? kbi_meter.wall_bias : run->m.bias_ns;
-    double least = host ? 200 : 500; // ns: more than the clock's step, or the scatter of events
-    double ratio = host ? kbi_single_ratio_host : kbi_single_ratio_gpu;
-    if (!kbi_finite(bias)) bias = 0;
+    double bias = host ? kbi_meter.wall_bias : kbi_bias_of(&run->m);
+    double ratio = kbi_single_ratio[host], least = host ? 200 : 500; // ns: above the clock's step or scatter
     for (int period = 2; period <= 4; period++)
-        for (int phase = 0; phase < period && !run->work_change.finding[0]; phase++) {
+        for (int phase = 0; phase < period && !a->finding[0]; phase++) {
             double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: the launches of this phase
             for (int i = 0; i < KBI_SINGLES; i++) {
                 int in = i % period == phase;
@@ -8952,7 +8613,7 @@ static void kbi_find_alternation(kbi_run* run, const double* ns) {
             }
             for (int in = 0; in < 2; in++)
                 if (low[in] > ratio * high[!in] && low[in] - high[!in] > least)
-                    snprintf(run->work_change.finding, sizeof run->work_change.finding,
+                    snprintf(a->finding, sizeof a->finding,
                              "one launch in %d takes a different time from the others", period);
         }
 }
@@ -8971,7 +8632,7 @@ static void kbi_insight_clear(void) {
     in->verdict.flag = -1;
 }
 
-// Whether an instrument needs a run of the block. Opens the selected instruments one after another.
+// Opens the selected instruments one after another. true: one needs a run of the block.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8995,21 +8656,10 @@ static int64_t kbi_inside_begin(kbi_run* run) {
     int64_t runs = i->begin ? i->begin(&run->kb) : 1;
     return KBI_MAX(runs, (int64_t)1);
 }
-
 static void kbi_inside_end(kbi_run* run) {
     const kb_instrument* i = kbi_meter.insight.by;
     kbi_meter.insight.again = i->end && i->end(&run->kb);
     kbi_stop_on_error(run, "while it was profiled");
-}
-
-// Inspects the first run, too: if it ends in an error, the inspection names the call.
-static void kbi_inspect_first(kbi_run* run, bool begins) {
-    kbi_insight* in = &kbi_meter.insight;
-    if (run->recipe->inside != KBI_WISH_STREAMS || kbi_failed(run)) return;
-    if (begins && kbi_inside_wants(run))
-        kbi_inside_begin(run);
-    else if (!begins && in->open)
-        in->by->end(&run->kb), in->again = true;
 }
 
 // Closes the instruments, and returns what they found, which the caller frees.
@@ -9027,7 +8677,8 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
     head.texts = (int64_t)in->texts.n;
     head.dropped = in->dropped;
-    head.energy_mj = in->energy_mj, head.idle_w = in->idle_w;
+    head.energy_mj = in->energy_mj;
+    head.idle_w = in->idle_w;
     memcpy(head.message, in->message, sizeof head.message);
     head.verdict = in->verdict;
     kbi_put(&all, (const char*)&head, sizeof head);
@@ -9038,10 +8689,8 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>engine    measure: the state machine that chooses the next unit: check, audit, warm-up, sample, ...
+  >>engine    measure: the state machine that chooses the next unit.
 ---------------------------------------------------------------------------------------------------------------*/
-
-// --- samples: when there are enough ---
 
 static void kbi_note_clock(kbi_run* run, double mhz) {
     kbi_measured* m = &run->m;
@@ -9051,7 +8700,7 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
     m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
 }
 
-// Closes a window of the warm-up. true: its median time and its clock agree with those of the window before.
+// Closes a window of the warm-up. true: its median time and clock agree with the previous window's.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->call.window;
     double clock = kbi_clock_mhz(run);
@@ -9067,8 +8716,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Whether the block runs for its checks only, because its time under a tool is meaningless: under valgrind, and
-// for GPU work under compute-sanitizer or a profiler.
+// Whether the block is not timed: under valgrind, and for GPU work under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -9092,7 +8740,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     return out_of_time;
 }
 
-// Whether a case has enough samples by itself. time: seconds of sampling.
+// Whether a case, without regard to other cases, has enough samples. time: seconds of sampling.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -9103,20 +8751,18 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (n >= r->max_samples) return true;
     if (n < run->sampling.next_check) return false;
     run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // the precision costs a sort
-    double sum = 0, bias = kbi_finite(run->m.bias_ns) ? run->m.bias_ns : 0;
+    double sum = 0, bias = kbi_bias_of(&run->m);
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
     double mean = sum / (double)n - bias; // precision of the time without the bias
     return mean > 0 && kbi_precision_of(run->m.samples, n) * (mean + bias) / mean <= r->precision;
 }
-
-// --- phases ---
 
 static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     static const char* const names[] = { "check",   "audit", "warm-up",     "samples", "turns",
                                          "compare", "final", "profile", NULL };
     if (phase == KBI_PHASE_WARM && run->call.last == KBI_PHASE_PROFILE) phase = KBI_PHASE_PROFILE;
     run->call.phase = phase;
-    if (!run->schedule.is_copy) { // profilers see the case and its phase
+    if (!run->schedule.is_copy) { // for profilers
         const kbi_case* c = run->bench_case;
         if (!run->ranges[0]) kbi_show_range(&run->ranges[0], c->name, c->entry->operation);
         kbi_show_range(&run->ranges[1], names[phase], "phase");
@@ -9128,20 +8774,18 @@ static void kbi_phase_enter(kbi_run* run, kbi_phase phase) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Whether the block is run once under stream capture.
 static bool kbi_wants_audit(const kbi_run* run) {
     bool captures = !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC | KB_EXPECT_NO_CAPTURE));
     return run->backend->capture.begin && !run->work.host && captures && run->recipe->audit;
 }
 
-// Returns the result of the inspection of this block's CUDA calls; NULL: there is none.
+// Returns the result of the inspection of this block's CUDA calls, or NULL.
 static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block runs for the audit: under capture, or, if it is neither captured nor inspected, to show whether
-// the device is still at work when the block has ended.
+// Whether the block runs for the audit: under capture, else to show whether the device works on after the block.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -9156,16 +8800,17 @@ static bool kbi_audit_begins(kbi_run* run) {
            !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// Saves the outputs before the timed block runs for the first time in this call. KB_SAMPLE: before its first reset.
+// Saves the outputs before the timed block, or KB_SAMPLE's first reset, runs for the first time in this call.
 static void kbi_enter_loop(kbi_run* run) {
-    if (run->call.loop_entered) return;
-    run->call.loop_entered = true;
-    bool held = run->call.last != KBI_PHASE_CHECK || run->call.fresh;
-    if (held && run->recipe->verify && !run->schedule.is_copy) kbi_save_outputs(run);
-    run->call.restored = run->call.fresh;
+    kbi_body_call* call = &run->call;
+    if (call->loop_entered) return;
+    call->loop_entered = true;
+    bool saves = call->last != KBI_PHASE_CHECK || call->fresh;
+    if (saves && run->recipe->verify && !run->schedule.is_copy) kbi_save_outputs(run);
+    call->restored = call->fresh;
 }
 
-// Reports progress and reads the clock, which can fall and rise again, ten times a second.
+// Reports progress and reads the clock ten times a second.
 static void kbi_observe(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->beat_ns <= 100000000) return;
@@ -9176,9 +8821,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// --- the next unit; KBI_NO_UNIT: the phase is over, or the function rests ---
-
-// Rests until kbi_member_resume resumes the case. false: the function has to return, and to be called again.
+// Rests until kbi_member_resume. false: the function has to return, and is called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -9193,9 +8836,8 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_verdict* v = kbi_inspection(run);
         const bool host = run->work.host;
-        const kbi_timer* timer = host ? &kbi_wall_timer : run->backend->timing.choose(run);
+        const kbi_timer* timer = run->sampling.timer = host ? &kbi_wall_timer : run->backend->timing.choose(run);
         const bool wall = timer == &kbi_wall_timer; // does not evict
-        run->sampling.timer = timer;
         snprintf(run->m.timer, sizeof run->m.timer, "%s", timer->name);
         if (!host && (!wall || run->kb.gpu))
             snprintf(run->m.cache, sizeof run->m.cache, "%s", caches[wall ? KBI_HOT : run->recipe->mode]);
@@ -9204,22 +8846,19 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
         if (!host && (run->work.expect & KB_EXPECT_NO_CAPTURE) && !(v && v->note[0]))
             kb_note(&run->kb, "not audited: cannot be captured");
     }
-    if (run->schedule.command == KBI_FINISH)
-        kbi_phase_enter(run, KBI_PHASE_DONE);
-    else if (run->sampling.open || !kbi_warm_enough(run))
-        return KBI_WARM;
+    if (run->schedule.command != KBI_FINISH)
+        return run->sampling.open || !kbi_warm_enough(run) ? KBI_WARM : KBI_NO_UNIT;
+    kbi_phase_enter(run, KBI_PHASE_DONE);
     return KBI_NO_UNIT;
 }
 
 static kbi_unit kbi_choose_sample(kbi_run* run) {
-    const kbi_schedule* place = &run->schedule;
-    const bool alone = place->command == KBI_UNMANAGED;
+    const kbi_schedule* s = &run->schedule;
+    const bool alone = s->command == KBI_UNMANAGED;
     if (run->sampling.open) return KBI_SAMPLE;
-    if (place->command == KBI_SLOT && !place->discard && run->m.n >= place->slot_end && !kbi_rest(run))
-        return KBI_NO_UNIT;
-    bool enough =
-        alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : place->command == KBI_FINISH;
-    if (!enough) return KBI_SAMPLE;
+    if (s->command == KBI_SLOT && !s->discard && run->m.n >= s->slot_end && !kbi_rest(run)) return KBI_NO_UNIT;
+    if (!(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : s->command == KBI_FINISH))
+        return KBI_SAMPLE;
     if (alone) { // before the device idles: its clock falls then, and throttling ends
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
@@ -9229,28 +8868,27 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times launches in a row, each alone. Single-launch samples on a GPU are such launches, if no other case ran between
-// them. On a CPU, other processes do.
+// Times consecutive launches, each alone. On a GPU, single-launch samples serve if no other case ran between them.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
+    kbi_schedule* s = &run->schedule;
     bool possible = !timer->steady && !timer->replay && !kbi_only_checked(run);
-    bool from_samples = !timer->host_clock && run->m.launches == 1 && run->schedule.command == KBI_UNMANAGED &&
-                        run->m.n >= KBI_SINGLES;
+    bool from_samples =
+        !timer->host_clock && run->m.launches == 1 && s->command == KBI_UNMANAGED && run->m.n >= KBI_SINGLES;
     bool quick = (double)(KBI_SINGLES * run->work.estimate_ns) < 0.2e9 * run->recipe->max_time;
-    if (!run->schedule.discarded_ns && possible && !run->schedule.is_copy && !from_samples && quick) {
-        run->schedule.discard = KBI_SINGLES;
-        run->schedule.discarded_ns = run->work_change.single_ns;
+    if (!s->discarded_ns && possible && !s->is_copy && !from_samples && quick) {
+        s->discard = KBI_SINGLES;
+        s->discarded_ns = run->work_change.single_ns;
     }
-    if (run->schedule.discard > 0 || run->sampling.open) return KBI_SAMPLE;
-    if (run->schedule.discarded_ns)
-        kbi_find_alternation(run, run->work_change.single_ns);
-    else if (possible && from_samples)
-        kbi_find_alternation(run, run->m.samples + run->m.n - KBI_SINGLES);
-    run->schedule.discarded_ns = NULL;
+    if (s->discard > 0 || run->sampling.open) return KBI_SAMPLE;
+    if (s->discarded_ns || (possible && from_samples)) // discarded_ns is behind the last of single_ns
+        kbi_find_alternation(run, s->discarded_ns ? run->work_change.single_ns
+                                                  : run->m.samples + run->m.n - KBI_SINGLES);
+    s->discarded_ns = NULL;
     return KBI_NO_UNIT;
 }
 
-// Returns the next unit of this call of the function, KBI_NO_UNIT: the loop ends.
+// Returns the next unit of this call; KBI_NO_UNIT: the loop ends.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
     kbi_body_call* call = &run->call;
@@ -9258,26 +8896,21 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         const kbi_phase phase = call->phase;
         switch (phase) {
         case KBI_PHASE_CHECK: unit = KBI_CHECKED; break;
-        case KBI_PHASE_AUDIT:
-            if (run->work.repeat_audit || kbi_audit_begins(run)) unit = KBI_AUDITED;
-            break;
+        case KBI_PHASE_AUDIT: unit = run->work.repeat_audit || kbi_audit_begins(run) ? KBI_AUDITED : unit; break;
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // several launches in a row, so that a launch that works at times is among them
+        case KBI_PHASE_COMPARE: // several launches, because a launch may do its work only at times
             if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
                 run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // kb_run's function allocates new outputs at each call, so COMPARED, which runs nothing, left one
-            // unwritten
+            // kb_run's function allocates outputs at each call, and COMPARED, which runs nothing, wrote none
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
-        case KBI_PHASE_PROFILE:
-            if (kbi_inside_wants(run)) unit = KBI_PROFILED;
-            break;
+        case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
         default: return KBI_NO_UNIT;
         }
         if (unit == KBI_NO_UNIT && call->phase == phase && !run->schedule.suspended)
@@ -9286,15 +8919,12 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             call->unit = unit;
             call->warm_units += unit == KBI_WARM;
             run->sampling.timer->replay(run);
-            call->unit = KBI_NO_UNIT;
             kbi_observe(run, unit);
-            unit = KBI_NO_UNIT;
+            unit = call->unit = KBI_NO_UNIT;
         }
     }
     return unit;
 }
-
-// --- start and end of a unit ---
 
 static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     const kbi_verdict* v = kbi_inspection(run);
@@ -9304,7 +8934,9 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
         if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
-        kbi_inspect_first(run, true);
+        // the inspection sees the first run, too, because it names the call that ends in an error
+        if (run->recipe->inside == KBI_WISH_STREAMS && !kbi_failed(run) && kbi_inside_wants(run))
+            kbi_inside_begin(run);
         if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, true);
         return kbi_failed(run) ? 0 : 1;
     case KBI_COMPARED:
@@ -9319,6 +8951,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
 static void kbi_unit_end(kbi_run* run) {
     kbi_unit unit = run->call.unit;
     const char* called = run->call.forbidden_call;
+    kbi_insight* in = &kbi_meter.insight;
     if (called)
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
                  "the timed block calls %s, whose time would count as the block's; call it before or after the block",
@@ -9327,7 +8960,10 @@ static void kbi_unit_end(kbi_run* run) {
     case KBI_CHECKED:
         if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, false);
         if (run->call.profile_runs) run->call.profile_runs--;
-        kbi_inspect_first(run, false);
+        if (run->recipe->inside == KBI_WISH_STREAMS && !kbi_failed(run) && in->open) {
+            in->by->end(&run->kb);
+            in->again = true;
+        }
         kbi_stop_on_error(run, "in the first run of the timed block");
         run->work.estimate_ns = kbi_now() - kbi_meter.wall_start;
         if (!run->call.profile_runs) kbi_phase_enter(run, KBI_PHASE_AUDIT);
@@ -9346,11 +8982,11 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a unit and begins the next one. Returns how many times the block runs in it, 0: the loop ends.
+// KB_TIME: ends a unit and begins the next. Returns its number of runs of the block, 0: the loop ends.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
-    kbi_unit unit = call->next_unit; // announced by KB_SAMPLE
+    kbi_unit unit = call->next_unit;
     kbi_meter.wall_end = kbi_now();
     run->work.line = line;
     if (call->unit != KBI_NO_UNIT) {
@@ -9399,8 +9035,7 @@ bool kbi_sample(kb_state* kb) {
     return call->next_unit != KBI_NO_UNIT;
 }
 
-// Called when a C++ program leaves the timed block early: destructors may wait for the device, which must not wait at
-// the gate. The reason may be a call that capture rejected.
+// A C++ program leaves the timed block early. Its destructors may wait for the device, so the gate has to open.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -9411,14 +9046,13 @@ void kbi_leave(kb_state* kb) {
   >>calls     measure: the calls of a benchmark function: one is checked, one is measured, others are profiled.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Fails a case whose function threw. An exception that follows a skip or a failure changes nothing.
 void kbi_threw(kb_state* kb, const char* what) {
     if (kb->run->m.status == KB_OK)
         kbi_stop(kb->run, KB_FLAG_CRASHED, "C++ exception%s%s", what ? ": " : "",
                  what ? what : " that is no std::exception");
 }
 
-// Restores the folder and the floating-point environment that the first call found.
+// Restores the folder and the floating-point environment of the first call.
 static void kbi_call_clear(void) {
     if (!kbi_process_start.known) {
         kbi_process_start.known = true;
@@ -9426,9 +9060,9 @@ static void kbi_call_clear(void) {
         kbi_process_start.state = kbi_process_state_now();
     }
     kbi_process_restore();
-    bool good = kbi_meter.folder[0] ? chdir(kbi_meter.folder) == 0
-                                    : kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder);
-    if (!good) kbi_meter.folder[0] = 0; // the folder was removed
+    if (kbi_meter.folder[0] ? chdir(kbi_meter.folder) != 0
+                            : !kbi_folder_here(kbi_meter.folder, sizeof kbi_meter.folder))
+        kbi_meter.folder[0] = 0; // the folder was removed
 }
 
 // Ends a process that a benchmark function forked, and that returned from the function.
@@ -9437,12 +9071,12 @@ static void kbi_stray(void) {
     _exit(1);
 }
 
-// Calls a case's function. A process that it forks must not return from it, because both would measure.
+// Calls a case's function. A process that it forks must not return, because both would measure.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
     const uintptr_t id = (uintptr_t)run->bench_case;
-    const bool own = !run->bench_case->desc; // else another program's process, whose folder and children are its own
+    const bool own = !run->bench_case->desc; // false: the folder and children are the embedding program's
     if (own) kbi_call_clear();
     kbi_meter.running_case = id;
     if (own && !kbi_meter.escaped) {
@@ -9468,7 +9102,7 @@ static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
     run->sampling.batch = 1;
     kbi_phase_enter(run, first);
     if (run->backend->timing.prepare) run->backend->timing.prepare(run);
-    if (run->call.fresh) return; // runs in the memory of the call before
+    if (run->call.fresh) return;
     run->memory.free_before = run->memory.free_lowest = kbi_free_bytes(run->backend);
     run->memory.pool_before = kbi_pool_peak(run->backend, true);
 }
@@ -9483,8 +9117,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether this call's memory holds zeros only: all calls of kb_fill wrote zeros, and four samples of each block are
-// constant. Unwritten memory (poison) and blocks below 64 bytes, such as counters, do not count.
+// Whether all calls of kb_fill wrote zeros, and four samples of each block of at least 64 bytes are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9504,19 +9137,19 @@ static bool kbi_all_constant(const kbi_run* run) {
 // After the function has returned: reports early exits, overwritten guards and leaks, and frees its memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
-    const kbi_body_call* call = &run->call;
+    kbi_body_call* call = &run->call;
     bool in_flight = call->unit != KBI_NO_UNIT || run->sampling.open;
     if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
     if (in_flight && b->timing.abandon) b->timing.abandon();
     kbi_show_range(&run->ranges[1], NULL, NULL);
-    run->call.unit = KBI_NO_UNIT;
+    call->unit = KBI_NO_UNIT;
     run->sampling.open = false;
     if ((call->next_unit != KBI_NO_UNIT || !call->looped) && run->m.status == KB_OK)
         kbi_stop(run, KB_FLAG_NO_LOOP,
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
-    if (broken) { // noted even if the case has failed, because this is the cause
+    if (broken) { // noted even if the case has failed
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
         kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
         kbi_set_status(run, KB_FAILED);
@@ -9524,23 +9157,18 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->work_change.finding[0] && !kbi_failed(run))
         kbi_stop(run, KB_FLAG_WORK_CHANGED, "%s", run->work_change.finding);
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
-    // the call of --fresh that follows needs this call's memory
-    bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy;
+    bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy; // for kbi_fresh_call
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
     if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // in turn, other cases allocate meanwhile
-    if (!lost) {
-        kbi_check_guards(run);
-        if (call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
-        if (run->work.graph) b->capture.forget(run);
-    }
+    if (!lost) kbi_check_guards(run);
+    if (!lost && call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
+    if (!lost && run->work.graph) b->capture.forget(run);
     run->memory.keep = keeps;
-    if (keeps)
-        kbi_memory_reuse(run);
-    else
-        kbi_memory_free(b, &run->memory, lost,
-                        run->call.last != KBI_PHASE_CHECK || run->m.status != KB_OK || run->work.checked);
+    bool last_call = call->last != KBI_PHASE_CHECK || run->m.status != KB_OK || run->work.checked;
+    if (keeps) kbi_memory_reuse(run);
+    if (!keeps) kbi_memory_free(b, &run->memory, lost, last_call);
     int64_t left = kbi_free_bytes(b);
     if (left == KB_NONE || lost || keeps || run->schedule.interleaved) return;
     run->m.leaked = KBI_MAX(run->memory.free_before - left, (int64_t)0) / (call->fresh ? 2 : 1); // of two calls
@@ -9557,17 +9185,12 @@ static void kbi_run_init(kbi_run* run, const kbi_backend* b, kbi_machine* machin
     run->sampling.gated = true;
     run->start_ns = kbi_now();
     kbi_meter.undisturbed = kbi_meter.disturbed = 0;
-    run->kb.run = run;
+    run->kb.run = run, run->kb.gpu = b->gpu, run->kb.seed = recipe->seed;
     run->kb.stream = b->timing.stream ? b->timing.stream() : NULL;
-    run->kb.gpu = b->gpu;
-    run->kb.seed = recipe->seed;
     run->kb.operation = c->entry->operation, run->kb.implementation = c->entry->implementation;
-    run->kb.direction = c->direction;
-    run->kb.dtype = c->dtype;
-    run->kb.user = c->entry->user;
+    run->kb.direction = c->direction, run->kb.dtype = c->dtype, run->kb.user = c->entry->user;
     run->m.dtype = (int32_t)c->dtype;
-    const kb_build* build = kbi_build_of(c->entry);
-    run->m.debug_build = !build->optimised || kbi_instruments_here();
+    run->m.debug_build = !kbi_build_of(c->entry)->optimised || kbi_instruments_here();
     if (!c->desc) return;
     if (c->desc->bytes > 0) run->m.bytes = c->desc->bytes;
     if (c->desc->flops > 0) run->m.flops = c->desc->flops;
@@ -9579,7 +9202,7 @@ static void kbi_run_finish(kbi_run* run) {
         run->m.status = KB_SKIPPED;
         kbi_note(&run->m, "not timed under %s", run->machine->tool);
     }
-    if (!kbi_finite(run->m.power)) kbi_sense(run); // nothing was sampled
+    if (!kbi_finite(run->m.power)) kbi_sense(run);
     kbi_show_range(&run->ranges[0], NULL, NULL);
     run->m.wall_ns = (double)(kbi_now() - run->start_ns);
     kbi_require_roofs(run);
@@ -9591,9 +9214,8 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: runs and checks the block with inputs from another seed, in the memory that holds the last call's
-// inputs and outputs. A kernel that caches results by the address of its inputs, or skips an existing output, is
-// wrong now. Amounts, which can depend on the inputs, stay those of the timed call.
+// --fresh: runs and checks the block with inputs from another seed, in the memory of the last call. A kernel that
+// caches results by the address of its inputs, or skips an existing output, is wrong now.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keep) return;
     const kbi_work work = run->work;
@@ -9613,8 +9235,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call runs and checks the block once. It is repeated if device memory is missing afterwards: only memory
-// that is missing again is a leak, because the first call may have loaded code.
+// The first call checks the block. It is repeated if device memory is missing afterwards: code may be loaded.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9625,30 +9246,9 @@ static void kbi_check_call(kbi_run* run) {
     run->work.checked = true;
 }
 
-// The second call: audit, warm-up, samples, and the check of the last launch's output. A function without a fiber
-// rests by returning; it is over when place.suspended is false.
-static void kbi_measure_call(kbi_run* run) {
-    if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
-    run->schedule.suspended = false;
-    kbi_call_function(run);
-    if (run->schedule.suspended) return;
-    kbi_body_ended(run);
-    kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
-}
-
-// A call for instruments, untimed. The caller frees the result.
-static kbi_inside* kbi_inside_call(kbi_run* run) {
-    kbi_insight_clear();
-    kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
-    kbi_show_range(&run->ranges[0], NULL, NULL);
-    return kbi_inside_take(run);
-}
-
 /*---------------------------------------------------------------------------------------------------------------
   >>body      measure: what a benchmark function calls: axes, amounts, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
-
-// --- the case ---
 
 static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     const kbi_case* c = kb->run->bench_case;
@@ -9657,7 +9257,7 @@ static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     return NULL;
 }
 
-// Returns the value of an axis of type a or b; NULL: there is no such axis, and the case fails.
+// Returns the value of an axis of type a or b; NULL: none, and the case fails.
 static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* values,
                                     kb_axis_type a, kb_axis_type b) {
     const kb_param* p = kbi_param_find(kb, axis);
@@ -9671,18 +9271,15 @@ int64_t kb_int(kb_state* kb, const char* axis) {
     const kb_param* p = kbi_param_of(kb, "kb_int", axis, "integers", KB_AXIS_INTS, KB_AXIS_INTS);
     return p ? p->i : 0;
 }
-
 double kb_real(kb_state* kb, const char* axis) {
     const kb_param* p = kbi_param_of(kb, "kb_real", axis, "numbers", KB_AXIS_REALS, KB_AXIS_INTS);
     return p ? p->r : 0;
 }
-
 const char* kb_str(kb_state* kb, const char* axis) {
     if (kb->direction && kbi_is(axis, "dir")) return kb->direction;
     const kb_param* p = kbi_param_of(kb, "kb_str", axis, "words", KB_AXIS_STRINGS, KB_AXIS_STRINGS);
     return p ? p->s : "";
 }
-
 bool kb_has(kb_state* kb, const char* axis) {
     kbi_note_call(kb, "kb_has", true);
     return kbi_param_find(kb, axis) || (kb->direction && kbi_is(axis, "dir"));
@@ -9690,10 +9287,10 @@ bool kb_has(kb_state* kb, const char* axis) {
 
 static void kbi_set_amount(kb_state* kb, double* to, double amount, const char* name) {
     kbi_note_call(kb, name, true);
-    if (!(amount >= 0) || !kbi_finite(amount))
-        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
-    else
+    if (amount >= 0 && kbi_finite(amount))
         *to = amount;
+    else
+        kbi_stop(kb->run, KB_FLAG_BAD_CASE, "%s takes a number from 0 up", name);
 }
 
 void kb_bytes(kb_state* kb, double bytes) { kb_bytes_as(kb, bytes, KB_ANY_TRAFFIC); }
@@ -9726,13 +9323,13 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     while (n && c < end && strcmp(c->name, name) != 0) c++;
     bool named = n && n < sizeof c->name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")];
     bool united = !unit || (strlen(unit) < sizeof c->unit && !unit[strcspn(unit, " \t\r\n\"\\")]);
-    if (!named || !united || !kbi_finite(value) || c == m->counters + KBI_COUNTERS) {
+    bool valid = named && united && kbi_finite(value) && c < m->counters + KBI_COUNTERS;
+    if (!valid)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
                  "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
                  "blanks; a value is finite, and a case has 16 at most",
                  name ? name : "");
-        return;
-    }
+    if (!valid) return;
     m->n_counters += c == end;
     memcpy(c->name, name, n + 1);
     snprintf(c->unit, sizeof c->unit, "%s", unit ? unit : "");
@@ -9751,8 +9348,6 @@ bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* 
     return !kb->run->schedule.suspended;
 }
 
-// --- correctness ---
-
 static bool kbi_checks_now(kb_state* kb, const char* call) {
     kbi_run* run = kb->run;
     kbi_note_call(kb, call, false);
@@ -9762,7 +9357,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records the result of a check. false: the output is wrong, and the caller has to stop the case.
+// Records the result of a check. false: the output is wrong; the caller stops the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9824,8 +9419,6 @@ bool kb_check_that(kb_state* kb, bool passed, double error, double tolerance, co
     return passed;
 }
 
-// --- status and notes ---
-
 void kb_skip(kb_state* kb, const char* format, ...) {
     va_list list;
     if (kb->run->m.status != KB_OK) return;
@@ -9853,7 +9446,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
     va_end(list);
     if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
-    for (const char* p = message; n && (p = strstr(p, text)); p++) // once, because the function runs several times
+    for (const char* p = message; n && (p = strstr(p, text)); p++) // each call of the function repeats the note
         if ((p == message || (p[-1] == ' ' && p[-2] == ';')) && (!p[n] || p[n] == ';')) return;
     kbi_note(&kb->run->m, "%s", text);
 }
@@ -9875,31 +9468,34 @@ enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI
 
 typedef struct kbi_member { // a case of the group; its function is suspended while other cases run
     kbi_run run;
-    int index; // of the case in the plan
+    int index, n_replicas; // of the case in the plan; length of replicas
     kbi_fiber fiber;
     struct kbi_member* replicas; // copies of the case for --rotate
-    int n_replicas;
     bool over;                   // its function has returned, or could not start
     double ns[KBI_ROUNDS_LIMIT]; // mean of its slot in each round
 } kbi_member;
 
 typedef struct kbi_comparison {
-    kbi_member* members[KBI_SLOTS]; // the baseline first; behind the cases the A/A control, the baseline once more
-    int n, slots;                   // cases; cases and control
-    int rounds;
-    int settling; // runs of the block at the start of a slot that are discarded
-    bool staged;  // all members run on the same buffers
-    bool lost;    // the device; functions stay suspended, because the process ends
+    kbi_member* members[KBI_SLOTS]; // the baseline first; after the cases the A/A control
+    int n, slots, rounds;           // cases; cases and control; finished rounds
+    int settling;                   // runs of the block at the start of a slot that are discarded
+    bool staged, lost;              // all members run on the same buffers; the device is lost
     const kbi_recipe* recipe;
 } kbi_comparison;
 
+// The second call: audit, warm-up, samples, final check. A function without a fiber rests by returning.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
-    kbi_measure_call(&a->run);
-    a->over = !a->run.schedule.suspended;
+    kbi_run* run = &a->run;
+    if (!run->schedule.suspended) kbi_body_begins(run, KBI_PHASE_AUDIT, KBI_PHASE_FINAL);
+    run->schedule.suspended = false;
+    kbi_call_function(run);
+    if (run->schedule.suspended) return;
+    kbi_body_ended(run);
+    kbi_fresh_call(run, run->recipe->seed + 2, "after the samples");
+    a->over = true;
 }
 
-// Resumes a case until it rests again or is over.
 static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     if (c->lost) return;
     kbi_tell(a->run.sink, KBI_ENTER, a->index, NULL);
@@ -9912,7 +9508,7 @@ static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     c->lost = kbi_lost(&a->run);
 }
 
-// Initialises a second run of the same case, whose results are not reported: a replica or the control.
+// Initialises a replica or the control: a second run of the case without a record.
 static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -9923,43 +9519,40 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts the function of a case, which runs to its first rest, or to its end if it takes no turns with other
-// functions.
-static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command order, bool in_turn) {
-    kbi_schedule* place = &a->run.schedule;
-    place->command = order;
-    place->interleaved = in_turn;
-    place->fiber = in_turn && !a->run.work.by_pointer ? &a->fiber : NULL;
-    a->over = place->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
+// Starts the function of a case, which runs to its first rest, or to its end if not interleaved.
+static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command command, bool interleaved) {
+    kbi_schedule* s = &a->run.schedule;
+    s->command = command;
+    s->interleaved = interleaved;
+    s->fiber = interleaved && !a->run.work.by_pointer ? &a->fiber : NULL;
+    a->over = s->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
         kbi_stop(&a->run, KB_FLAG_OOM, "no memory for the stack of its function");
     else
         kbi_member_resume(c, a);
 }
 
-// --- --rotate ---
-
-// Returns the number of copies of so many bytes that exceed L2 twice; 0: the case has no data.
+// Returns the number of copies of the data that exceed L2 twice; 0: no data.
 static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// Sets the case up again until all copies of its data exceed L2 twice. Their captured blocks run in turn, so that no
-// launch finds its data in the cache.
+// Makes copies of the case that exceed L2 twice. Their captured blocks run in turn, so no launch finds its data.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
-    kbi_memory* first = &a->run.memory;
-    int64_t n = kbi_copies_needed(&a->run, first->device);
-    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(a->run.backend) / 10 * 9; // the stage has room for all
-    if (c->recipe->mode == KBI_GRAPH || !a->run.work.graph) return;                    // the timer notes why
+    kbi_run* run = &a->run;
+    kbi_memory* first = &run->memory;
+    int64_t n = kbi_copies_needed(run, first->device);
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // shared buffers have room
+    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer notes why
     if (n < 2)
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
+        kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
-        kbi_stop(&a->run, KB_FLAG_NOT_COLD,
+        kbi_stop(run, KB_FLAG_NOT_COLD,
                  "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
-    if (kbi_failed(&a->run)) return;
+    if (kbi_failed(run)) return;
     a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
-    for (int i = 1; i < n && !kbi_failed(&a->run); i++) {
+    for (int i = 1; i < n && !kbi_failed(run); i++) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
         kbi_member_copy(copy, a);
@@ -9971,35 +9564,30 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         }
         kbi_member_begin(c, copy, KBI_HOLD, true);
         if (kbi_failed(&copy->run) || !copy->run.work.graph)
-            kbi_stop(&a->run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
+            kbi_stop(run, KB_FLAG_NOT_COLD, "a copy of the case failed: %s", copy->run.m.message);
     }
 }
 
-// Captures the blocks of the case and its replicas in turn, many times in a row: for --rotate and mode graph.
-static void kbi_member_capture(kbi_comparison* c, kbi_member* a) {
+static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
+    kbi_run* run = &a->run;
+    bool many = c->recipe->mode >= KBI_ROTATE && run->backend->capture.repeats && !run->work.host;
+    kbi_command command = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
+    kbi_member_begin(c, a, many ? KBI_HOLD : command, c->n > 1 || many);
+    if (!many || a->over) return;
+    kbi_member_replicate(c, a);
+    // --rotate and mode graph: captures the blocks of the case and its replicas in turn, many times
     int each = a->n_replicas + 1;
-    int64_t n = kbi_failed(&a->run) || c->lost ? 0 : a->run.backend->capture.repeats(&a->run, each);
+    int64_t n = kbi_failed(run) || c->lost ? 0 : run->backend->capture.repeats(run, each);
     for (int which = 0; which < 2 && n; which++) {
-        a->run.backend->capture.repeat(&a->run, which, true);
+        run->backend->capture.repeat(run, which, true);
         for (int64_t i = 0; i < (which + 1) * n; i++) {
             kbi_member* next = i % each ? &a->replicas[i % each - 1] : a;
             next->run.schedule.command = KBI_CAPTURE;
             kbi_member_resume(c, next);
         }
-        a->run.backend->capture.repeat(&a->run, which, false);
+        run->backend->capture.repeat(run, which, false);
     }
-}
-
-// --- one case ---
-
-static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
-    bool many = c->recipe->mode >= KBI_ROTATE && a->run.backend->capture.repeats && !a->run.work.host;
-    kbi_command order = c->n > 1 ? KBI_SLOT : KBI_UNMANAGED;
-    kbi_member_begin(c, a, many ? KBI_HOLD : order, c->n > 1 || many);
-    if (!many || a->over) return;
-    kbi_member_replicate(c, a);
-    kbi_member_capture(c, a);
-    a->run.schedule.command = order;
+    run->schedule.command = command;
     kbi_member_resume(c, a);
 }
 
@@ -10014,27 +9602,26 @@ static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// Takes a slot of a case: 8 samples, or 1 long one. Returns their trimmed mean in ns, NAN: the case is over.
+// Takes a slot: 8 samples, or 1 long one. Returns their trimmed mean in ns, NAN: the case is over.
 static double kbi_slot(kbi_comparison* c, kbi_member* a) {
+    kbi_run* run = &a->run;
     double slot[64];
-    int64_t from = a->run.m.n;
-    if (a->over) return NAN;
-    bool one = a->run.work.estimate_ns > 2000000 || a->run.sampling.launches > 1; // or the mean of many launches
-    a->run.schedule.slot_end = from + (one ? 1 : 8);
-    if (c->recipe->samples) a->run.schedule.slot_end = KBI_MIN(a->run.schedule.slot_end, c->recipe->samples);
-    if (a->run.schedule.slot_end == from) return NAN;
-    a->run.schedule.discard = c->settling;
+    int64_t from = run->m.n;
+    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // or the mean of many launches
+    int64_t end = from + (one ? 1 : 8);
+    if (c->recipe->samples) end = KBI_MIN(end, c->recipe->samples);
+    if (a->over || end == from) return NAN;
+    run->schedule.slot_end = end;
+    run->schedule.discard = c->settling;
     kbi_member_resume(c, a);
-    int64_t n = KBI_MIN(a->run.m.n - from, (int64_t)KBI_COUNT(slot));
-    if (kbi_failed(&a->run) || n <= 0) return NAN;
-    memcpy(slot, a->run.m.samples + from, sizeof(double) * (size_t)n);
+    int64_t n = KBI_MIN(run->m.n - from, (int64_t)KBI_COUNT(slot));
+    if (kbi_failed(run) || n <= 0) return NAN;
+    memcpy(slot, run->m.samples + from, sizeof(double) * (size_t)n);
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// --- rounds ---
-
-// Fills in the order of n slots in a round (Williams 1949: designs balanced for residual effects). Over n rounds (2 n
-// if n is odd) each case has every position, and follows each other case equally often. Then numbers are drawn anew.
+// Fills in the order of n slots in a round (Williams 1949). Over n rounds (2 n if n is odd) each case has every
+// position, and follows each other case equally often. Then numbers are drawn anew.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -10046,29 +9633,33 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     }
 }
 
-// Returns the ratio of two times over the rounds that have both, after subtraction of the biases, with its interval.
-static double kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns, double second_bias,
-                               int64_t rounds, double alpha, double* low, double* high) {
-    double log_ratio[KBI_ROUNDS_LIMIT], median;
+typedef struct kbi_estimate { double value, low, high; } kbi_estimate; // with its interval
+
+// Returns the ratio of two times, without their biases, over the rounds that have both.
+static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns,
+                                  double second_bias, int64_t rounds, double alpha) {
+    double log_ratio[KBI_ROUNDS_LIMIT];
     int64_t n = 0;
+    kbi_estimate q;
     for (int64_t r = 0; r < rounds; r++)
         if (kbi_finite(first_ns[r]) && kbi_finite(second_ns[r]))
             log_ratio[n++] =
                 log(KBI_MAX(first_ns[r] - first_bias, 1e-3) / KBI_MAX(second_ns[r] - second_bias, 1e-3));
-    kbi_paired(log_ratio, n, alpha, &median, low, high);
-    *low = exp(*low), *high = exp(*high);
-    return exp(median);
+    kbi_paired(log_ratio, n, alpha, &q.value, &q.low, &q.high);
+    q.value = exp(q.value), q.low = exp(q.low), q.high = exp(q.high);
+    return q;
 }
 
 // Returns the widest half-width of the intervals of the log ratios to the baseline.
 static double kbi_comparison_width(const kbi_comparison* c) {
-    double widest = 0, low, high;
+    double widest = 0;
     const kbi_member* base = c->members[0];
     for (int i = 1; i < c->slots; i++) {
-        if (c->members[i]->over || base->over) continue;
-        kbi_rounds_ratio(base->ns, 0, c->members[i]->ns, 0, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1), &low, &high);
-        if (!(high > 0)) return INFINITY;
-        widest = KBI_MAX(widest, log(high / low) / 2);
+        const kbi_member* a = c->members[i];
+        if (a->over || base->over) continue;
+        kbi_estimate q = kbi_rounds_ratio(base->ns, 0, a->ns, 0, c->rounds, 0.05 / KBI_MAX(c->n - 1, 1));
+        if (!(q.high > 0)) return INFINITY;
+        widest = KBI_MAX(widest, log(q.high / q.low) / 2);
     }
     return widest;
 }
@@ -10092,9 +9683,8 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
-// Returns how many runs at the start of a slot the slot before affects: those that differ from the median of the
-// second half by more than 0.5 % and by more than three times the deviation within that half. ns: runs of each
-// trial.
+// Returns how many runs at the start of a slot the previous slot affects: runs that differ from the median of the
+// second half by more than 0.5 % and by more than three times its deviation. ns: runs of each trial.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -10110,8 +9700,7 @@ static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Measures by trial slots how many runs at the start of a slot have to be discarded. Each trial follows one run of
-// another case.
+// Measures by trial slots, each after a run of another case, how many runs at the start of a slot are discarded.
 static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
@@ -10126,12 +9715,13 @@ static void kbi_comparison_settle(kbi_comparison* c) {
         for (int runs = KBI_TRIAL_RUNS; runs <= KBI_TRIAL_LONG && !a->over; runs *= 2) {
             for (int t = 0; t < 2 * KBI_TRIALS; t++) {
                 kbi_member* now = t % 2 ? a : c->members[(i + 1 + t / 2 % (c->slots - 1)) % c->slots];
+                kbi_schedule* s = &now->run.schedule;
                 if (now->over) continue;
-                now->run.schedule.slot_end = now->run.m.n;
-                now->run.schedule.discard = now == a ? runs : 1;
-                now->run.schedule.discarded_ns = now == a ? ns[t / 2] : NULL;
+                s->slot_end = now->run.m.n;
+                s->discard = now == a ? runs : 1;
+                s->discarded_ns = now == a ? ns[t / 2] : NULL;
                 kbi_member_resume(c, now);
-                now->run.schedule.discarded_ns = NULL;
+                s->discarded_ns = NULL;
             }
             int settling = a->over || c->lost ? 0 : kbi_settling_runs(ns, runs);
             c->settling = KBI_MAX(c->settling, settling);
@@ -10153,11 +9743,11 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         for (int i = 0; i < c->n; i++) live |= !c->members[i]->over;
         enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
-    for (int i = 0; i < c->n; i++) // before the device idles, and before the slower sensors
-        if (!c->members[i]->over) kbi_note_clock(&c->members[i]->run, kbi_clock_mhz(&c->members[i]->run));
-    for (int i = 0; i < c->n; i++) {
-        kbi_run* run = &c->members[i]->run;
-        if (c->members[i]->over) continue;
+    for (int i = 0; i < 2 * c->n; i++) { // all clocks before the device idles, then the slower sensors
+        kbi_run* run = &c->members[i % c->n]->run;
+        if (c->members[i % c->n]->over) continue;
+        if (i < c->n) kbi_note_clock(run, kbi_clock_mhz(run));
+        if (i < c->n) continue;
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
     }
@@ -10169,19 +9759,9 @@ static void kbi_member_keep_rounds(const kbi_comparison* c, kbi_member* a) {
     run->m.rounds = c->rounds;
     run->m.round_ns = kbi_copy_reals(a->ns, c->rounds);
     if (a == c->members[0] && c->slots > c->n) run->m.control_ns = kbi_copy_reals(c->members[c->n]->ns, c->rounds);
-    // without a layout, the case's data is not in KB_ALLOC
-    run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0;
+    run->m.stage = c->staged && !run->memory.separate && run->memory.layout_peak > 0; // 0: no data in KB_ALLOC
     run->m.arms = c->n;
     run->m.contest = c->members[0]->index;
-}
-
-static void kbi_comparison_run(kbi_comparison* c) {
-    for (int i = 0; i < c->slots && !c->lost; i++) kbi_member_start(c, c->members[i]);
-    if (c->n > 1 && !c->lost) kbi_comparison_rounds(c);
-    for (int i = c->slots - 1; i >= 0 && !c->lost; i--) { // the control first
-        kbi_member_end(c, c->members[i]);
-        kbi_member_keep_rounds(c, c->members[i]);
-    }
 }
 
 static void kbi_member_result(kbi_member* a) {
@@ -10189,8 +9769,7 @@ static void kbi_member_result(kbi_member* a) {
     kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures cases that passed their check: in interleaved rounds if their memory allows that, otherwise one after
-// another. false: the device is lost.
+// Measures checked cases: in interleaved rounds if memory allows, else one by one. false: the device is lost.
 static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -10215,8 +9794,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     if (free_now == KB_NONE) host += device; // the cpu backend's KB_ALLOC is host memory
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
-    // no shared buffers under a tool, which checks each block as its own allocation, nor above a size for which
-    // saving and restoring takes longer than measuring
+    // no shared buffers under a tool, which checks each allocation, nor if copying them takes too long
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
@@ -10237,7 +9815,12 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         }
         for (int k = 0; k < c.slots; k++) memories[k] = &c.members[k]->run.memory;
         c.staged = wanted && kbi_shared_open(&stage, b, memories, c.slots);
-        kbi_comparison_run(&c);
+        for (int k = 0; k < c.slots && !c.lost; k++) kbi_member_start(&c, c.members[k]);
+        if (c.n > 1 && !c.lost) kbi_comparison_rounds(&c);
+        for (int k = c.slots - 1; k >= 0 && !c.lost; k--) { // the control first
+            kbi_member_end(&c, c.members[k]);
+            kbi_member_keep_rounds(&c, c.members[k]);
+        }
         good = !c.lost;
         if (c.staged && good) kbi_shared_close(&stage, memories, c.slots);
         for (int k = 0; k < c.n; k++)
@@ -10247,8 +9830,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures the wanted ones of n cases of a group, or lets instruments profile them. wanted: a flag for each case.
-// false: the device is lost, and cases without a result have to run again.
+// Measures or profiles a group's n cases with a flag in wanted. false: the device is lost, with cases left to run.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)n);
@@ -10262,8 +9844,11 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
         a->run.sink = sink, a->run.index = a->index = first + i;
         kbi_tell(sink, KBI_ENTER, a->index, NULL);
-        if (recipe->inside) {
-            kbi_tell(sink, KBI_FOUND, a->index, kbi_inside_call(&a->run));
+        if (recipe->inside) { // untimed
+            kbi_insight_clear();
+            kbi_make_call(&a->run, KBI_PHASE_CHECK, KBI_PHASE_PROFILE);
+            kbi_show_range(&a->run.ranges[0], NULL, NULL);
+            kbi_tell(sink, KBI_FOUND, a->index, kbi_inside_take(&a->run));
             kbi_measured_free(&a->run.m);
         } else {
             kbi_check_call(&a->run);
@@ -10289,7 +9874,6 @@ static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
     if (raised) r->flags |= (uint64_t)1 << flag;
 }
 
-// Appends a note to the record's message.
 KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...) {
     kbi_text all = KBI_BLANK;
     va_list list;
@@ -10301,8 +9885,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// Returns the timer's step in ms: the known one, or the distance from the median to the nearest different sample if
-// that is at most a tenth of the median; else 0.
+// Returns the timer's step in ms: known, or the median's distance to the nearest other sample, if at most a tenth.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -10311,8 +9894,7 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval. Unusual
-// samples alone raise none. ms: the samples.
+// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
@@ -10348,17 +9930,17 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval itself
     bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
-    // distance to a second group of at least a quarter of the samples: the quartile lies near that group's far end
+    // distance to a second group of at least a quarter of the samples
     double up = s->p75 - median, down = median - s->p25, gap = 0;
     if (up > 3 * (s->p95 - s->p75)) gap = up / median;
     if (down > 3 * (s->p25 - s->p5)) gap = KBI_MAX(gap, down / median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && gap > KBI_STATS_NOTABLE && gap > 2 * precision);
-    // times that follow the clock spread at least half as far, and are autocorrelated; memory-bound work does neither
+    // times that follow the clock spread at least half as far, and are autocorrelated
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES,
                  clock_range > 0.02 && spread > 0.5 * clock_range * median && s->effective < 0.5 * (double)s->n);
 }
 
-// Widens the interval by the standard deviation of the bias, in ms. No time is less than 0.
+// Widens the interval by the standard deviation of the bias, in ms.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
@@ -10369,12 +9951,12 @@ static const char kbi_empty_note[] =
     "no longer than an empty loop: the compiler did the work in advance, or removed it; call kb_keep on an input "
     "before the work, and on the result after it";
 
-// Statistics of the samples in ms, from which the bias of the timer has been subtracted.
+// Statistics of the samples without the timer's bias.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
-    // time of an empty loop (up to 2 ns) or function (4 ns) by kbi_kept; more beside a busy neighbour
+    // time of an empty loop or function by kbi_kept; more beside a busy neighbour
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
-    double bias = isfinite(m->bias_ns) ? m->bias_ns : 0;
+    double bias = kbi_bias_of(m);
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
         usable &= kbi_finite(m->samples[i]);
@@ -10399,8 +9981,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us). If the error is not known: a time near that
-    // of an empty kernel.
+    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us), or, if unknown, a time near an empty kernel's
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -10452,7 +10033,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // an unknown arithmetic peak may be the nearer one, unless the traffic is at least half of its own peak
+    // an unknown arithmetic peak may be the nearer one, unless the traffic reaches half of its own peak
     if ((computes >= 0 && !(arithmetic > 0) && moved < 0.5) || (!(moved > 0) && !(computed > 0))) return;
     const bool by_memory = moved >= computed;
     r->gpu_efficiency = 100 * (by_memory ? bytes / seconds / (m->reached > 0 ? m->reached : memory) : computed);
@@ -10460,17 +10041,16 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
                : by_memory                                                    ? "memory"
                                                                               : "compute";
-    // far more than one core reads from memory: the data comes from caches, or several cores work
+    // above what one core reads from memory: the data comes from caches, or several cores work
     if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
-// Removes the times and rates of a failed case. Its identity and its message stay.
 static void kbi_judge_withdraw(kb_result* r) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A time counts as cold only if the eviction empties at least 70 % of L2. A note says if that was not measured.
+// A time counts as cold only if the eviction empties at least 70 % of L2.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -10481,7 +10061,6 @@ static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machin
     r->status = KB_FAILED;
 }
 
-// Notes what host work with a wide interval waited for.
 static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
     if (!(r->flags >> KB_FLAG_NOISY & 1) || !kbi_is(m->timer, "wall")) return;
     if (m->cpu_waited >= 1)
@@ -10516,41 +10095,32 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256 in one process, row sums
-// over other pages). Without shared buffers, a difference of up to 3 % is not significant.
+// Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256, row sums).
 static const double kbi_placement_effect = 0.03;
-// Placement of code changes a CPU's time by 1 %, which an A/A control does not show. Equal loops took 90 % more
-// when they crossed the end of a cache line, so functions of KBENCH start on one; -falign-functions=64 aligns
-// their callees.
+// Placement of code changes a CPU's time by 1 %, which an A/A control does not show.
 static const double kbi_code_effect = 0.01;
 
-// --- several processes ---
-
-// The printed interval predicts the median of 15 other processes: pi / 30 of the variance of one process. An interval
-// of a ratio contains the true ratio: 0.
+// The printed interval predicts the median of 15 other processes: pi / 30 of the variance of one process.
 static const double kbi_prediction_variance = 0.10471975511965977;
 
-// Logarithms, one row for each case or pair of implementations and one column for each process. The scatter of rows
-// with similar times is pooled.
+// Logarithms, whose scatter is pooled over rows with similar times.
 typedef struct kbi_pool {
-    double *values, *ms; // the rows; time of each row's case
+    double *values, *ms; // a row for each case or pair, a column for each process; time of each row's case
     kbi_spread* spread;  // of each row, after kbi_pool_settle
     int rows, processes;
 } kbi_pool;
 
-typedef struct kbi_pools { // of a batch: times; ratios of implementations; ratios of baselines to their A/A controls
-    kbi_pool times, ratios, equals;
-} kbi_pools;
+// Of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
+typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
-    kbi_pool* all[] = { &pools->times, &pools->ratios, &pools->equals };
+    kbi_pool p = { NULL, NULL, NULL, 0, processes };
     const size_t rows = 2 * (size_t)cases;
-    for (int i = 0; i < KBI_COUNT(all); i++) {
-        all[i]->values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
-        all[i]->ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
-        all[i]->spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
-        all[i]->rows = 0;
-        all[i]->processes = processes;
+    for (int i = 0; i < 3; i++) {
+        p.values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
+        p.ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
+        p.spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        *(i == 0 ? &pools->times : i == 1 ? &pools->ratios : &pools->equals) = p;
     }
 }
 
@@ -10564,8 +10134,8 @@ static void kbi_pool_settle(kbi_pool* p, double beside) {
     kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
 }
 
-// Returns the process whose record represents a case: the first in which it failed, else was skipped, else the one
-// with the lower middle median. -1: fewer than two of several processes have a time. records: NULL if there is none.
+// Returns the process that represents a case: the first that failed, else skipped, else the lower middle median's.
+// -1: fewer than two of several processes have a time.
 static int kbi_judge_representative(kb_result* const* records, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -10581,14 +10151,13 @@ static int kbi_judge_representative(kb_result* const* records, int processes) {
     return -1;
 }
 
-// Puts the number of the process that failed or skipped the case before its message.
 static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     const char* message = r->message;
     r->message = NULL;
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Turns the representative's record r into that of all processes. Time, interval and rates follow from the mean of
+// Turns the representative's record into that of all processes. Time, interval and rates follow from the mean of
 // the log medians. A flag is raised if most processes raise it, but FEW and NOISY are about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
@@ -10613,80 +10182,72 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // all processes share the error of a bias that was not measured, so their scatter does not contain it
+    // the processes' scatter does not contain the error of a bias that was not measured
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     for (int i = 0; i < KBI_COUNT(rates); i++) *rates[i] *= scale;
     r->process_ms.of = ms;
     r->processes = r->process_ms.n = n;
 }
 
-// --- implementations of a group ---
-
 typedef struct kbi_compared {
     kb_result* results;     // of n cases, the baseline first
     int n, processes;
     int fastest;            // -1: fewer than two cases have times
     const kbi_measured** m; // process p's measurement of case i: [p * n + i]; NULL: none
-    // Rows of log ratios in the pools of several processes, -1: none. [i]: baseline / case i, [0]: baseline / its A/A
-    // control; [n + i]: case i / fastest.
-    int* rows;
+    int* rows; // of pools, -1: none. [0]: baseline / control; [i]: baseline / case i; [n + i]: case i / fastest
 } kbi_compared;
 
 enum { KBI_CONTROL = -1 }; // in place of the second case of a pair, whose first case is the baseline
+static const kbi_estimate kbi_unknown_ratio = { NAN, NAN, NAN };
 
-static bool kbi_judge_has_time(const kb_result* r) { return r->status == KB_OK && r->time_ms > 0; }
-static double kbi_judge_bias(const kbi_measured* m) { return isfinite(m->bias_ns) ? m->bias_ns : 0; }
+static bool kbi_judge_has_time(const kbi_compared* c, int i) {
+    return c->results[i].status == KB_OK && c->results[i].time_ms > 0;
+}
 
-// Returns the ratio of two cases' times in one process, with its interval. NAN: they were not measured in common
-// rounds, as in a group of more than 64 cases.
-static double kbi_judge_ratio_in(const kbi_compared* c, int process, int first, int second, double alpha, double* low,
-                                 double* high) {
+// Returns the ratio of two cases' times in one process; NAN: not measured in common rounds.
+static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int first, int second, double alpha) {
     const kbi_measured *a = c->m[process * c->n + first], *b = second < 0 ? a : c->m[process * c->n + second];
-    *low = *high = (double)NAN;
     if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (second < 0 && !a->control_ns) ||
         a->rounds != b->rounds || a->contest != b->contest)
-        return (double)NAN;
-    return kbi_rounds_ratio(a->round_ns, kbi_judge_bias(a), second < 0 ? a->control_ns : b->round_ns,
-                            kbi_judge_bias(b), a->rounds, alpha, low, high);
+        return kbi_unknown_ratio;
+    return kbi_rounds_ratio(a->round_ns, kbi_bias_of(a), second < 0 ? a->control_ns : b->round_ns, kbi_bias_of(b),
+                            a->rounds, alpha);
 }
 
-// Returns the ratio of two cases' times with its interval: in the only process, or the t interval of several
-// processes' log ratios. Errors of the subtracted biases widen it, except for launches of equal shape, whose
-// errors cancel.
-static double kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second, double alpha,
-                                   double* low, double* high) {
+// Returns the ratio of two cases' times: of the only process, or of several, with a t interval of the log ratios.
+// Errors of the biases widen the interval, unless both launches have one shape.
+static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second,
+                                      double alpha) {
     const kbi_measured *a = c->m[first], *b = second < 0 ? a : c->m[second];
-    double ratio;
+    kbi_estimate q = kbi_unknown_ratio;
+    const int row = c->processes == 1 ? -1 : c->rows[second < 0 ? first : first ? c->n + first : second];
     if (c->processes == 1) {
-        ratio = kbi_judge_ratio_in(c, 0, first, second, alpha, low, high);
-    } else {
-        int row = c->rows[second < 0 ? first : first == 0 ? second : c->n + first];
-        const kbi_spread* s = (second < 0 ? pools->equals.spread : pools->ratios.spread) + KBI_MAX(row, 0);
-        double reach = row < 0 ? (double)NAN : kbi_spread_reach(s, alpha, 0);
-        *low = exp(s->mean - reach), *high = exp(s->mean + reach);
-        ratio = row < 0 ? (double)NAN : exp(s->mean);
+        q = kbi_judge_ratio_in(c, 0, first, second, alpha);
+    } else if (row >= 0) {
+        const kbi_spread* s = &(second < 0 ? &pools->equals : &pools->ratios)->spread[row];
+        double reach = kbi_spread_reach(s, alpha, 0);
+        q.value = exp(s->mean), q.low = exp(s->mean - reach), q.high = exp(s->mean + reach);
     }
-    if (!a || !b || second < 0 || !(*low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return ratio;
+    if (!a || !b || second < 0 || !(q.low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return q;
     double sd =
         hypot(a->bias_apart_ns / c->results[first].time_ms, b->bias_apart_ns / c->results[second].time_ms) * 1e-6;
-    *low = log(*low), *high = log(*high);
-    kbi_interval_add(log(ratio), sd, low, high);
-    *low = KBI_MAX(exp(*low), 1e-3), *high = KBI_MIN(exp(*high), 1e3); // a factor of 1000 is no information
-    return ratio;
+    q.low = log(q.low), q.high = log(q.high);
+    kbi_interval_add(log(q.value), sd, &q.low, &q.high);
+    q.low = KBI_MAX(exp(q.low), 1e-3), q.high = KBI_MIN(exp(q.high), 1e3); // a factor of 1000 is no information
+    return q;
 }
 
-// Adds the ratio of two cases in each process to a pool, and returns the row, -1: no process has a ratio. Without
-// common rounds, the ratio is that of the medians. A ratio scatters as the shorter of its two cases does.
+// Adds each process's ratio of two cases, or of their medians, to a pool. Returns the row, -1: no ratio.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
-    double values[KBI_PROCESSES], low, high;
+    double values[KBI_PROCESSES];
     int n = 0;
     for (int p = 0; p < c->processes; p++) {
-        double ratio = kbi_judge_ratio_in(c, p, first, second, 0.05, &low, &high), ns[2] = { NAN, NAN };
+        double ratio = kbi_judge_ratio_in(c, p, first, second, 0.05).value, ns[2] = { NAN, NAN };
         for (int k = 0; k < 2 && !kbi_finite(ratio) && second >= 0; k++) {
             const kbi_measured* m = c->m[p * c->n + (k ? second : first)];
             if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
             double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
-            ns[k] = kbi_median_of(m->samples, m->n, scratch) - kbi_judge_bias(m);
+            ns[k] = kbi_median_of(m->samples, m->n, scratch) - kbi_bias_of(m);
             KBENCH_FREE(scratch);
         }
         if (ns[0] > 0 && ns[1] > 0) ratio = ns[0] / ns[1];
@@ -10694,10 +10255,10 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
         n += kbi_finite(values[p]);
     }
     double ms = KBI_MIN(c->results[first].time_ms, c->results[second < 0 ? first : second].time_ms);
-    return n ? kbi_pool_add(pool, values, ms) : -1;
+    return n ? kbi_pool_add(pool, values, ms) : -1; // a ratio scatters as the shorter of its two cases does
 }
 
-// Opens a group of n cases. The caller fills in m; kbi_judge_group closes the group.
+// The caller fills in m; kbi_judge_group closes the group.
 static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
     memset(c, 0, sizeof *c);
     c->results = results;
@@ -10707,78 +10268,74 @@ static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int pr
     c->rows = (int*)kbi_grow(NULL, sizeof(int) * 2 * (size_t)n);
 }
 
-// Finds the fastest case. Adds the ratios of several processes to the pools, which are settled when all groups of the
-// batch have been added.
 static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     int timed = 0;
     c->fastest = -1;
     for (int i = 0; i < c->n; i++) {
         c->rows[i] = c->rows[c->n + i] = -1;
-        if (!kbi_judge_has_time(&c->results[i])) continue;
+        if (!kbi_judge_has_time(c, i)) continue;
         timed++;
         if (c->fastest < 0 || c->results[i].time_ms < c->results[c->fastest].time_ms) c->fastest = i;
     }
     if (timed < 2) c->fastest = -1;
     for (int i = 0; i < c->n && c->processes > 1 && timed >= 2; i++) {
-        if (!kbi_judge_has_time(&c->results[i])) continue;
-        if (kbi_judge_has_time(&c->results[0]))
+        if (!kbi_judge_has_time(c, i)) continue;
+        if (kbi_judge_has_time(c, 0))
             c->rows[i] = kbi_compared_pair(c, i ? &pools->ratios : &pools->equals, 0, i ? i : KBI_CONTROL);
         if (i && c->fastest > 0 && i != c->fastest)
             c->rows[c->n + i] = kbi_compared_pair(c, &pools->ratios, i, c->fastest);
     }
 }
 
-// Returns the verdict on the interval of a ratio. Separate buffers raise the noise floor to 3 % in one process; over
-// several processes, whose placements differ, the interval contains that. UNRESOLVED if the noise floor is unknown.
-static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, double low, double high,
-                                    double* noise) {
+// In one process, separate buffers raise the noise floor to 3 %. Several processes' interval contains that effect.
+static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, kbi_estimate q, double* noise) {
     bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
     if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
-    kb_verdict v = kbi_judge_ratio(low, high, kbi_equivalence, *noise);
+    kb_verdict v = kbi_judge_ratio(q.low, q.high, kbi_equivalence, *noise);
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Compares the cases of a group: speedup over the baseline with interval and verdict, rating against the best
-// verified time, and the winner. Closes the group.
+// Sets speedup over the baseline, verdict, rating against the best verified time, and winner. Closes the group.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     const kbi_measured* base = c->m[0];
-    double best = INFINITY, noise = NAN, low, high;
+    double best = INFINITY, noise = NAN;
     bool certain = c->fastest >= 0;
     for (int i = 0; i < c->n; i++)
-        if (kbi_judge_has_time(&c->results[i]) && c->results[i].verified == 1)
+        if (kbi_judge_has_time(c, i) && c->results[i].verified == 1)
             best = KBI_MIN(best, c->results[i].time_ms);
-    if (kbi_finite(kbi_judge_ratio_over(c, pools, 0, KBI_CONTROL, 0.05, &low, &high)))
-        noise = kbi_noise_floor(low, high);
+    kbi_estimate q = kbi_judge_ratio_over(c, pools, 0, KBI_CONTROL, 0.05);
+    if (kbi_finite(q.value)) noise = kbi_noise_floor(q.low, q.high);
     if (!kbi_finite(noise) && c->processes > 1 && base && base->arms <= 1) noise = kbi_placement_effect;
     if (base && base->core) noise = KBI_MAX(noise, kbi_code_effect);
     for (int i = 0; i < c->n && c->n > 1; i++) {
         kb_result* r = &c->results[i];
-        double ratio = (double)NAN, share = best / r->time_ms, winner_noise = noise;
+        double share = best / r->time_ms, winner_noise = noise;
         r->baseline = kbi_arena_text(r->owned, c->results[0].implementation);
         if (c->fastest >= 0) r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
         int arms = 2; // alpha is divided among the comparisons with the baseline
-        if (!kbi_judge_has_time(r)) continue;
+        if (!kbi_judge_has_time(c, i)) continue;
         for (int p = 0; p < c->processes; p++)
             if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
         if (r->verified == 1)
             r->rating = share >= 0.8 ? "excellent" : share >= 0.5 ? "good" : share >= 0.2 ? "fair" : "needs work";
-        if (i && c->results[0].status == KB_OK)
-            ratio = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1), &low, &high);
-        r->speedup = kbi_finite(ratio) ? ratio : c->results[0].time_ms / r->time_ms;
-        if (kbi_finite(ratio)) {
-            r->speedup_low = low, r->speedup_high = high;
+        q = kbi_unknown_ratio;
+        if (i && c->results[0].status == KB_OK) q = kbi_judge_ratio_over(c, pools, 0, i, 0.05 / (arms - 1));
+        r->speedup = kbi_finite(q.value) ? q.value : c->results[0].time_ms / r->time_ms;
+        if (kbi_finite(q.value)) {
+            r->speedup_low = q.low, r->speedup_high = q.high;
             r->noise_floor = noise;
-            r->verdict = kbi_judge_verdict(c, 0, i, low, high, &r->noise_floor);
+            r->verdict = kbi_judge_verdict(c, 0, i, q, &r->noise_floor);
             kbi_flag_set(r, KB_FLAG_PLACEMENT,
-                         r->verdict != kbi_judge_ratio(low, high, kbi_equivalence, noise) && kbi_finite(noise));
-        } else if (i && kbi_judge_has_time(&c->results[0])) {
+                         kbi_finite(noise) &&
+                             r->verdict != kbi_judge_ratio(q.low, q.high, kbi_equivalence, noise));
+        } else if (i && kbi_judge_has_time(c, 0)) {
             r->verdict = KB_UNRESOLVED;
         }
         if (!certain || i == c->fastest) continue;
         int first = c->fastest ? i : 0, second = c->fastest ? c->fastest : i;
-        ratio = kbi_judge_ratio_over(c, pools, first, second, 0.05 / (c->n - 1), &low, &high);
-        certain = kbi_finite(ratio) && kbi_judge_verdict(c, first, second, low, high, &winner_noise) ==
-                                           (c->fastest ? KB_FASTER : KB_SLOWER);
+        q = kbi_judge_ratio_over(c, pools, first, second, 0.05 / (c->n - 1));
+        certain = kbi_finite(q.value) && kbi_judge_verdict(c, first, second, q, &winner_noise) ==
+                                             (c->fastest ? KB_FASTER : KB_SLOWER);
     }
     for (int i = 0; i < c->n && c->fastest >= 0; i++) c->results[i].winner_certain = certain;
     KBENCH_FREE(c->m);
@@ -10789,9 +10346,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- lists of named values ---
-
-// Moves a list of the record to an array with room for `more` further entries; returns the first one, all zero.
+// Moves a list of the record to an array with room for `more` further entries; returns the first, all zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10808,19 +10363,17 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
         value->name = kbi_arena_text(r->owned, c->name);
         value->type = KB_AXIS_REALS;
         value->r = c->value;
-        r->counters.n++;
         if (c->unit[0]) {
             unit->name = value->name;
             unit->type = KB_AXIS_STRINGS;
             unit->s = kbi_arena_text(r->owned, c->unit);
             unit++, r->counter_units.n++;
         }
-        value++;
+        value++, r->counters.n++;
     }
 }
 
-// Adds a value to the record's environment, as a number if the text is one. An empty text adds nothing. The name has
-// to live as long as the record.
+// Adds a value to the environment, as a number if the text is one; an empty text adds nothing.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10832,27 +10385,6 @@ static void kbi_fact(kb_result* r, const char* name, const char* text) {
     r->environment.n++;
 }
 
-// --- the machine ---
-
-// Number of processors that the control groups (version 2) of this process and their parents allow; NAN: no limit.
-static double kbi_cpu_limit(const char* root) {
-    char path[800], line[400], limit[80];
-    double quota, period, least = NAN;
-    snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
-    if (!kbi_first_line(path, line, (int)sizeof line) || strncmp(line, "0::/", 4) != 0) return NAN;
-    for (char* slash = line + 3; slash;) { // "0::/outer/inner", "0::/outer", "0::"
-        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%s/cpu.max", root, line + 3);
-        if (kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2 &&
-            quota > 0 && period > 0 && !(quota / period >= least))
-            least = quota / period;
-        slash = strrchr(line + 3, '/');
-        if (slash) *slash = 0;
-    }
-    return least;
-}
-
-// Reads the processor's name and the environment from the system's files. root: "", or a copy of these files in
-// tests.
 static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
         const char *name, *path, *value; // value NULL: the file's first line, or the [chosen] word in it
@@ -10864,13 +10396,15 @@ static void kbi_environment_read(kb_result* r, const char* root) {
                   { "clock_source", "/sys/devices/system/clocksource/clocksource0/current_clocksource", NULL },
                   { "container", "/.dockerenv", "docker" },
                   { "container", "/run/.containerenv", "podman" } };
-    char path[400], line[4096], number[40];
+    char path[800], line[4096], limit[80];
+    double quota, period, least = NAN;
     for (int i = 0; i < KBI_COUNT(files); i++) {
+        const char* value = files[i].value;
         snprintf(path, sizeof path, "%.200s%s", root, files[i].path);
-        if (files[i].value ? access(path, F_OK) != 0 : !kbi_first_line(path, line, 256)) continue;
-        char* chosen = files[i].value ? NULL : strchr(line, '[');
+        if (value ? access(path, F_OK) != 0 : !kbi_first_line(path, line, 256)) continue;
+        char* chosen = value ? NULL : strchr(line, '[');
         if (chosen) chosen[strcspn(chosen, "]")] = 0;
-        kbi_fact(r, files[i].name, files[i].value ? files[i].value : chosen ? chosen + 1 : line);
+        kbi_fact(r, files[i].name, value ? value : chosen ? chosen + 1 : line);
     }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
@@ -10886,19 +10420,27 @@ static void kbi_environment_read(kb_result* r, const char* root) {
         kbi_fact(r, "hypervisor", kbi_first_line(path, line, 80) && line[0] ? line : "yes");
     }
     if (file) fclose(file);
-    double limit = kbi_cpu_limit(root);
-    if (kbi_finite(limit)) kbi_fact(r, "cpu_limit", kbi_number(limit, number));
+    // the number of processors that the control groups (version 2) "0::/outer/inner", "0::/outer" and "0::" allow
+    snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
+    bool grouped = kbi_first_line(path, line, 400) && strncmp(line, "0::/", 4) == 0;
+    for (char* slash = grouped ? line + 3 : NULL; slash;) {
+        snprintf(path, sizeof path, "%.200s/sys/fs/cgroup%.400s/cpu.max", root, line + 3);
+        if (kbi_first_line(path, limit, (int)sizeof limit) && sscanf(limit, "%lf %lf", &quota, &period) == 2 &&
+            quota > 0 && period > 0 && !(quota / period >= least))
+            least = quota / period;
+        slash = strrchr(line + 3, '/');
+        if (slash) *slash = 0;
+    }
+    if (kbi_finite(least)) kbi_fact(r, "cpu_limit", kbi_number(least, limit));
 }
 
 // Takes the machine's values, which change when a peak is measured or with --device all.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
-    kbi_result_take(r, KBI_OF_MACHINE, machine);
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
-    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++) {
-        double roof = kbi_roof_known(roofs, i);
-        *gbps[i] = roof > 0 ? roof * 1e-9 : (double)NAN;
-    }
+    kbi_result_take(r, KBI_OF_MACHINE, machine);
+    for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE; i++)
+        *gbps[i] = kbi_roof_known(roofs, i) > 0 ? kbi_roof_known(roofs, i) * 1e-9 : (double)NAN;
     if (machine->l2 > 0) r->l2_bytes = machine->l2;
     if (machine->gpu_present) {
         char capability[16];
@@ -10906,13 +10448,10 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
         r->device = machine->device;
         r->compute_capability = kbi_arena_text(r->owned, capability);
     } else {
-        r->no_gpu = machine->why[0] ? kbi_arena_text(r->owned, machine->why)
-                    : KBI_CUDA      ? "--device cpu"
-                                    : "built without CUDA";
+        const char* why = machine->why[0] ? machine->why : KBI_CUDA ? "--device cpu" : "built without CUDA";
+        r->no_gpu = kbi_arena_text(r->owned, why);
     }
 }
-
-// --- a case ---
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
     const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang's version contains its name
@@ -10928,14 +10467,13 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
     return kbi_arena_text(a, text);
 }
 
-// Starts the record of a case as a copy of the run's record, whose texts it shares.
 static void kbi_record_start(kb_result* r, const kb_result* run) {
     *r = *run;
     r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
-// Adds the identity of a case, and values derived from its measurement, to a record that was started and judged.
+// Adds a case's identity, and values derived from its measurement, to a judged record.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m) {
     kbi_arena* a = r->owned;
     char build[260], both[540];
@@ -10975,7 +10513,6 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
     if (m->n > 0 && m->launches > 0) r->launches_per_sample = m->launches;
 }
 
-// Copies a profile into the record's memory, and lets instruments judge it.
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
     size_t size = kbi_inside_size(found);
     kbi_inside* in = (kbi_inside*)memcpy(kbi_arena_alloc(r->owned, size), found, size);
@@ -10985,8 +10522,6 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
     kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
     if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
 }
-
-// --- the run ---
 
 KBI_SLOW_END
 static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
@@ -10998,7 +10533,7 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Adds all bytes of a file to a hash, and closes the file. false: reading failed, with the reason in errno.
+// Adds a file's bytes to a hash, and closes the file. false: reading failed, with the reason in errno.
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
     uint64_t bytes = 0;
@@ -11017,8 +10552,7 @@ static bool kbi_hash_file(uint64_t* h, int file) {
     return errno = error, n == 0;
 }
 
-// Returns the hash of this process's executable, and of the script that KBENCH_SCRIPT in the environment names; ""
-// after one warning: a file cannot be read, or the executable is the dynamic loader.
+// Returns the hash of this process's executable and of KBENCH_SCRIPT's file, or "" after one warning.
 static const char* kbi_binary_hash(void) {
     static char hash[24];
     static bool warned;
@@ -11026,7 +10560,7 @@ static const char* kbi_binary_hash(void) {
     uint64_t h = 14695981039346656037u;
     if (hash[0] || warned) return hash;
     char* path = realpath("/proc/self/exe", NULL);
-    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so")); // it runs an unknown program
     free(path);
     bool program = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     if (loader) errno = ENOEXEC;
@@ -11039,8 +10573,7 @@ static const char* kbi_binary_hash(void) {
     return hash;
 }
 
-// Returns the commit (SHA-1 or SHA-256) that is checked out in this folder or the nearest one above, read from .git;
-// NULL: unknown.
+// Returns the commit that is checked out in this folder or a parent, read from .git; NULL: unknown.
 static const char* kbi_git_commit(kbi_arena* a) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
@@ -11058,8 +10591,7 @@ static const char* kbi_git_commit(kbi_arena* a) {
     return NULL;
 }
 
-// Makes the run's record: the values of machine and run that all of its records share. kb_result_free frees it, after
-// all of them.
+// Makes the run's record: values that all records of the run share. kb_result_free frees it, after all of them.
 static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     char text[260] = "";
@@ -11101,27 +10633,21 @@ typedef struct kbi_store {
     const char *json, *jsonl; // paths, NULL: none
     kbi_out array;
     kbi_lines lines;
-    int64_t n;                      // records in the array
-    bool json_failed, jsonl_failed; // an error was reported
-    bool keep;                      // an empty array does not replace an old file
+    int64_t n;                            // records in the array
+    bool json_failed, jsonl_failed, keep; // an error was reported; an empty array does not replace an old file
 } kbi_store;
-
-static void kbi_store_free(kbi_store* s) {
-    kbi_out_free(&s->array);
-    kbi_out_free(&s->lines);
-}
 
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
     memset(s, 0, sizeof *s);
-    s->json = json;
-    s->jsonl = jsonl;
+    s->json = json, s->jsonl = jsonl;
     s->array.file = s->lines.file = -1;
     if (kbi_is(json, "-") && kbi_is(jsonl, "-"))
         return kbi_error("--json - and --jsonl - would mix on stdout; give one of them a file"), false;
     if ((!json || kbi_out_open(&s->array, "json", json, &kbi_array_mark, false)) &&
         (!jsonl || kbi_lines_open(&s->lines, "jsonl", jsonl)))
         return true;
-    kbi_store_free(s);
+    kbi_out_free(&s->array);
+    kbi_out_free(&s->lines);
     return false;
 }
 
@@ -11130,8 +10656,7 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records. Lines of one call are written at once, so that a process that reads the file finds all of them or
-// none. What cannot be written now is kept for the next call. appended: false if the file of lines has the records.
+// Appends records, kept for the next call if not writable. appended: false if the file of lines has them.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -11148,7 +10673,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Ends the files, and replaces the old array. false: records could not be written; an error names the file.
+// Ends the files, and replaces the old array. false, after an error: records could not be written.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -11160,7 +10685,8 @@ static bool kbi_store_close(kbi_store* s) {
         array = kbi_out_end(&s->array, 5000);
         if (!array && errno) kbi_error("writing --json %s failed: %s", s->json, strerror(errno));
     }
-    kbi_store_free(s);
+    kbi_out_free(&s->array);
+    kbi_out_free(&s->lines);
     return lines && array;
 }
 
@@ -11197,7 +10723,7 @@ typedef struct kbi_how {
 // Whether the stream is a terminal with escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// The width of the terminal; otherwise COLUMNS if it is 40 to 1000; otherwise 80.
+// The width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -11206,7 +10732,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// when: "always", "never", or NULL or "auto": the environment decides, otherwise whether f is a terminal.
+// when: "always", "never"; NULL or "auto": the environment, otherwise whether f is a terminal, decides.
 static bool kbi_colour(FILE* f, const char* when) {
     const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
     if (!force || !*force) force = getenv("FORCE_COLOR");
@@ -11266,8 +10792,6 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
     if (!whole) kbi_putf(t, "...%s", s + tail);
 }
 
-// --- a column of the table ---
-
 typedef struct kbi_cell {
     kbi_shown what; // the key or counter
     const char* title;
@@ -11275,27 +10799,24 @@ typedef struct kbi_cell {
     int width;
 } kbi_cell;
 
-// Chooses the unit of a column: the largest in which all values have a digit before the decimal point. If the
-// largest value then has more than five such digits, a larger unit is chosen, provided that the smallest value
-// stays above 0.01.
+// Chooses the largest unit in which all values are at least 1; if the largest value is then 1e5 or more, the largest
+// unit in which all values are at least 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the next smaller unit
+    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the unit that is chosen so far
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
         if (!kbi_finite(x) || x <= 0) continue;
         most = KBI_MAX(most, x);
         least = KBI_MIN(least, x);
     }
-    int unit = 0;
-    while (unit < KBI_COUNT(kbi_units) && kbi_units[unit].column != cell->what.column) unit++;
-    for (int i = 0; unit < KBI_COUNT(kbi_units) && i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
-        double scale = kbi_units[unit].scales[i];
-        if (smaller > 0 &&
-            (most * scale * (1 + 5e-5) < 1 || least * scale * (1 + 5e-5) < (most * smaller < 1e5 ? 1 : 0.01)))
-            continue;
-        cell->title = kbi_units[unit].titles[i];
-        cell->scale = smaller = scale;
-    }
+    for (int unit = 0; unit < KBI_COUNT(kbi_units); unit++)
+        for (int i = 0; i < KBI_UNITS_EACH && kbi_units[unit].titles[i]; i++) {
+            double scale = kbi_units[unit].scales[i], rounded = scale * (1 + 5e-5);
+            if (kbi_units[unit].column != cell->what.column) continue;
+            if (smaller > 0 && (most * rounded < 1 || least * rounded < (most * smaller < 1e5 ? 1 : 0.01))) continue;
+            cell->title = kbi_units[unit].titles[i];
+            cell->scale = smaller = scale;
+        }
 }
 
 // Whether all values have a readable size in the unit of the column.
@@ -11319,6 +10840,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     int column = cell->what.column;
     const kbi_key* key = cell->what.key;
     const char* text = kbi_field_words(r, key);
+    const char* sign = r->verdict == KB_EQUIVALENT ? "=" : r->verdict == KB_UNRESOLVED ? "~" : "";
     double x = kbi_shown_number(r, &cell->what);
     if (text)
         kbi_clean(s, text);
@@ -11331,10 +10853,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
     else if (column == KBI_COLUMN_INTERVAL)
         kbi_putf(s, "[%s, %s]", kbi_digits(x, 3, out), kbi_show(r->speedup_high, 3, high));
     else if (column == KBI_COLUMN_SPEEDUP)
-        kbi_putf(s, "%s%s", kbi_digits(x, 3, out),
-                 r->verdict == KB_EQUIVALENT   ? "="
-                 : r->verdict == KB_UNRESOLVED ? "~"
-                                               : "");
+        kbi_putf(s, "%s%s", kbi_digits(x, 3, out), sign);
     else if (cell->what.counter[0])
         kbi_puts(s, kbi_show_count(x, out));
     else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
@@ -11352,29 +10871,25 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
 
 #define KBI_WINNER_BIT 0x80000000u // beside the bits of kbi_columns: the rows have room for " fastest?"
 enum {
-    KBI_LABEL = 21, // width of the first column, if labels are short; and for long ones, if there is room
+    KBI_LABEL = 21, // width of the first column for short labels
     KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
-    KBI_LABEL_SPARE = 3,  // so that a slightly longer label in a later row fits, too
+    KBI_LABEL_SPARE = 3,  // for longer labels in later rows
     KBI_WIDE = 100,       // a line of this width has room for the wide columns
     KBI_WINNER_WIDTH = 9, // " fastest?"
     KBI_MARKS_WIDTH = 4   // " UV+": the mark of a flag, and the sign for further marks
 };
 
-// The signs of the table that are explained below it, if they occur; quiet: also in a quiet table.
-enum { KBI_SIGN_ONE, KBI_SIGN_SEVERAL, KBI_SIGN_COLD, KBI_SIGN_ENERGY };
-enum { KBI_SIGN_EQUAL = 4, KBI_SIGN_OPEN, KBI_SIGN_APART };
-static const struct {
-    bool quiet;
-    const char* text;
-} kbi_signs[] = {
-    { false, "+-: 95 % of the median and its bias within one process; other processes may differ by more" },
-    { false, "+-: 95 % over several processes" },
-    { false, "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends" },
-    { false, "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power" },
-    { true, "=: within 1 % of the baseline." },
-    { true, "~, fastest?: not significant at 95 %." },
-    { true, kbi_apart_note },
+// Signs that are explained below the table if they occur; with --quiet, only the signs from KBI_SIGN_EQUAL on.
+enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
+static const char* const kbi_signs[] = {
+    "+-: 95 % of the median and its bias within one process; other processes may differ by more",
+    "+-: 95 % over several processes",
+    "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends",
+    "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power",
+    "=: within 1 % of the baseline.",
+    "~, fastest?: not significant at 95 %.",
+    kbi_apart_note,
 };
 
 typedef struct kbi_layout { // the columns below a heading
@@ -11383,12 +10898,12 @@ typedef struct kbi_layout { // the columns below a heading
     unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
 } kbi_layout;
 
-typedef struct kbi_wins { // the comparisons of an operation with the same result
+typedef struct kbi_wins {           // the comparisons of an operation with the same result
     char operation[96], winner[64]; // winner: empty if none is significant
     int groups;
 } kbi_wins;
 
-// The table takes records, at least one comparison group at a time. Headings and machines come from the records.
+// The table takes records, at least one comparison group at a time.
 typedef struct kbi_table {
     kbi_how how;
     kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
@@ -11398,8 +10913,8 @@ typedef struct kbi_table {
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
-    unsigned signs; // bits of kbi_signs that occurred
-    int64_t cases[3]; // by kb_status
+    bool signs[KBI_SIGNS];          // those of kbi_signs that occurred
+    int64_t cases[3];               // by kb_status
     int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
     bool gpu;                       // at least one case ran on a GPU
     kbi_wins* wins;
@@ -11407,6 +10922,8 @@ typedef struct kbi_table {
     kbi_text text;     // output that is not yet written
     kbi_arena scratch; // strings that live until the output is written
 } kbi_table;
+
+#define KBI_ARRAY(arena, type, n) ((type*)kbi_arena_alloc(arena, sizeof(type) * (size_t)(n)))
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     memset(t, 0, sizeof *t);
@@ -11422,7 +10939,7 @@ static void kbi_table_flush(kbi_table* t) {
     kbi_arena_free(&t->scratch);
 }
 
-// The results of these three live until the table is flushed. keep frees the text that it copies.
+// The results of these three live until the table is flushed. keep frees its argument.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* copy = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -11460,8 +10977,8 @@ static void kbi_table_line_end(kbi_table* t) { // removes trailing blanks
     kbi_puts(&t->text, "\n");
 }
 
-// Wraps a text under an indent; the line has `used` columns already. A word that is longer than a line is split. Each
-// part is cleaned again, because wrapping could put "::" at the start of a line, which is a command in CI logs.
+// Wraps a text under an indent; the line has `used` columns already. Each part is cleaned again, because "::" at the
+// start of a line is a command in CI logs.
 static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -11480,15 +10997,11 @@ static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text)
 
 static void kbi_table_wrap(kbi_table* t, int indent, const char* text) { kbi_table_hang(t, 0, indent, text); }
 
-// The text of a counter with its unit.
-static void kbi_table_count(kbi_text* s, double x, const char* unit) {
+static void kbi_table_count(kbi_text* s, double x, const char* unit) { // a counter with its unit
     char out[40];
-    if (kbi_is(unit, "ns"))
-        kbi_puts(s, kbi_show_time(x * 1e-6, out));
-    else if (kbi_is(unit, "B") || kbi_is(unit, "byte"))
-        kbi_puts(s, kbi_show_bytes(x, out));
-    else
-        kbi_puts(s, kbi_show_count(x, out)), kbi_puts(s, unit && *unit ? " " : ""), kbi_clean(s, unit ? unit : "");
+    bool time = kbi_is(unit, "ns"), bytes = kbi_is(unit, "B") || kbi_is(unit, "byte");
+    kbi_puts(s, time ? kbi_show_time(x * 1e-6, out) : bytes ? kbi_show_bytes(x, out) : kbi_show_count(x, out));
+    if (unit && *unit && !time && !bytes) kbi_puts(s, " "), kbi_clean(s, unit);
 }
 
 // The counters of a case that are not 0, below its row.
@@ -11505,22 +11018,18 @@ static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
-// --- groups ---
-
 static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Whether two records are of one comparison group: of one run and device, and different in the implementation only.
+// Whether two records are of one run, device and comparison group.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Whether the operation has no other case, so that it shares its heading; likewise a record without a plan.
+// Whether the operation has no other case, or no plan, so that it shares its heading.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
-
-// --- columns ---
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
     kbi_text text = KBI_BLANK;
@@ -11529,8 +11038,8 @@ static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_
 }
 
 static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
-    return kbi_table_text(t, "%s%s%s", r->operation ? r->operation : "", r->direction ? " " : "",
-                          r->direction ? r->direction : "");
+    const char *operation = r->operation ? r->operation : "", *direction = r->direction ? r->direction : "";
+    return kbi_table_text(t, "%s%s%s", operation, *direction ? " " : "", direction);
 }
 
 // The axes of a record: "rows=16 cols=4096".
@@ -11544,7 +11053,7 @@ static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     return kbi_table_keep(t, &shape);
 }
 
-// The label of a row: the implementation, and what no line above the row says of the case.
+// The label of a row: the implementation, and what no line above the row says about the case.
 static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compared) {
     const char* shape = compared ? "" : kbi_table_shape(t, r);
     bool named = compared || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
@@ -11556,7 +11065,7 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column. If the layout before has it in a unit that suits these rows as well, the unit stays.
+// Adds a column. It keeps the unit of the last layout if that unit suits these rows.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11564,10 +11073,9 @@ static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb
         if (t->layout.cells[i].what.column == what.column) old = &t->layout.cells[i];
     cell->what = what;
     cell->scale = 1;
-    cell->title = what.counter[0]   ? cell->what.counter
-                  : what.column < 0 ? what.key->name
-                                    : kbi_columns[what.column].title;
-    cell->width = what.column < 0 ? 8 : kbi_columns[what.column].width;
+    cell->title = what.counter[0] ? cell->what.counter : what.key->name;
+    cell->width = 8;
+    if (what.column >= 0) cell->title = kbi_columns[what.column].title, cell->width = kbi_columns[what.column].width;
     if (old && kbi_cell_reads(old, rows, n))
         cell->title = old->title, cell->scale = old->scale;
     else
@@ -11578,8 +11086,8 @@ static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb
     }
 }
 
-// Lays out the columns for which the rows, or rows below the same heading, have values. If the line is too narrow,
-// columns are dropped in the order of kbi_columns[].drop. The first column is as wide as the labels need.
+// Lays out the columns for which the rows, or earlier rows below the heading, have values. If the line is too narrow,
+// columns are dropped in the order of kbi_columns[].drop.
 static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const* rows, int n, bool compared) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD | (compared ? KBI_WINNER_BIT : 0);
     int longest = 0, used = KBI_MARKS_WIDTH, columns = KBI_COUNT(kbi_columns);
@@ -11622,17 +11130,16 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     bool alone = kbi_table_single(r), timed = false;
     uint64_t heading = alone ? 1 : kbi_hash(0, title);
     if (t->heading != heading) memset(&t->layout, 0, sizeof t->layout);
-    bool changed = !t->layout.n_cells;
     t->heading = heading;
     t->alone = alone;
     for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
-    if (!changed && !timed) return;
+    if (t->layout.n_cells && !timed) return;
     kbi_table_layout(t, &l, rows, n, compared);
-    changed |= l.n_cells != t->layout.n_cells;
-    for (int i = 0; i < l.n_cells; i++) {
+    bool changed = l.n_cells != t->layout.n_cells; // always without a heading, because the time has a column
+    for (int i = 0; i < l.n_cells && !changed; i++) {
         const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
-        changed |= cell->what.column != old->what.column || cell->width > old->width;
-        changed |= cell->scale < old->scale || cell->scale > old->scale;
+        changed = cell->what.column != old->what.column || cell->width > old->width || cell->scale < old->scale ||
+                  cell->scale > old->scale;
     }
     if (!changed) return;
     if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // with the best units
@@ -11643,21 +11150,18 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     if (kbi_width(title, strlen(title)) > l.label) kbi_table_wrap(t, 0, title), title = "";
     kbi_table_pad(t, -l.label, title);
     kbi_table_colour(t, "\033[0m");
-    for (int i = 0; i < l.n_cells; i++) {
-        int width = l.cells[i].width;
+    for (const kbi_cell* cell = l.cells; cell < l.cells + l.n_cells; cell++) {
         kbi_puts(&t->text, " ");
-        kbi_table_pad(t, l.cells[i].what.column == KBI_COLUMN_BAR ? -width : width,
-                      kbi_table_clean(t, l.cells[i].title));
+        kbi_table_pad(t, cell->what.column == KBI_COLUMN_BAR ? -cell->width : cell->width,
+                      kbi_table_clean(t, cell->title));
     }
     kbi_table_line_end(t);
 }
 
-// --- rows ---
-
 // The rest of the row of a case that has a time. won: 0, 1 if it has the shortest time, 2 if significantly so.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
-    bool memory = r->roof && kbi_roof_is_memory(r->roof);
+    bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
     kbi_text marks = KBI_BLANK;
     for (int i = 0; i < t->layout.n_cells; i++) {
         const kbi_cell* cell = &t->layout.cells[i];
@@ -11666,16 +11170,13 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (column == KBI_COLUMN_SPEEDUP && !strpbrk(s, "=~")) s = kbi_table_text(t, "%s ", s); // room for a sign
         kbi_puts(&t->text, " ");
         used += 1 + kbi_table_pad(t, cell->width, s);
-        if (column == KBI_COLUMN_SPREAD && kbi_finite(r->precision))
-            t->signs |= 1u << (r->processes > 1 ? KBI_SIGN_SEVERAL : KBI_SIGN_ONE);
-        if (column == KBI_COLUMN_ROOF && kbi_is(r->cache, "cold") && kbi_is(r->backend, "cuda") && memory)
-            t->signs |= 1u << KBI_SIGN_COLD;
-        if (column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj)) t->signs |= 1u << KBI_SIGN_ENERGY;
-        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_EQUIVALENT) t->signs |= 1u << KBI_SIGN_EQUAL;
-        if (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_UNRESOLVED) t->signs |= 1u << KBI_SIGN_OPEN;
+        t->signs[r->processes > 1] |= column == KBI_COLUMN_SPREAD && kbi_finite(r->precision);
+        t->signs[KBI_SIGN_COLD] |= column == KBI_COLUMN_ROOF && memory && kbi_is(r->cache, "cold") && gpu;
+        t->signs[KBI_SIGN_ENERGY] |= column == KBI_COLUMN_ENERGY && kbi_finite(r->energy_mj);
+        t->signs[KBI_SIGN_EQUAL] |= column == KBI_COLUMN_SPEEDUP && r->verdict == KB_EQUIVALENT;
+        t->signs[KBI_SIGN_OPEN] |= won == 1 || (column == KBI_COLUMN_SPEEDUP && r->verdict == KB_UNRESOLVED);
     }
-    if (won == 1) t->signs |= 1u << KBI_SIGN_OPEN;
-    if (r->message && strstr(r->message, kbi_apart_note)) t->signs |= 1u << KBI_SIGN_APART;
+    t->signs[KBI_SIGN_APART] |= r->message && strstr(r->message, kbi_apart_note);
     if (won) {
         kbi_table_colour(t, "\033[0;1;32m");
         used += kbi_table_pad(t, 0, won > 1 ? " fastest" : " fastest?");
@@ -11714,15 +11215,13 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     // the line about the machine already says why there is no GPU
     const char* why = kbi_table_clean(t, kbi_is(r->message, r->no_gpu) ? NULL : r->message);
     bool fits = *why && t->layout.label + 3 + (int)strlen(status) + kbi_width(why, strlen(why)) <= t->how.width;
-    kbi_putf(&t->text, "%s%s\n", fits ? ": " : "", fits ? why : "");
+    kbi_putf(&t->text, fits ? ": %s\n" : "\n", why);
     if (!fits) kbi_table_wrap(t, 4, why);
 }
 
-// --- order ---
-
 static const kbi_table* kbi_table_sorted; // the table whose rows qsort sorts
 
-// Compares two rows by the sort keys. Rows without a value come last in both directions; equal rows stay in order.
+// Compares two rows by the sort keys. Rows without a value come last in both directions.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
@@ -11734,29 +11233,25 @@ static int kbi_table_compare(const void* left, const void* right) {
         if (has_a != has_b) return has_a ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return (a > b) - (a < b); // both are elements of one array
+    return (a > b) - (a < b); // equal rows stay in order; both are elements of one array
 }
 
-// Whether two cases stand below the same heading, so that they are sorted together. A resumed run continues a run.
+// Whether two cases have the same heading, so that they are sorted together. A resumed run continues a run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// --- records ---
-
-// Prints the machine when it changes. Its copy bandwidth does not identify it: each run measures it again.
+// Prints the machine when it changes. The copy bandwidth does not identify a machine, because each run measures it.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
     kbi_putf(&line, "kbench %s ", r->kbench_version ? r->kbench_version : "");
     if (r->gpu) {
-        const char* capability = r->compute_capability ? r->compute_capability : "";
-        int major = (int)strcspn(capability, ".");
-        kbi_putf(&line, "%s sm_%.*s%s driver %s CUDA %s ", r->gpu + (strncmp(r->gpu, "NVIDIA ", 7) ? 0 : 7), major,
-                 capability, capability[major] ? capability + major + 1 : "", r->driver ? r->driver : "-",
-                 r->cuda ? r->cuda : "-");
+        kbi_putf(&line, "%s sm_", r->gpu + (strncmp(r->gpu, "NVIDIA ", 7) ? 0 : 7));
+        for (const char* s = r->compute_capability; s && *s; s++) kbi_put(&line, s, *s != '.');
+        kbi_putf(&line, " driver %s CUDA %s ", r->driver ? r->driver : "-", r->cuda ? r->cuda : "-");
         if (r->tool) kbi_putf(&line, "under %s: not timed", r->tool);
     } else {
         kbi_putf(&line, "CPU times (%s) %s", r->no_gpu ? r->no_gpu : "no GPU", r->cpu ? r->cpu : "processor unknown");
@@ -11775,14 +11270,14 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
 // Counts the result of a comparison for the summary. winner: empty if none is significant.
 static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
-    memset(&w, 0, sizeof w);
+    w.groups = 0;
     snprintf(w.operation, sizeof w.operation, "%s", kbi_table_operation(t, r));
     snprintf(w.winner, sizeof w.winner, "%s", winner);
     int i = 0;
     while (i < t->n_wins && (!kbi_is(t->wins[i].operation, w.operation) || !kbi_is(t->wins[i].winner, w.winner))) i++;
     if (i == t->n_wins) {
-        t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)(t->n_wins + 1));
-        t->wins[t->n_wins++] = w;
+        t->wins = (kbi_wins*)kbi_grow(t->wins, sizeof w * (size_t)++t->n_wins);
+        t->wins[i] = w;
     }
     t->wins[i].groups++;
 }
@@ -11829,19 +11324,16 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
         while (t->n_order && !compared && end < n && kbi_table_together(&records[first], &records[end]) &&
                !(end + 1 < n && kbi_same_group(&records[end], &records[end + 1])))
             end++;
-        const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(end - first));
+        const kb_result** rows = KBI_ARRAY(&t->scratch, const kb_result*, end - first);
         for (int64_t i = first; i < end; i++) rows[i - first] = &records[i];
         kbi_table_sorted = t;
         qsort(rows, (size_t)(end - first), sizeof *rows, kbi_table_compare);
         kbi_table_block(t, rows, (int)(end - first), compared);
-        KBENCH_FREE(rows);
     }
     kbi_table_flush(t);
 }
 
-// --- below the table ---
-
-// Explains each flag that was raised: what happened, why it matters, and what to do.
+// Explains each flag that was raised.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
     const char* gap = "\n";
@@ -11868,9 +11360,9 @@ static void kbi_table_end(kbi_table* t) {
     int64_t n = ok + failed + skipped;
     const char* gap = "\n";
     for (int i = 0; i < KBI_COUNT(kbi_signs); i++) {
-        if (!(t->signs >> i & 1) || (t->how.quiet && !kbi_signs[i].quiet)) continue;
+        if (!t->signs[i] || (t->how.quiet && i < KBI_SIGN_EQUAL)) continue;
         kbi_puts(&t->text, gap), gap = "";
-        kbi_table_wrap(t, 0, kbi_signs[i].text);
+        kbi_table_wrap(t, 0, kbi_signs[i]);
     }
     for (int i = 0; i < t->n_wins && !t->how.quiet; i++) {
         const kbi_wins* w = &t->wins[i];
@@ -11888,8 +11380,6 @@ static void kbi_table_end(kbi_table* t) {
     kbi_puts(&t->text, "\n");
     kbi_table_flush(t);
     KBENCH_FREE(t->wins);
-    t->wins = NULL;
-    t->n_wins = 0;
 }
 
 void kb_print(const kb_result* results, int64_t n) {
@@ -11908,9 +11398,7 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180: a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME. A text has
-// one line. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: the signs of full
-// width).
+// RFC 4180. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: full-width signs).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -11922,13 +11410,11 @@ static void kbi_csv_text(kbi_text* t, const char* text) {
 }
 
 static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
-    const char* blank = "";
     for (int f = 0; f < KB_FLAG_COUNT; f++)
-        if (flags >> f & 1) kbi_putf(t, "%s%s", blank, kb_flag_name((kb_flag)f)), blank = " ";
+        if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// The names in the params, counters or environment of all records, in order of appearance. The caller frees the
-// array.
+// The names in the params, counters or environment of all records; the caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11945,22 +11431,7 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
     return names;
 }
 
-static void kbi_csv_value(kbi_text* t, const kb_result* r, const kbi_key* key) {
-    char number[40];
-    const char* text = kbi_field_words(r, key);
-    double x = kbi_field_number(r, key);
-    if (key->kind == KBI_KIND_flags)
-        kbi_csv_flags(t, r->flags);
-    else if (key->kind == KBI_KIND_truth)
-        kbi_puts(t, !text ? "" : kbi_is(text, "yes") ? "true" : "false");
-    else if (text)
-        kbi_csv_text(t, text);
-    else if (key->kind == KBI_KIND_whole && kbi_finite(x))
-        kbi_putf(t, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else if (kbi_finite(x))
-        kbi_puts(t, kbi_number(x, number));
-}
-
+// Writes a column for each key that is no list, then params.NAME, counter:NAME and environment.NAME.
 static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
     static const char* const objects[3][2] = { { "params", "params." },
                                                { "counters", "counter:" },
@@ -11972,21 +11443,28 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
         for (int k = 0; k < KBI_COUNT(kbi_keys); k++) {
             const kbi_key* key = &kbi_keys[k];
             if (key->kind == KBI_KIND_params || key->kind == KBI_KIND_samples) continue;
-            kbi_putf(t, "%s%s", k ? "," : "", r ? "" : key->name);
-            if (r) kbi_csv_value(t, r, key);
+            const char* text = !r ? key->name : key->kind == KBI_KIND_truth ? NULL : kbi_field_words(r, key);
+            kbi_puts(t, k ? "," : "");
+            if (text)
+                kbi_csv_text(t, text);
+            else if (key->kind == KBI_KIND_flags)
+                kbi_csv_flags(t, r->flags);
+            else if (kbi_finite(kbi_field_number(r, key)))
+                kbi_json_field(t, r, key);
         }
         for (int o = 0; o < KBI_COUNT(objects); o++) {
             const kbi_key* key = kbi_key_named(objects[o][0]);
+            const kbi_field_params* values = r ? (const kbi_field_params*)kbi_field(r, key) : NULL;
             if (!r) names[o] = kbi_object_names(records, n, key, &count[o]);
             for (int k = 0; k < count[o]; k++) {
                 kbi_text name = KBI_BLANK;
-                if (!r) kbi_putf(&name, "%s%s", objects[o][1], names[o][k]);
-                const kb_param* p =
-                    r ? kbi_object_find((const kbi_field_params*)kbi_field(r, key), names[o][k]) : NULL;
+                const kb_param* p = r ? kbi_object_find(values, names[o][k]) : NULL;
                 kbi_puts(t, ",");
-                if (!r || (p && p->type == KB_AXIS_STRINGS && p->s))
-                    kbi_csv_text(t, r ? p->s : name.s);
-                else if (p && p->type != KB_AXIS_STRINGS && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
+                if (!r)
+                    kbi_putf(&name, "%s%s", objects[o][1], names[o][k]), kbi_csv_text(t, name.s);
+                else if (p && p->type == KB_AXIS_STRINGS)
+                    kbi_csv_text(t, p->s ? p->s : "");
+                else if (p && !(p->type == KB_AXIS_REALS && !kbi_finite(p->r)))
                     kbi_param_text(t, p);
                 kbi_text_free(&name);
             }
@@ -12008,15 +11486,13 @@ typedef struct kbi_progress {
     double took, group_began;          // s: taken by the finished groups; from `began` to the current group
 } kbi_progress;
 
-static void kbi_progress_open(kbi_progress* p, bool wanted) { p->on = wanted && kbi_terminal(stderr); }
-
 static void kbi_progress_begin(kbi_progress* p, double allowed) { // a device; allowed: s, for all of its groups
     p->allowed = allowed;
     p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // the next group, for which the options allow this
+static void kbi_progress_group(kbi_progress* p, double allowed) { // the next group; allowed: s, for this group
     double now = (double)(kbi_now() - p->began) * 1e-9;
     if (p->current > 0) p->took += now - p->group_began;
     p->finished += p->current;
@@ -12024,7 +11500,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // the next gr
     p->group_began = now;
 }
 
-// The estimated remaining seconds: groups take as much of the allowed time as the finished groups did.
+// The estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -12039,9 +11515,9 @@ static void kbi_progress_clear(kbi_progress* p) {
 static void kbi_progress_line(const char* progress, const char* name) {
     kbi_text clean = KBI_BLANK, line = KBI_BLANK;
     int width = kbi_terminal_width(stderr) - 1; // some terminals start a new line after the last column
+    int room = width - 2 - (int)strlen(progress);
     kbi_cut(&line, progress, width);
     kbi_clean(&clean, name);
-    int room = width - 2 - (int)strlen(progress);
     if (room >= 8 && clean.n) kbi_puts(&line, "  "), kbi_cut(&line, clean.s, room);
     fprintf(stderr, "\r%s\033[K", line.s);
     fflush(stderr);
@@ -12067,8 +11543,8 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time for the whole run: the share of each case, and the cases left out.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// All remaining cases get the same share of the remaining time; a share is the max_time of a group. A case also takes
-// time for set-up, check, audit and the fewest samples. Its mean over the measured cases is reserved for each case.
+// All remaining cases get the same share of the remaining time; a share is the max_time of a group. The mean time that
+// the measured cases took for set-up, check and audit is reserved for each case.
 typedef struct kbi_budget {
     int64_t until;             // ns: when the budget ends; 0: there is none
     double shares, cases;      // still to be measured, over all processes: shares that groups take; cases
@@ -12077,8 +11553,7 @@ typedef struct kbi_budget {
     int left_out;              // number of cases that were not run
 } kbi_budget;
 
-// Adds the cases of a group (n < 0: removes them). A group takes a share for each case, one for the A/A control if it
-// has several cases, and half a share for each warm-up: see kbi_group_seconds.
+// Adds the shares of a group of n cases (n < 0: removes them), in which kbi_group_seconds counts its time.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
     b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
@@ -12102,32 +11577,24 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. A record needs two of several processes. Therefore the second
-// process is always run, and the first one leaves it as much time as it took for the batch itself.
+// Whether there is no time for another group. A record needs two processes. Therefore the second process always runs,
+// and the first one leaves it as much time as it took for the batch itself.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
-}
-
-static void kbi_budget_say(const kbi_budget* b, const kbi_options* o) {
-    if (b->left_out)
-        kbi_warn("--budget %gs: %d not run%s", o->budget, b->left_out,
-                 o->jsonl ? "; the same command with --resume runs them" : "");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Head of a message from a worker to the supervisor. Its data follow as they lie in memory, because both processes
-// run the same program.
+// Head of a message from a worker to the supervisor. The data follow as they are in memory.
 typedef struct kbi_message {
-    uint32_t magic;
+    uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
     uint32_t size;       // of the data, in bytes
 } kbi_message;
-
-enum { KBI_MAGIC = 0x6b626e63 };
+enum { KBI_MAGIC = 0x6b626e63, KBI_MESSAGE_LIMIT = 1 << 30 };
 
 // Size of the structure at the beginning of the data, by kbi_message_type.
 static const size_t kbi_message_bytes[] = {
@@ -12139,39 +11606,34 @@ KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each
 // KBI_BUSY: a worker that runs cases.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
-// Read before main, because main may change its arguments. kb_main removes the variable, so that a main that executes
-// its program again before that passes it on.
+// Read before main, which may change its arguments. kb_main removes the environment variable.
 static struct kbi_startup {
     kbi_role role;
-    pid_t process; // this process; a process that a benchmark forks has another number
-    int in, out;   // worker: socket to the supervisor, -1; reference: device, pipe to the supervisor
-    char* command; // this process's command line; each word ends with a zero byte
-    size_t command_bytes;
+    pid_t process;    // this process; a process that a benchmark forks has another number
+    int in, out;      // worker: socket to the supervisor, -1; reference: device, pipe to the supervisor
+    kbi_text command; // this process's command line; each word ends with a zero byte
 } kbi_startup;
 
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
 #define KBI_WORKER_MARK (SIGRTMAX - 1) // ignored from exec until kb_main in a worker; valgrind uses SIGRTMAX
 
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
+    struct kbi_startup* start = &kbi_startup;
     const char* s = getenv(KBI_STARTED_AS);
-    long process = 0;
-    int role = KBI_STARTED, in = -1, out = -1;
-    kbi_text command = KBI_BLANK;
-    kbi_startup.process = getpid();
-    if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &in, &out) == 4 && process == (long)getpid()) {
-        kbi_startup.role = (kbi_role)role;
-        kbi_startup.in = in;
-        kbi_startup.out = out;
+    long process;
+    int role;
+    start->process = getpid();
+    if (s && sscanf(s, "%ld,%d,%d,%d", &process, &role, &start->in, &start->out) == 4 && process == (long)getpid()) {
+        start->role = (kbi_role)role;
         return;
     }
     int file = kbi_open_file("/proc/self/cmdline", O_RDONLY);
     if (file < 0) return;
-    if (kbi_read_file(file, &command, SIZE_MAX)) kbi_startup.command_bytes = command.n;
+    if (!kbi_read_file(file, &start->command, SIZE_MAX)) kbi_text_free(&start->command);
     close(file);
-    kbi_startup.command = command.s;
 }
 
-// Returns an array, ended by NULL, of the words in a text. The caller keeps both allocated.
+// Returns an array of pointers to the words in a text, and NULL. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
     *count = 0;
@@ -12183,7 +11645,7 @@ static char** kbi_split_command(char* text, size_t size, int* count) {
 // This process's own command line, even if main passed another one to kb_main.
 static char** kbi_own_words(const kbi_options* o) {
     int count;
-    char** argv = kbi_split_command(kbi_startup.command, kbi_startup.command_bytes, &count);
+    char** argv = kbi_split_command(kbi_startup.command.s, kbi_startup.command.n, &count);
     return count ? argv : o->argv;
 }
 
@@ -12196,7 +11658,7 @@ static bool kbi_receive_command(int* argc, char*** argv) {
     return *argc > 0;
 }
 
-// In a child process: executes another program. Its stderr goes to a file, and its stdout, too, if `all`.
+// In a child process: executes another program. Its stderr and, if `all`, its stdout go to a file.
 KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12251,8 +11713,7 @@ typedef struct kbi_job { // n bytes (whether a case is wanted) and n verdicts of
     kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. Returns NULL if the
-// requested processor is not available.
+// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. NULL after an error.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
                                       const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
                                       kbi_machine* machine, const kbi_sink* sink) {
@@ -12278,7 +11739,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     return b;
 }
 
-// The child process that measures the calibration's launches with CUPTI. It writes nothing if CUPTI is not available.
+// The child process that measures the calibration's launches with CUPTI; without CUPTI, it writes nothing.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
@@ -12289,7 +11750,6 @@ static int kbi_reference_main(void) {
     _exit(0);
 }
 
-// Plans the benchmarks that are registered in this process.
 static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
     kbi_registered all = kbi_registry();
     bool good = kbi_plan_make(plan, o, &all);
@@ -12315,8 +11775,8 @@ static int kbi_worker_main(const kbi_options* o) {
     while (kbi_read_all(link, &job, sizeof job)) {
         kbi_arena arena = KBI_BLANK;
         size_t n = (size_t)job.n;
-        char* wanted = (char*)kbi_arena_alloc(&arena, n);
-        kbi_verdict* verdicts = (kbi_verdict*)kbi_arena_alloc(&arena, sizeof(kbi_verdict) * n);
+        char* wanted = KBI_ARRAY(&arena, char, n);
+        kbi_verdict* verdicts = KBI_ARRAY(&arena, kbi_verdict, n);
         if (!kbi_read_all(link, wanted, n) || !kbi_read_all(link, verdicts, sizeof(kbi_verdict) * n)) break;
         b = kbi_job_run(o, &job, plan.cases, wanted, verdicts, b, &machine, &sink);
         if (!b) return KBI_EXIT_USAGE;
@@ -12344,8 +11804,6 @@ typedef struct kbi_outputs {
     int64_t n_kept;
 } kbi_outputs;
 
-// --- one file for one option ---
-
 // The real paths of the files that options write, while kbi_outputs_apart runs. option: NULL: stdout or stderr.
 static struct kbi_destinations {
     const char* options[KBI_OUTPUT_FILES + 4];
@@ -12353,14 +11811,13 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-// Notes that an option writes a file. Returns false after an error message if something else writes the same file. A
-// device such as /dev/null may be written by several.
+// Notes that an option writes a file. Returns false after an error message if another option or stdout writes it.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
     bool standard = kbi_is(path, "-");
     int same = 0;
-    if (all->n == KBI_COUNT(all->paths)) return kbi_error("--%s: too many files", option), false;
+    if (all->n == KBI_COUNT(all->paths)) return kbi_error("--%s: too many files", option);
     char* real = standard ? kbi_keep_text(path) : kbi_real_path(path);
     bool device = !standard && stat(real, &about) == 0 && S_ISCHR(about.st_mode);
     while (same < all->n && (device || !kbi_is(all->paths[same], real))) same++;
@@ -12373,8 +11830,7 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that every option writes to its own file, and none to the file of stdout or stderr. False after an error
-// message.
+// Checks that options, stdout and stderr all write to different files. Returns false after an error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -12394,23 +11850,20 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     return apart;
 }
 
-// --- opened, written, closed ---
-
 static kbi_outputs* kbi_outputs_now; // of this run, for outputs that open further files
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
     for (int64_t i = 0; i < all->n_kept; i++) kb_result_free(&all->kept[i]);
     KBENCH_FREE(all->kept);
-    all->kept = NULL;
-    all->n_kept = all->n = 0;
+    memset(all, 0, sizeof *all);
 }
 
 // Opens a file that `fill` fills at the end of the run. Returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
-    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option), false;
+    if (all->n == KBI_OUTPUT_FILES) return kbi_error("--%s: too many files", option);
     kbi_output_file* f = &all->of[all->n];
     f->mark = *mark;
     f->fill = fill;
@@ -12418,7 +11871,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs. Returns false after an error message; then all files are closed again.
+// Opens the files of all outputs. Returns false after an error message; then no file is open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -12426,8 +11879,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     for (const kb_output* i = kbi_process.outputs; i && good; i = i->next) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
         if (!i->on) continue;
-        if (i->fill && i->option && !i->value)
-            good = (kbi_error("--%s needs a file: --%s=FILE", i->option, i->option), false);
+        if (i->fill && i->option && !i->value) good = kbi_error("--%s needs a file: --%s=FILE", i->option, i->option);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
         all->keeps |= i->end != NULL;
@@ -12436,19 +11888,11 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Whether an option writes to stdout. The table then goes to stderr.
+// Whether an option writes to stdout, so that the table goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
-}
-
-// Takes ownership of records if an output needs them at the end.
-static void kbi_outputs_keep(kbi_outputs* all, const kb_result* results, int64_t n) {
-    if (!all->keeps || !n) return;
-    all->kept = (kb_result*)kbi_grow(all->kept, sizeof(kb_result) * (size_t)(all->n_kept + n));
-    memcpy(all->kept + all->n_kept, results, sizeof(kb_result) * (size_t)n);
-    all->n_kept += n;
 }
 
 // Writes all files. Without records, existing files stay.
@@ -12513,30 +11957,28 @@ typedef struct kbi_supervisor {
     const kbi_plan* plan;
     kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool isolated;
-    const kbi_backend* backend; // of the only process
+    bool isolated, unseen, unstored; // unseen: an instrument saw nothing; unstored: a file could not be written
+    const kbi_backend* backend;      // of the only process
     kbi_worker worker;
     kbi_group group;
     kbi_job job; // the current or the next one
     kbi_store store;
     kbi_outputs outputs;
     kb_result run_record; // each record starts as a copy
-    kb_planned* planned; // the plan's cases, with existing records that replace a measurement
+    kb_planned* planned;  // the plan's cases, with existing records that replace a measurement
     kbi_table table;
-    kb_result* held; // with --sort: records that wait until their operation is complete
-    int n_held;
+    kb_result* held; // records that are not yet printed: with --sort, until their operation is complete
+    int64_t n_held;
     kbi_progress progress;
     kbi_budget budget;
     void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
     void* collect_to;
-    unsigned instruments;                            // bits of the instruments that profile cases
-    kbi_verdict* verdicts;                           // of the inspection, for all cases
-    int inspected;                                   // number of cases of the plan that were inspected
-    char warned[400];                                // the last warning about a case
-    int64_t read_ns;                                 // when the supervisor last waited for messages
-    int done, ok, failed, skipped, absent, recalled; // absent: this machine cannot run it; recalled: has a record
-    bool unseen;                                     // an instrument saw nothing
-    bool unstored;                                   // a file could not be written
+    unsigned instruments;       // bits of the instruments that profile cases
+    kbi_verdict* verdicts;      // of the inspection, for all cases
+    char warned[400];           // the last warning about a case
+    int64_t read_ns;            // when the supervisor last waited for messages
+    int done, absent, recalled; // number of cases: that ended, that this machine cannot run, that have a record
+    int inspected, counts[3];   // number of inspected cases; of new records, by kb_status
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -12544,8 +11986,8 @@ static struct kbi_control {
     kbi_supervisor run; // the current run
 } kbi_control;
 
-// In one process, a second signal ends a function that hangs. With a worker, the first signal ends the worker, and no
-// signal may end the supervisor before the results are stored.
+// The first signal ends the worker. In one process, a second signal ends a function that hangs. With a worker, no
+// signal ends the supervisor before the results are stored.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
@@ -12567,13 +12009,9 @@ static bool kbi_ended(pid_t process, int* status) {
     return got < 0 || !WIFSTOPPED(now);
 }
 
-static bool kbi_worker_ended(kbi_worker* w) {
-    if (!w->ended) w->ended = kbi_ended(w->process, &w->status);
-    return w->ended;
-}
+static bool kbi_worker_ended(kbi_worker* w) { return w->ended |= !w->ended && kbi_ended(w->process, &w->status); }
 
-// Ends the worker and all that it started. kill_now false: a worker that is ending gets 2 s, because its status says
-// why. Does nothing without a worker.
+// Ends the worker, if any, and its child processes. kill_now false: it gets 2 s to end, for its exit status.
 static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
     close(w->link);
@@ -12585,16 +12023,17 @@ static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     w->process = 0;
 }
 
-// Starts this program again with its own command line; its main does the same as here until it calls kb_main. Returns
-// the process, or -1 after an error message. Does not return in the child.
+static bool kbi_worker_error(void) {
+    return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
+}
+
+// Starts this program again with its own command line. Returns the process, or -1 after an error message.
 static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int out) {
     fflush(NULL);
     pid_t parent = getpid(), process = fork();
-    if (process != 0) {
-        if (process < 0) kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
-        if (process > 0) setpgid(process, process);
-        return process;
-    }
+    if (process < 0) kbi_worker_error();
+    if (process > 0) setpgid(process, process);
+    if (process != 0) return process;
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
     dup2(2, 1); // what benchmarks print is not part of the results
@@ -12605,11 +12044,11 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     snprintf(started_as, sizeof started_as, "%ld,%d,%d,%d", (long)getpid(), (int)role, in, out);
     setenv(KBI_STARTED_AS, started_as, 1);
     execv("/proc/self/exe", argv);
-    kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno));
+    kbi_worker_error();
     _exit(1);
 }
 
-// Limit in seconds while no case's time counts: start of the process and of the device, measurement of peaks.
+// Limit in seconds for the start of the process and of the device, and for the measurement of peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
 // Sends data to the worker. False: the worker has ended or did not read in time, or the run was interrupted.
@@ -12623,8 +12062,7 @@ static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     return !n;
 }
 
-// False after an error message.
-static bool kbi_worker_start(kbi_supervisor* s) {
+static bool kbi_worker_start(kbi_supervisor* s) { // false after an error message
     kbi_worker* w = &s->worker;
     kbi_text command = KBI_BLANK;
     int link[2];
@@ -12633,8 +12071,7 @@ static bool kbi_worker_start(kbi_supervisor* s) {
     const struct timeval receive = { 10, 0 }, start = { (time_t)kbi_start_limit(s), 0 };
     memset(w, 0, sizeof *w);
     w->first = -1;
-    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0)
-        return kbi_error("cannot start a worker: %s; --no-isolate needs none", strerror(errno)), false;
+    if (syscall(SYS_socketpair, KBI_AF_UNIX, KBI_SOCK_STREAM, 0, link) != 0) return kbi_worker_error();
     fcntl(link[0], F_SETFD, FD_CLOEXEC);
     syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_RCVTIMEO, &receive, sizeof receive);
     syscall(SYS_setsockopt, link[0], KBI_SOL_SOCKET, KBI_SO_SNDTIMEO, &start, sizeof start);
@@ -12664,13 +12101,6 @@ static void kbi_ask_reference(kbi_supervisor* s) {
     close(ends[0]);
 }
 
-static void kbi_case_over(kbi_group* g, int i) {
-    g->wanted[i] = false;
-    g->current = -1;
-    g->machine = false;
-    g->idle_ns = 0;
-}
-
 static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const char* reason, const char* advice) {
     if (kbi_is(reason, s->warned)) return;
     kbi_progress_clear(&s->progress);
@@ -12678,19 +12108,21 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-static void kbi_receive_result(kbi_supervisor* s, int i, kbi_measured* m) {
+// Ends a case with its result, or with its profile (then m is NULL), and owns either.
+static void kbi_case_end(kbi_supervisor* s, int i, kbi_measured* m, kbi_inside* profile) {
+    kbi_group* g = &s->group;
+    g->wanted[i] = false;
+    g->current = -1;
+    if (!m) {
+        g->profiles[i] = profile;
+        if (profile->message[0] && s->instruments != KBI_WISH_STREAMS)
+            kbi_warn_once(s, i, " is not profiled", profile->message, "");
+        return;
+    }
     if (!m->samples) m->samples = kbi_copy_reals(NULL, 0);
-    s->group.m[i] = *m;
+    g->m[i] = *m;
     s->worker.failed |= m->status == KB_FAILED;
-    kbi_case_over(&s->group, i);
     s->done++;
-}
-
-static void kbi_receive_profile(kbi_supervisor* s, int i, kbi_inside* profile) {
-    s->group.profiles[i] = profile;
-    kbi_case_over(&s->group, i);
-    if (profile->message[0] && s->instruments != KBI_WISH_STREAMS)
-        kbi_warn_once(s, i, " is not profiled", profile->message, "");
 }
 
 static void kbi_handle_message(void* to, kbi_message_type type, int index, void* data) {
@@ -12724,8 +12156,8 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
         memcpy(g->failed.message, m->message, sizeof m->message);
         return;
     }
-    case KBI_RESULT: kbi_receive_result(s, i, (kbi_measured*)data); return;
-    case KBI_FOUND: kbi_receive_profile(s, i, (kbi_inside*)data); return;
+    case KBI_RESULT: kbi_case_end(s, i, (kbi_measured*)data, NULL); return;
+    case KBI_FOUND: kbi_case_end(s, i, NULL, (kbi_inside*)data); return;
     case KBI_DONE:
         if (!s->isolated && data)
             kbi_warn_once(s, 0, "", (const char*)data,
@@ -12735,8 +12167,8 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays: a
-// function that does not check the result of KB_ALLOC crashes after it raised OOM.
+// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays, such as
+// OOM before a crash.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12746,13 +12178,13 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
     if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
     m.wall_ns = (double)s->group.spent_ns[i];
     if (s->group.profiles)
-        kbi_receive_profile(s, i, kbi_inside_without(m.message)); // the time that was measured stays
+        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // the time that was measured stays
     else
-        kbi_receive_result(s, i, &m);
+        kbi_case_end(s, i, &m, NULL);
 }
 
-// The worker has ended (limit 0), or is over its limit in seconds and is ended here: the case that it was in
-// failed, or the first that waits. A worker that ends outside all cases is replaced twice before a case fails.
+// The worker has ended (limit 0), or is over its limit in seconds and is ended here. The current case fails. Without
+// one, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12778,8 +12210,6 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
 }
 
 typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
-
-enum { KBI_MESSAGE_LIMIT = 1 << 30 };
 
 // Whether a message with this head is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
@@ -12825,15 +12255,14 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), or was ended because
-// it was over its limit, or the run was interrupted (KBI_LINK_OPEN).
+// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), was ended at its time
+// limit, or the run was interrupted (KBI_LINK_OPEN).
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
     const int64_t wait_ns = 100000000;
     while (!kbi_control.interrupted) {
-        // A wait counts as 0.1 s at most, because the process may have been stopped meanwhile, and as 0.1 s if no
-        // message came, because the clock may have been set.
+        // a wait counts as 0.1 s at most, because the process may have been stopped meanwhile
         bool ready = kbi_readable(w->link, 100);
         int64_t now = kbi_now(), step = KBI_MIN(KBI_MAX(now - s->read_ns, (int64_t)0), wait_ns);
         bool counts = g->current >= 0 && !g->machine;
@@ -12842,7 +12271,7 @@ static kbi_link_state kbi_listen(kbi_supervisor* s) {
         *spent += ready ? step : wait_ns;
         s->read_ns = now;
         if ((double)*spent * 1e-9 > limit) return kbi_worker_lost(s, limit), KBI_LINK_OPEN;
-        // a process that the worker started may keep the socket open after the worker has ended
+        // a child process of the worker may keep the socket open after the worker has ended
         kbi_link_state next = KBI_LINK_OPEN;
         if (ready)
             next = kbi_receive(s);
@@ -12855,14 +12284,11 @@ static kbi_link_state kbi_listen(kbi_supervisor* s) {
 }
 
 static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
-    const kb_entry* e = c->entry;
-    if (e->needs == KB_NEEDS_GPU && !s->machine.gpu_present) return false;
-    if (e->needs == KB_NEEDS_CPU && s->machine.gpu_present) return false;
-    return !s->machine.gpu_present || e->min_sm <= s->machine.sm;
+    if (!s->machine.gpu_present) return c->entry->needs != KB_NEEDS_GPU;
+    return c->entry->needs != KB_NEEDS_CPU && c->entry->min_sm <= s->machine.sm;
 }
 
-// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, NULL when the cases are
-// measured.
+// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, or NULL to measure the cases.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -12870,16 +12296,13 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->n = n;
     g->m = m;
     g->profiles = profiles;
-    g->current = -1;
     if (!n) return;
     g->spent_ns = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
-    g->wanted = (char*)kbi_grow(NULL, (size_t)n);
-    for (int i = 0; i < n; i++) g->spent_ns[i] = g->wanted[i] = 0;
+    g->wanted = (char*)memset(kbi_grow(NULL, (size_t)n), 0, (size_t)n);
     g->verdicts = s->verdicts + first;
 }
 
-// Gives the worker all wanted cases of the group; with --no-isolate, runs them here. False: the worker cannot get the
-// job.
+// Gives the worker all wanted cases of the group; without a worker, runs them here. False: the worker does not read.
 static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     const size_t n = (size_t)g->n;
@@ -12900,8 +12323,7 @@ static bool kbi_job_send(kbi_supervisor* s) {
     return true;
 }
 
-// Learns the machine by a job without cases. Before, another process measures the calibration's launches with CUPTI.
-// False after an error message, or when the run was interrupted.
+// Learns the machine by a job without cases. False after an error message, or when the run was interrupted.
 static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -12915,15 +12337,12 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
     bool ended = next == KBI_LINK_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
-    if (ended)
-        kbi_error("the worker ended before it began; --no-isolate shows why");
-    else
-        kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
-                  kbi_start_limit(s));
-    return false;
+    if (ended) return kbi_error("the worker ended before it began; --no-isolate shows why");
+    return kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
+                     kbi_start_limit(s));
 }
 
-// Runs all wanted cases of the group, and closes it. A worker in which a case failed gets no other job.
+// Runs all wanted cases of the group, and closes it.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12943,34 +12362,30 @@ static void kbi_measure_group(kbi_supervisor* s) {
     }
     KBENCH_FREE(g->spent_ns);
     KBENCH_FREE(g->wanted);
-    g->wanted = NULL;
+    g->wanted = NULL; // the worker may still send messages
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// With several processes, a batch has at least this many cases, which share the start of each process.
-enum { KBI_BATCH_CASES = 16 };
+enum { KBI_BATCH_CASES = 16 }; // the least for a batch with several processes
 
 // Consecutive groups of the plan with n cases. Each case that was measured has a row. The arrays lie in the arena.
 typedef struct kbi_batch {
-    int first, n, processes;
+    int first, n, processes, n_rows, n_groups;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; without samples: not measured
     bool* excluded;        // [case]: failed or was skipped in a process; later processes leave it out
-    double* share;         // [case]: the lowest max_time in a process with --budget; -1: no time was left
+    bool* late;            // [first case of a group]: --budget left no time for the group in a process
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
-    int n_rows;
     kbi_compared* groups;
-    int n_groups;
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins here. It is one group, unless starting several processes, or one for
-// profiles, costs time for each batch. In the only process, all cases come before all profiles. The last batch is not
-// smaller than the others.
+// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs or for
+// profiles. In the only process, all cases come before all profiles. The last batch is not smaller than the others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12980,8 +12395,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects the CUDA calls of the blocks of all cases before `end`, and more, so that one process serves several
-// groups. That process replaces the worker meanwhile. Without CUPTI, the first verdict holds for all cases.
+// Inspects, in another process, the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
+// CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -13000,7 +12415,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         if (i >= end && kbi_seconds_since(began) > limit_s) break;
         s->inspected = next;
         if (kbi_group_recorded(s->planned, plan, i)) continue;
-        kbi_inside** found = (kbi_inside**)kbi_arena_alloc(&memory, sizeof(kbi_inside*) * (size_t)(next - i));
+        kbi_inside** found = KBI_ARRAY(&memory, kbi_inside*, next - i);
         kbi_group_open(s, i, next - i, NULL, found);
         for (int k = i; k < next; k++) s->group.wanted[k - i] = kbi_runs_here(s, &plan->cases[k]);
         kbi_measure_group(s);
@@ -13018,25 +12433,11 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     s->instruments = instruments;
 }
 
-// With --budget, sets the max_time of the group, which has `here` cases. Returns true if no time is left for the
-// group, or if the first process had no time for it.
-static bool kbi_batch_no_time(kbi_supervisor* s, const kbi_batch* b, int first, int end, int here) {
-    kbi_budget* left = &s->budget;
-    double* share = b->share + (first - b->first);
-    if (!left->until) return false;
-    bool none = here && (kbi_budget_over(left, s->job.process, b->processes, b->began, kbi_now()) || share[0] < 0);
-    if (!none) s->job.max_time = kbi_budget_share(left, s->o, kbi_now());
-    kbi_budget_add(left, s->o, here, -1);
-    for (int i = first; none && s->job.process == 0 && i < end; i++) {
-        share[i - first] = -1;
-        left->left_out += kbi_runs_here(s, &s->plan->cases[i]);
-    }
-    return none;
-}
-
-// Measures all groups in one process, which is a new one if there are several.
+// Measures all groups in one process, which is a new one if there are several. With --budget, sets the max_time of
+// each group; a group for which a process has no time is left out, there and in later processes.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     const int process = s->job.process;
+    kbi_budget* left = &s->budget;
     s->done = b->first;
     s->progress.process = process;
     s->progress.processes = b->processes;
@@ -13044,18 +12445,23 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
         int here = 0, at = first - b->first;
         next = kbi_group_end(s->plan, first);
         for (int i = first; i < next; i++) here += kbi_runs_here(s, &s->plan->cases[i]);
-        if (kbi_batch_no_time(s, b, first, next, here)) continue;
+        if (left->until) {
+            b->late[at] |= here && kbi_budget_over(left, process, b->processes, b->began, kbi_now());
+            if (!b->late[at]) s->job.max_time = kbi_budget_share(left, s->o, kbi_now());
+            kbi_budget_add(left, s->o, here, -1);
+            if (b->late[at] && !process) left->left_out += here;
+            if (b->late[at]) continue;
+        }
         kbi_group_open(s, first, next - first, b->m + (process * b->n + at), NULL);
         if (!process) s->absent += next - first - here;
         for (int i = 0; i < next - first; i++) {
             s->group.wanted[i] = kbi_runs_here(s, &s->plan->cases[first + i]) && !b->excluded[at + i];
             s->done += !s->group.wanted[i];
-            b->share[at + i] = KBI_MIN(b->share[at + i], s->job.max_time);
         }
         int64_t began = kbi_now();
         kbi_progress_group(&s->progress, kbi_group_seconds(s->o, s->job.max_time, here));
         kbi_measure_group(s);
-        if (here) kbi_budget_took(&s->budget, s->o, here, s->job.max_time, kbi_seconds_since(began));
+        if (here) kbi_budget_took(left, s->o, here, s->job.max_time, kbi_seconds_since(began));
     }
     for (int i = 0; i < b->n; i++) {
         const kbi_measured* m = &b->m[process * b->n + i];
@@ -13083,23 +12489,21 @@ static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
     for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
-        n += kbi_is(c->entry->operation, like->entry->operation) &&
-             (c->direction ? kbi_is(c->direction, like->direction) : !like->direction);
+        n += kbi_is(c->entry->operation, like->entry->operation) && kbi_same_text(c->direction, like->direction);
     return n;
 }
 
-// Judges the cases that were measured: the samples of each process, all processes of a case, its profile, and the
-// cases of a group against each other. Each case gets a record.
+// Judges the measured cases (each process, all processes together, then each group), and makes a record of each.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
-    kb_result* judged = (kb_result*)kbi_arena_alloc(&b->memory, sizeof(kb_result) * cells);
-    kb_result** by_case = (kb_result**)kbi_arena_alloc(&b->memory, sizeof(kb_result*) * cells); // [i * processes + p]
+    kb_result* judged = KBI_ARRAY(&b->memory, kb_result, cells);
+    kb_result** by_case = KBI_ARRAY(&b->memory, kb_result*, cells); // [i * processes + p]
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
     kbi_record_machine(&s->run_record, &s->machine);
-    int* selected = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases); // process whose result is recorded, or -1
-    int* rows = (int*)kbi_arena_alloc(&b->memory, sizeof(int) * cases);     // the case of each row
+    int* selected = KBI_ARRAY(&b->memory, int, cases); // process whose result is recorded, or -1
+    int* rows = KBI_ARRAY(&b->memory, int, cases);     // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
         int count = 0;
@@ -13157,7 +12561,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
 // Prints the held records, and frees those that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
-    for (int i = 0; i < s->n_held; i++) {
+    for (int64_t i = 0; i < s->n_held; i++) {
         for (const kb_output* o = kbi_process.outputs; o; o = o->next)
             if (o->each && o->on && !s->collect) o->each(&s->held[i]);
         if (!s->outputs.keeps) kb_result_free(&s->held[i]);
@@ -13167,45 +12571,35 @@ static void kbi_show_held(kbi_supervisor* s) {
     s->n_held = 0;
 }
 
-// Stores and prints the records of a group, and owns them. With --sort, records are printed when their operation is
-// complete. appended: also written to --jsonl.
+static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result* results, int n) {
+    *all = (kb_result*)kbi_grow(*all, sizeof(kb_result) * (size_t)(*n_all + n));
+    memcpy(*all + *n_all, results, sizeof(kb_result) * (size_t)n);
+    *n_all += n;
+}
+
+// Stores and prints the records of a group, and owns them. appended: also written to --jsonl.
 static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
     kbi_progress_clear(&s->progress);
     if (!n) return;
     kbi_store_add(&s->store, results, n, appended);
-    kbi_outputs_keep(&s->outputs, results, n);
+    if (s->outputs.keeps) kbi_records_append(&s->outputs.kept, &s->outputs.n_kept, results, n);
     if (s->n_held && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
-    s->held = (kb_result*)kbi_grow(s->held, sizeof(kb_result) * (size_t)(s->n_held + n));
-    memcpy(s->held + s->n_held, results, sizeof(kb_result) * (size_t)n);
-    s->n_held += n;
+    kbi_records_append(&s->held, &s->n_held, results, n);
     if (!s->table.how.sort || s->collect) kbi_show_held(s);
-}
-
-static void kbi_batch_output(kbi_supervisor* s, const kbi_batch* b) {
-    for (const kb_result* r = b->results; r < b->results + b->n_rows; r++) {
-        int* count = r->status == KB_OK ? &s->ok : r->status == KB_FAILED ? &s->failed : &s->skipped;
-        ++*count;
-        if (s->collect) s->collect(s->collect_to, r);
-    }
-    for (const kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++)
-        kbi_output_group(s, c->results, c->n, true);
 }
 
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     kbi_batch b;
     size_t cases = (size_t)n, processes = (size_t)s->o->procs;
     memset(&b, 0, sizeof b);
-    b.first = first;
-    b.n = n;
-    b.processes = (int)processes;
+    b.first = first, b.n = n, b.processes = (int)processes;
     b.began = kbi_now();
-    b.m = (kbi_measured*)kbi_arena_alloc(&b.memory, sizeof(kbi_measured) * cases * processes);
-    b.excluded = (bool*)kbi_arena_alloc(&b.memory, sizeof(bool) * cases);
-    b.share = (double*)kbi_arena_alloc(&b.memory, sizeof(double) * cases);
-    b.profiles = (kbi_inside**)kbi_arena_alloc(&b.memory, sizeof(kbi_inside*) * cases);
-    b.results = (kb_result*)kbi_arena_alloc(&b.memory, sizeof(kb_result) * cases);
-    b.groups = (kbi_compared*)kbi_arena_alloc(&b.memory, sizeof(kbi_compared) * cases);
-    for (int i = 0; i < n; i++) b.share[i] = (double)INFINITY;
+    b.m = KBI_ARRAY(&b.memory, kbi_measured, cases * processes);
+    b.excluded = KBI_ARRAY(&b.memory, bool, cases);
+    b.late = KBI_ARRAY(&b.memory, bool, cases);
+    b.profiles = KBI_ARRAY(&b.memory, kbi_inside*, cases);
+    b.results = KBI_ARRAY(&b.memory, kb_result, cases);
+    b.groups = KBI_ARRAY(&b.memory, kbi_compared, cases);
     kbi_inspect_to(s, first, first + n);
     for (int p = 0; p < b.processes && !kbi_control.interrupted; p++) {
         s->job.process = p;
@@ -13214,7 +12608,11 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     s->job.process = 0;
     kbi_batch_profile(s, &b);
     kbi_batch_judge(s, &b);
-    kbi_batch_output(s, &b);
+    for (const kb_result* r = b.results; r < b.results + b.n_rows; r++) {
+        s->counts[r->status]++;
+        if (s->collect) s->collect(s->collect_to, r);
+    }
+    for (int i = 0; i < b.n_groups; i++) kbi_output_group(s, b.groups[i].results, b.groups[i].n, true);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.profiles[i]);
     kbi_arena_free(&b.memory);
@@ -13225,26 +12623,8 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const char* kbi_no_gpu(const kbi_supervisor* s) {
-    return s->recipe.target == KBI_ON_CPU ? "--device cpu uses no GPU"
-           : s->machine.why[0]            ? s->machine.why
-                                          : "no GPU: this program was built without CUDA; use nvcc";
-}
-
-static void kbi_show_machine(kbi_supervisor* s) {
-    kbi_record_machine(&s->run_record, &s->machine);
-    kbi_table_machine(&s->table, &s->run_record);
-    kbi_table_flush(&s->table);
-}
-
-// Asks the outputs for existing records of cases on this device (--resume). False after an error message.
-static bool kbi_recall_here(kbi_supervisor* s) {
-    KBENCH_FREE(s->planned);
-    s->planned = kbi_planned_cases(s->plan);
-    for (int i = 0; i < s->plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &s->plan->cases[i]);
-    kbi_record_machine(&s->run_record, &s->machine);
-    bool good = kbi_recall(s->planned, s->plan, &s->run_record);
-    for (int i = 0; i < s->plan->n; i++) s->recalled += s->planned[i].record != NULL;
-    return good;
+    if (s->recipe.target == KBI_ON_CPU) return "--device cpu uses no GPU";
+    return s->machine.why[0] ? s->machine.why : "no GPU: this program was built without CUDA; use nvcc";
 }
 
 // Writes the existing records of a group to all outputs of the run except --jsonl.
@@ -13260,8 +12640,8 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     KBENCH_FREE(results);
 }
 
-// Adds the plan's cases on this device to the budget. Returns the longest time in seconds that they can take, and
-// sets their number. devices: number of devices still to be measured, this one included.
+// Adds the plan's cases on this device to the budget, and counts them. Returns the longest time in seconds that they
+// can take. devices: number of devices still to be measured, this one included.
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
@@ -13299,16 +12679,21 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
         kbi_error("%s", kbi_no_gpu(s));
         return s->machine.devices > 0 ? KBI_EXIT_USAGE : KBI_EXIT_NO_GPU;
     }
-    if (!kbi_recall_here(s)) return KBI_EXIT_USAGE;
+    // asks the outputs for existing records of cases on this device (--resume)
+    KBENCH_FREE(s->planned);
+    s->planned = kbi_planned_cases(plan);
+    for (int i = 0; i < plan->n; i++) s->planned[i].runs = kbi_runs_here(s, &plan->cases[i]);
+    kbi_record_machine(&s->run_record, &s->machine);
+    if (!kbi_recall(s->planned, plan, &s->run_record)) return KBI_EXIT_USAGE;
+    for (int i = 0; i < plan->n; i++) s->recalled += s->planned[i].record != NULL;
     int cases;
     double seconds = kbi_plan_time(s, kbi_is(o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1, &cases);
-    // for runs of a minute or more, and for runs with the options of kb_default
     if (!s->collect && cases && (o->usual || (seconds >= 60 && !o->on[KBI_OPTION_no_progress]))) {
         char text[40];
-        kbi_warn("%d case%s%s%s, at most about %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
+        kbi_warn("%d case%s%s%s, at most %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
                  gpu ? s->machine.gpu : "", kbi_show_span(seconds, text), o->usual ? "; --all runs everything" : "");
     }
-    if (!s->collect) kbi_show_machine(s);
+    if (!s->collect) kbi_table_machine(&s->table, &s->run_record), kbi_table_flush(&s->table);
     kbi_progress_begin(&s->progress, seconds);
     for (int first = 0, end; first < plan->n && !kbi_control.interrupted; first = end) {
         bool recalled = kbi_group_recorded(s->planned, plan, first);
@@ -13340,14 +12725,12 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 // Returns the exit code of a run without a time and without a failure.
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
-    if (!no_gpu && (!s->absent || s->skipped)) {
+    if (!no_gpu && (!s->absent || s->counts[KB_SKIPPED])) {
         if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
         return KBI_EXIT_FINE;
     }
-    if (!s->collect || !no_gpu)
-        kbi_error("nothing was measured: %s",
-                  no_gpu ? kbi_no_gpu(s)
-                         : "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU");
+    const char* why = "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU";
+    if (!s->collect || !no_gpu) kbi_error("nothing was measured: %s", no_gpu ? kbi_no_gpu(s) : why);
     return KBI_EXIT_NO_GPU;
 }
 
@@ -13385,7 +12768,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     char shard[48];
     snprintf(shard, sizeof shard, "%lld/%lld", (long long)o->shard, (long long)o->shards);
     if (o->shards) s->run_record.shard = kbi_arena_text(s->run_record.owned, shard);
-    kbi_progress_open(&s->progress, !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet]);
+    s->progress.on = !o->on[KBI_OPTION_no_progress] && !o->on[KBI_OPTION_quiet] && kbi_terminal(stderr);
     kbi_control.one_process = !s->isolated;
     kbi_watch_ends();
     if (!s->isolated) {
@@ -13408,7 +12791,9 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         kbi_table_end(&s->table);
         if (s->absent)
             kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
-        kbi_budget_say(&s->budget, o);
+        if (s->budget.left_out)
+            kbi_warn("--budget %gs: %d not run%s", o->budget, s->budget.left_out,
+                     o->jsonl ? "; the same command with --resume runs them" : "");
         if (kbi_control.interrupted) kbi_warn("interrupted: cases that were not finished have no record");
     }
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -13416,11 +12801,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     bool stored = kbi_store_close(&s->store);
     if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
     s->unstored = !stored;
-    if (!code)
-        code = kbi_control.interrupted            ? KBI_EXIT_INTERRUPTED
-               : s->failed                        ? KBI_EXIT_FAILED
-               : s->ok || s->recalled || !plan->n ? KBI_EXIT_FINE
-                                                  : kbi_nothing_measured(s);
+    if (!code && kbi_control.interrupted)
+        code = KBI_EXIT_INTERRUPTED;
+    else if (!code && s->counts[KB_FAILED])
+        code = KBI_EXIT_FAILED;
+    else if (!code && !s->counts[KB_OK] && !s->recalled && plan->n)
+        code = kbi_nothing_measured(s);
     code = kbi_outputs_end(s->outputs.kept, s->outputs.n_kept, code);
     kbi_outputs_free(&s->outputs);
     KBENCH_FREE(s->planned);
@@ -13439,16 +12825,13 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
         bool memory = i <= KBI_ROOF_WRITE;
         if (peak <= 0) continue;
         snprintf(name, sizeof name, "%s roof%s", kbi_roof_names[i], whose);
-        snprintf(unit, sizeof unit, "%s  (measured in %s)",
-                 memory               ? "GB/s"
-                 : i == KBI_ROOF_INT8 ? "Top/s"
-                                      : "TFLOP/s",
+        snprintf(unit, sizeof unit, "%s  (measured in %s)", memory ? "GB/s" : i == KBI_ROOF_INT8 ? "Top/s" : "TFLOP/s",
                  kbi_show_time(roofs->took[i] * 1e3, took));
         kbi_env_line(name, kbi_show(peak * (memory ? 1e-9 : 1e-12), 4, number), unit);
     }
 }
 
-// Prints the machine, under the names of the record's keys, and the calibration of the timers.
+// Prints the machine's keys of the record, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
@@ -13456,8 +12839,10 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     s->job.device = (int)o->gpu;
     if (!kbi_learn_machine(s)) return KBI_EXIT_FAILED;
     kbi_worker_end(&s->worker, true);
-    kbi_show_machine(s);
     const kb_result* r = &s->run_record;
+    kbi_record_machine(&s->run_record, m);
+    kbi_table_machine(&s->table, r);
+    kbi_table_flush(&s->table);
     for (const kbi_key* key = kbi_keys; key < kbi_keys + KBI_COUNT(kbi_keys); key++) {
         const char* words = kbi_field_words(r, key);
         double x = kbi_field_number(r, key);
@@ -13497,30 +12882,26 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     return KBI_EXIT_FINE;
 }
 
-static int kbi_dry_run(const kbi_options* o, const kbi_plan* plan) {
+static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan) {
     char text[40];
     double seconds = 0;
-    kbi_text lines = KBI_BLANK;
-    kbi_list_cases(&lines, plan);
-    fwrite(lines.s, 1, lines.n, stdout);
-    kbi_text_free(&lines);
-    for (int first = 0; first < plan->n; first = kbi_group_end(plan, first)) {
-        int here = kbi_group_end(plan, first) - first;
-        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, here);
+    kbi_list_cases(t, plan);
+    for (int first = 0, end; first < plan->n; first = end) {
+        end = kbi_group_end(plan, first);
+        seconds += (double)o->procs * kbi_group_seconds(o, o->max_time, end - first);
     }
     if (o->budget > 0) seconds = KBI_MIN(seconds, o->budget);
-    printf("%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s", plan->groups,
-           plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
-    if (o->shards) printf("; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
-    printf("%s\n", o->usual ? "; --all runs everything" : "");
-    return KBI_EXIT_FINE;
+    kbi_putf(t, "%d case%s in %d comparison group%s; at most about %s", plan->n, plan->n == 1 ? "" : "s",
+             plan->groups, plan->groups == 1 ? "" : "s", kbi_show_span(seconds, text));
+    if (o->shards) kbi_putf(t, "; shard %lld/%lld", (long long)o->shard, (long long)o->shards);
+    kbi_puts(t, o->usual ? "; --all runs everything\n" : "\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
   >>embed     program: measuring inside another program.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A function that a program passes with its description; without a function, a block between kb_open and kb_close.
+// A function with its description; without a function, a block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
@@ -13558,9 +12939,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description
-// of a comparison, which gives what the others leave out; NULL: this is the first. body NULL: a block. A case with
-// a fault keeps only its name and implementation.
+// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description of
+// a comparison, which has the defaults of the others, or NULL. A case with a fault keeps only its names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -13698,12 +13078,12 @@ static void kbi_pending_tell(void* to, kbi_message_type type, int index, void* d
 bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* users, int64_t n, kb_result* results,
                      const kb_build* build) {
     if (n < 1 || n > KBI_CASES || !fns || !results)
-        return kbi_error("kb_compare needs n functions and an array of n results"), false;
+        return kbi_error("kb_compare needs n functions and an array of n results");
     const size_t count = (size_t)n;
     kbi_arena a = KBI_BLANK;
-    kbi_pending* pending = (kbi_pending*)kbi_arena_alloc(&a, sizeof(kbi_pending) * count);
-    kbi_case* cases = (kbi_case*)kbi_arena_alloc(&a, sizeof(kbi_case) * count);
-    kbi_measured* m = (kbi_measured*)kbi_arena_alloc(&a, sizeof(kbi_measured) * count);
+    kbi_pending* pending = KBI_ARRAY(&a, kbi_pending, count);
+    kbi_case* cases = KBI_ARRAY(&a, kbi_case, count);
+    kbi_measured* m = KBI_ARRAY(&a, kbi_measured, count);
     char* wanted = (char*)memset(kbi_arena_alloc(&a, count), 1, count);
     const kbi_sink sink = { kbi_pending_tell, m };
     kbi_recipe recipe;
@@ -13746,9 +13126,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// For a binding, before the first measurement: takes durations of empty kernels by CUPTI, as a process with
-// KBI_REFERENCE writes them. Another process measures them, because CUPTI stays loaded. False if the bytes are
-// invalid.
+// For a binding, before the first measurement: takes the output of a process with KBI_REFERENCE. False: invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
@@ -13771,14 +13149,12 @@ int64_t kb_abi(const char* what) {
         size_t value;
     } known[] = { { "version", KBENCH_VERSION_MAJOR * 10000 + KBENCH_VERSION_MINOR * 100 + KBENCH_VERSION_PATCH },
                   { "cuda", KBI_CUDA },
-#define KBI_SIZE(type) { #type, sizeof(type) }
-                  KBI_SIZE(kb_desc),
-                  KBI_SIZE(kb_param),
-                  KBI_SIZE(kb_result),
-                  KBI_SIZE(kb_state),
-                  KBI_SIZE(kb_entry),
-                  KBI_SIZE(kb_axis) };
-#undef KBI_SIZE
+                  { "kb_desc", sizeof(kb_desc) },
+                  { "kb_param", sizeof(kb_param) },
+                  { "kb_result", sizeof(kb_result) },
+                  { "kb_state", sizeof(kb_state) },
+                  { "kb_entry", sizeof(kb_entry) },
+                  { "kb_axis", sizeof(kb_axis) } };
     for (int i = 0; i < KBI_COUNT(known); i++)
         if (kbi_is(what, known[i].name)) return (int64_t)known[i].value;
     return -1;
@@ -13787,15 +13163,6 @@ int64_t kb_abi(const char* what) {
 /*---------------------------------------------------------------------------------------------------------------
   >>main      program: what KBENCH_MAIN calls.
 ---------------------------------------------------------------------------------------------------------------*/
-
-static void kbi_warn_idle(const kbi_options* o) {
-    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
-    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
-        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
-        if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
-            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
-    }
-}
 
 static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_plan plan;
@@ -13828,7 +13195,12 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
             return KBI_EXIT_USAGE;
     if (worker) return kbi_worker_main(o);
     if (!kbi_outputs_apart(o)) return KBI_EXIT_USAGE;
-    kbi_warn_idle(o);
+    const kb_option *idle = kbi_option_any(o, KBI_IDLE), *option;
+    for (int k = 0; idle && (option = kbi_option_at(k)) != NULL; k++) {
+        bool given = kbi_option_given(o, k) || (k == KBI_OPTION_filter && o->filter.n);
+        if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
+            kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
+    }
     for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
         int instead = i->instead && i->on ? i->instead(i->value) : -1;
         if (instead >= 0) return instead;
@@ -13838,15 +13210,15 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (!plan.n)
         kbi_warn("shard %lld/%lld has nothing to do: there are fewer comparison groups", (long long)o->shard,
                  (long long)o->shards);
-    if (kbi_option_any(o, KBI_IDLE) && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
+    if (idle && !kbi_plan_recall(&plan)) return KBI_EXIT_USAGE;
     int code = KBI_EXIT_FINE;
     kbi_text lists = KBI_BLANK;
-    if (kbi_list(&lists, &plan, o))
-        fwrite(lists.s, 1, lists.n, stdout);
-    else if (o->on[KBI_OPTION_dry_run])
-        code = kbi_dry_run(o, &plan);
-    else
+    bool listed = kbi_list(&lists, &plan, o);
+    if (!listed && o->on[KBI_OPTION_dry_run])
+        kbi_dry_run(&lists, o, &plan);
+    else if (!listed)
         code = kbi_run_plan(o, &plan, NULL, NULL);
+    fwrite(lists.n ? lists.s : "", 1, lists.n, stdout);
     kbi_text_free(&lists);
     kbi_plan_free(&plan);
     if (kbi_control.run.unstored || (code == KBI_EXIT_FINE && kbi_control.run.unseen)) return KBI_EXIT_USAGE;

@@ -1761,7 +1761,7 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
 }
 
 // Tree reduction in shared memory (Harris 2007), halving the active threads each time.
-template <class Reduce, int Threads, class V> __device__ V kbki_tree(V v, V* s) {
+template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) {
     int t = threadIdx.x;
     __syncthreads(); // s may still be read from the previous reduction
     s[t] = v;

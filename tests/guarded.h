@@ -5,7 +5,7 @@
 #ifndef KBENCH_TEST_GUARDED_H
 #define KBENCH_TEST_GUARDED_H
 
-# ifndef TEST_SANITIZE // a sanitizer detects more, and has its own malloc
+#ifndef TEST_SANITIZE // a sanitizer detects more, and has its own malloc
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

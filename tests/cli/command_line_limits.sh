@@ -84,8 +84,10 @@ else
 fi
 if unshare -m true 2> /dev/null && unshare -m sh -c 'mount -t tmpfs none /proc' 2> /dev/null; then
     run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$prog" $quick --op mse --json "$tmp/no_proc.json"
-    check_rc "without /proc" 0
-    check_out "without /proc" '^mse +[0-9.]+ '
+    check_rc "without /proc" 1
+    check_err "without /proc" 'cannot start a worker: .*; --no-isolate needs none'
+    run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$prog" $quick --op mse --no-isolate --json "$tmp/no_proc.json"
+    check_out "without /proc, --no-isolate" '^mse +[0-9.]+ '
     check_same "without /proc: which program it is is not known" "$(grep -c '"binary": null' "$tmp/no_proc.json")" 1
 else
     skip "no mount namespace: nothing runs without /proc"

@@ -68,7 +68,7 @@ KBENCH(sum) {
 EOT
 check_rc "a result that nobody reads" 1
 check_out "a result that nobody reads" '^sum +NO_WORK'
-check_out "a result that nobody reads: what helps" '^ *-> kb_keep\(result\)'
+check_out "a result that nobody reads: what helps" '^ *-> call kb_keep\(result\)'
 check_not_out "a result that nobody reads: nothing of GPUs" 'stream|launch'
 cat > "$tmp/apart.c" << 'EOT'
 #include "kbench.h"

@@ -45,7 +45,7 @@ heard "a domain" '^domain kbench$'
 heard "a case, without the signs that options of tools are made of" '^start [0-9]+ sum impl=one n=100$'
 heard "its rival" '^start [0-9]+ sum impl=other n=100$'
 heard "another operation" '^start [0-9]+ alone( |$)'
-for phase in check warm-up samples prove; do heard "a phase" "^start [0-9]+ $phase\$"; done
+for phase in check warm-up samples final; do heard "a phase" "^start [0-9]+ $phase\$"; done
 check_same "ranges that say what they should not" "$(grep -c '(' "$NVTX_HEARD")" 0
 check_same "each range ends once" "$(sed -n 's/^start \([0-9]*\) .*/\1/p' "$NVTX_HEARD" | sort | tr '\n' ' ')" \
     "$(sed -n 's/^end \([0-9]*\)$/\1/p' "$NVTX_HEARD" | sort | tr '\n' ' ')"

@@ -23,7 +23,7 @@ build "06_one_rung as C" $CC -x c -std=c11 -O1 -Wall -Wextra -Werror -I. example
 rung="$tmp/one_rung"
 run "$rung" --list
 check_rc "--list" 0
-check_out "--list: matmul" '^matmul M N K: naive shared .* wgmma '
+check_out "--list: matmul" '^matmul M N K: naive coalesced shared .* wgmma '
 check_out "--list: a backward pass" '^attention/bwd batch heads length dimension: naive '
 check_same "--list: a line per operation and direction" "$(cut -d' ' -f1 "$out" | sort | uniq -d)" ""
 check_same "--list: all of them" "$(wc -l < "$out" | tr -d ' ')" "$(grep -cE '^    row\([a-z_0-9]+, +(fwd|bwd|fwdbwd|run), +KBK_(MAP|PICK|SUM|ROWS|GEMM|ATTN|LOOKUP),' kbench_kernels.cuh)"

@@ -24,7 +24,7 @@ template <class T> const char* each(const kbk_args* a) {
 }
 const char* all(const kbk_args* a) {
     const char* why = each<__nv_bfloat16>(a);
-# ifdef EACH_TYPE // the others have no wgmma for any type
+#ifdef EACH_TYPE // the others have no wgmma for any type
     if (!why) why = each<__half>(a);
 #endif
     if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);

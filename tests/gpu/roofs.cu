@@ -28,7 +28,7 @@ __global__ void copies(const uint4* p, uint4* q, size_t n) {
         q[i] = p[i];
 }
 
-# ifndef __CUDA_ARCH__ // the other parts of the harness are host code
+#ifndef __CUDA_ARCH__ // the other parts of the harness are host code
 // --- products ---
 
 struct library {

@@ -29,7 +29,7 @@ static int draw(int below) {
 static bool same(const kb_result* a, const kb_result* b) {
     return strcmp(a->name, b->name) == 0 && a->device == b->device;
 }
-// Whether no later record stands for its case; and of how many devices before its own there are such.
+// Whether a record is the last of its case; and the number of lower devices with records of the same case.
 static bool counts(const kb_result* r, int n, int i) {
     for (int k = i + 1; k < n; k++)
         if (same(&r[i], &r[k])) return false;
@@ -54,7 +54,7 @@ static void test_pairs(void) {
         int n = draw(9), m = draw(9), at = 0, wrong = 0;
         for (int i = 0; i < n; i++) before[i] = blank(names[draw(5)], 1), before[i].device = draw(3) - 1;
         for (int i = 0; i < m; i++) after[i] = blank(names[draw(5)], 1), after[i].device = draw(3) - 1;
-        for (int i = 0; i < 8; i++) { // -1: none is said
+        for (int i = 0; i < 8; i++) { // -1: the record names no device
             if (i < n && before[i].device < 0) before[i].device = KB_NONE;
             if (i < m && after[i].device < 0) after[i].device = KB_NONE;
         }
@@ -73,10 +73,10 @@ static void test_pairs(void) {
         if (wrong || at != c.n) CHECK_THAT(0, "turn %d: %d of %d wrong, %d there", turn, wrong, at, (int)c.n);
         KBENCH_FREE(c.of);
     }
-    CHECK(KB_NONE < 0); // else ranks above are not those of the devices
+    CHECK(KB_NONE < 0); // otherwise ranks above would not follow the devices
 }
 
-// --- what a change is known by ---
+// --- evidence of a change ---
 
 static void test_grounds(void) {
     kb_result before = blank("a", 10), after = blank("a", 11);
@@ -85,7 +85,7 @@ static void test_grounds(void) {
                      still = { 5, log(10), 0, 0, 0, 4, 0, 0 };
     const struct {
         const kbi_spread *b, *a;
-        double log, se, df; // NAN: neither side knows
+        double log, se, df; // NAN: neither side has a scatter
     } rows[] = { { &b, &a, log(1.2), sqrt(1.2e-4), 1.44e-8 / (1e-8 / 3 + 4e-10 / 4) },
                  { &b, &none, log(1.1), sqrt(1.2e-4), 4 },
                  { &b, &one, log(1.1), sqrt(1.2e-4), 4 },
@@ -111,7 +111,7 @@ static void test_grounds(void) {
     }
     const double error = log(1.01 / 0.99) / (2 * 1.959963984540054) * sqrt(2);
     const struct {
-        double width, run_sd; // NAN: there is none
+        double width, run_sd; // NAN: unknown
         const kbi_spread *b, *a;
         kbi_evidence evidence;
         double se, df, wide;
@@ -137,7 +137,7 @@ static void test_grounds(void) {
     }
 }
 
-// --- what it is called ---
+// --- verdict of a change ---
 
 static void test_verdicts(void) {
     static const struct {
@@ -163,7 +163,7 @@ static void test_verdicts(void) {
                  { 0.029, 1e-6, 0.03, KB_UNRESOLVED, 0, 0, 1 },
                  { 0.018, 1e-6, 0.03, KB_EQUIVALENT, 0, 0, 0 },
                  { 0.0684, 0.01, 0, KB_SLOWER, 1, 0, 0 },
-                 { 0.0683, 0.01, 0, KB_SLOWER, 0, 0, 1 } }; // 1.96 sd
+                 { 0.0683, 0.01, 0, KB_SLOWER, 0, 0, 1 } }; // at 1.96 standard errors
     kb_result before = blank("a", 10), after = blank("a", 11), failed = blank("a", 11);
     failed.status = KB_FAILED;
     kbi_rules rules = { 0.05, 0.1, 0.05, 0.03 };
@@ -183,7 +183,7 @@ static void test_verdicts(void) {
         CHECK_REAL(of[0].lo, rows[i].log - reach, 1e-5), CHECK_REAL(of[0].hi, rows[i].log + reach, 1e-5);
         CHECK(isnan(of[1].lo) && isnan(of[1].p) && of[1].verdict == KB_NO_VERDICT && !of[1].open);
     }
-    // by few degrees of freedom an interval is longer; by several cases at once a chance counts as often
+    // few degrees of freedom widen an interval; several cases require a correction for multiple tests (Holm)
     kbi_change of[3];
     kbi_changes c = { of, 3 };
     memset(of, 0, sizeof of);
@@ -198,7 +198,7 @@ static void test_verdicts(void) {
     CHECK(of[2].open && of[2].verdict == KB_UNRESOLVED && isnan(of[2].p));
     c.n = 1, kbi_changes_judge(&c, &rules);
     CHECK_THAT(of[0].p > 0.062 && of[0].p < 0.0635, "p %g", of[0].p);
-    // all together
+    // totals of all changes
     kbi_change sum[8];
     memset(sum, 0, sizeof sum);
     kbi_changes all = { sum, 8 };
@@ -227,7 +227,7 @@ static void test_compared_rounds(void) {
     kbi_changes c = { of, 2 };
     memset(of, 0, sizeof of);
     for (int i = 0; i < 2; i++) of[i].before = &before[i], of[i].after = &after[i];
-    after[1].status = KB_FAILED; // one case alone is compared
+    after[1].status = KB_FAILED; // only the first case is compared
     for (int rounds = 5; rounds <= 8; rounds++) {
         double logs[16];
         for (int k = 0; k < rounds; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[rounds + k] = NAN;
@@ -239,7 +239,7 @@ static void test_compared_rounds(void) {
         CHECK_REAL(widest, se * kbi_student_quantile(0.975, rounds - 1), 1e-9);
         CHECK(of[0].evidence == KBI_EVIDENCE_ROUNDS && of[1].evidence == KBI_EVIDENCE_NONE && of[1].verdict == KB_NO_VERDICT);
     }
-    after[1].status = KB_OK; // a second one, of which one round alone is known
+    after[1].status = KB_OK; // a second case with a single known round
     double logs[16];
     for (int k = 0; k < 8; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[8 + k] = k ? NAN : 0.5;
     CHECK(isinf(kbi_compare_rounds(&c, logs, 8, &rules)));
@@ -260,7 +260,7 @@ static void test_lots(void) {
     static kbi_spread got[N], want[KBI_ALIKE];
     int order[N], known = 0, wrong = 0;
     for (int i = 0; i < N; i++) {
-        times[i] = 1 + i * 37 % N; // each once
+        times[i] = 1 + i * 37 % N; // each length once
         for (int k = 0; k < EACH; k++) values[i * EACH + k] = 0.01 * (1 + i % 5) * ((i * 7 + k * 11) % 13);
         if (i % 9 == 0) values[i * EACH] = NAN;
         if (i % 18 == 0) values[i * EACH + 2] = NAN;
@@ -285,7 +285,7 @@ static void test_lots(void) {
     CHECK_INT(wrong, 0), CHECK(known > 2 * KBI_ALIKE);
 }
 
-// Processes of a record: the logarithms of those that gave a time, as many as are read.
+// Processes of a record: logarithms of valid times, up to the number that is read.
 static void test_processes(void) {
     static double many[80];
     double few[] = { 10, 10.2, NAN, 0, 9.8 };
@@ -300,7 +300,7 @@ static void test_processes(void) {
     CHECK_INT(s[1].n, KBI_PROCESSES_READ), CHECK_REAL(s[1].mean, log(110) / 2, 1e-12);
     kbi_spread_of_side(&c, true, s);
     CHECK(s[0].n == 0 && s[1].n == 0);
-    after[0].status = KB_FAILED; // then neither side of it is asked
+    after[0].status = KB_FAILED; // a failed partner excludes both sides
     kbi_spread_of_side(&c, false, s);
     CHECK(s[0].n == 0 && s[1].n == KBI_PROCESSES_READ);
     KBENCH_FREE(c.of);
@@ -313,7 +313,8 @@ static void test_past(void) {
     kbi_runs_scatter(x, 5, &sd, &df), CHECK(isnan(sd) && isnan(df));
     kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(sd, sqrt(0.5), 1e-12), CHECK_REAL(df, 8.0 / 3, 1e-12);
     kbi_runs_scatter(x, 12, &sd, &df), CHECK_REAL(sd, sqrt(0.5), 1e-12), CHECK_REAL(df, 20.0 / 3, 1e-12);
-    x[5] = 8.8, kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(df, 10.0 / 3, 1e-12); // within six of what the rest says
+    // within six times the scatter of the other steps
+    x[5] = 8.8, kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(df, 10.0 / 3, 1e-12);
     CHECK_REAL(sd, sqrt(0.5 * (4 + 8.8 * 8.8) / 5), 1e-12);
     x[5] = 9, kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(df, 8.0 / 3, 1e-12);
     double flat[8] = { 2, 2, 2, 2, 2, 2, 2, 2 }, falls[8] = { 8, 7, 6, 5, 4, 3, 2, 1 },
@@ -321,11 +322,11 @@ static void test_past(void) {
     kbi_runs_slope(flat, 7, &slope, &p), CHECK(isnan(slope) && isnan(p));
     kbi_runs_slope(flat, 8, &slope, &p), CHECK(slope == 0 && p == 1);
     kbi_runs_slope(falls, 8, &slope, &p), CHECK_REAL(slope, -1, 1e-12), CHECK_REAL(p, 8.366271e-4, 1e-5);
-    kbi_runs_slope(turns, 8, &slope, &p), CHECK_REAL(slope, 0, 1e-12); // a score of 4
+    kbi_runs_slope(turns, 8, &slope, &p), CHECK_REAL(slope, 0, 1e-12); // Kendall's score is 4
     CHECK_REAL(p, 2 * kbi_student_tail(3 / sqrt(8.0 * 7 * 21 / 18), 1e7), 1e-12);
     double odd[5] = { 5, 1, 4, 2, 3 }, even[4] = { 5, 1, 4, 2 }, single[1] = { 7 };
     CHECK(kbi_middle(odd, 5) == 3 && kbi_middle(even, 4) == 3 && kbi_middle(single, 1) == 7);
-    // of a long history the last runs; each device by itself; what failed is none of them
+    // only the last runs of a long history; each device separately; failed runs are ignored
     static kb_result r[60];
     const kb_result* of[60];
     int64_t n;
@@ -345,19 +346,19 @@ static void test_past(void) {
     CHECK(kbi_is(t[0].last->name, "a") && kbi_is(t[1].last->name, "b") && kbi_is(t[3].last->name, "c"));
     CHECK(t[0].runs == 5 && t[1].runs == 6 && t[2].runs == 6 && t[3].runs == 5);
     CHECK(t[1].last->device == KB_NONE && t[2].last->device == 1 && t[2].sd > 1.5 * t[1].sd);
-    // a case learns of the noisiest of its devices, and of no other name
+    // a case takes the scatter of its noisiest device, and of no case with another name
     kb_result after[4] = { blank("b", 1), blank("bb", 1), blank("c", 1), blank("0", 1) };
     kbi_changes c = kbi_pair_records(after, 1, after, 4);
     kbi_changes_learn(&c, t, n);
     CHECK_REAL(c.of[0].run_sd, t[2].sd, 0), CHECK_REAL(c.of[0].run_df, t[2].df, 0);
     CHECK(isnan(c.of[1].run_sd) && isnan(c.of[3].run_sd)), CHECK_REAL(c.of[2].run_sd, t[3].sd, 0);
-    kbi_trend turned = t[1]; // in whatever order
+    kbi_trend turned = t[1]; // the order of devices does not matter
     t[1] = t[2], t[2] = turned, c.of[0].run_sd = NAN;
     kbi_changes_learn(&c, t, n);
     CHECK_REAL(c.of[0].run_sd, t[1].sd, 0);
     KBENCH_FREE(c.of);
     KBENCH_FREE(t);
-    // what cases have in common, by hand
+    // pooled variance of cases, computed by hand
     kbi_trend own[3];
     memset(own, 0, sizeof own);
     own[0].sd = 0.01, own[0].df = 6, own[1].sd = 0.03, own[1].df = 2, own[2].sd = NAN, own[2].df = NAN;
@@ -367,7 +368,7 @@ static void test_past(void) {
     CHECK_REAL(own[1].sd, 0.03, 1e-12), CHECK_REAL(own[1].df, 6, 1e-12);
     CHECK_REAL(own[2].sd, sqrt(sum / 8), 1e-12), CHECK_REAL(own[2].df, 4, 1e-12);
     own[0].sd = 0.01, own[0].df = 3;
-    kbi_trends_pool(own, 1), CHECK_REAL(own[0].df, 3, 0), CHECK_REAL(own[0].sd, 0.01, 0); // nobody to learn from
+    kbi_trends_pool(own, 1), CHECK_REAL(own[0].df, 3, 0), CHECK_REAL(own[0].sd, 0.01, 0); // no other case to pool with
 }
 
 // --- machines ---
@@ -414,12 +415,12 @@ static void test_machines(void) {
     kbi_text what = KBI_BLANK;
     CHECK(kbi_env_differs(&a, &b, &what) && strcmp(what.s, "backend (cuda, cpu), CPU (P, Q)") == 0);
     b.backend = "cuda";
-    CHECK(kbi_env_differs(&a, &b, &what)); // behind what is there
+    CHECK(kbi_env_differs(&a, &b, &what)); // appended to the existing text
     CHECK_STR(what.s, "backend (cuda, cpu), CPU (P, Q), GPU (G, none), CPU (P, Q)");
     b.gpu = "G", b.driver = "1", b.cpu = "P";
     CHECK(!kbi_env_differs(&a, &b, &what));
     kbi_text_free(&what);
-    // every difference once, with how many pairs have it
+    // every difference once, with the number of affected pairs
     kb_param known[3] = { { "aslr", KB_AXIS_INTS, 1, 0, NULL },
                           { "limit", KB_AXIS_REALS, 7, 2.5, NULL },
                           { "room", KB_AXIS_STRINGS, 0, 0, "x" } },
@@ -444,7 +445,8 @@ static void test_machines(void) {
         CHECK(d.of[i].pairs == 2 && d.of[i].off == (i == 0));
     }
     kbi_arena_free(&d.texts);
-    c.of = of + 2, c.n = 2, of[2].before = &a, of[3].after = &b; // no case in common: the first of each
+    // no case in common: compares the first record of each side
+    c.of = of + 2, c.n = 2, of[2].before = &a, of[3].after = &b;
     kbi_differences_of(&d, &c);
     CHECK(d.pairs == 1 && d.n == 4 && d.of[0].pairs == 1);
     char key[80][16];

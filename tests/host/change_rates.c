@@ -18,7 +18,7 @@ static void show(const char* format, ...) {
     va_end(rest);
 }
 
-// a share that is to be at most (at least) a bar, missed by more than 2.33 standard errors of a binomial at the bar
+// the percentage may miss its bar by 2.33 standard errors of a binomial at the bar
 static double slack(double bar, int of) { return 233 * sqrt(bar / 100 * (1 - bar / 100) / of); }
 static bool at_most(double percent, double bar, int of) { return percent <= bar + slack(bar, of); }
 
@@ -68,7 +68,8 @@ static kb_result blank(const char* name, double ms) {
     return r;
 }
 
-// What a machine is like: how far a process lies off, a whole run of them, and what one record's own interval says.
+// Noise of a machine: standard deviations between processes and between runs, and the half-width of a record's own
+// interval.
 typedef struct world {
     double process, run, own;
 } world;
@@ -76,7 +77,7 @@ typedef struct world {
 static double length_of(int i) { return 0.002 * pow(2500, (double)i / CASES); }
 static double slow_of(int i) { return i % 10 == 3 ? 1.15 : 1; }
 
-// One run of the program. planted: 0 nothing, 1 every tenth case takes 15 % longer, -1 15 % less.
+// One run of the program. planted: 0 no change; 1: every tenth case takes 15 % longer; -1: 15 % less.
 static void run_once(side* s, const world* w, bool processes, int planted) {
     for (int i = 0; i < CASES; i++) {
         double at = log(length_of(i)) + planted * log(slow_of(i)) + w->run * normal(), logs[PROCESSES], sum = 0;
@@ -107,8 +108,8 @@ static void test_pairs(void) {
     CHECK_INT(c.n, 6);
     CHECK(c.of[0].before == NULL && c.of[0].after == &after[0]);
     CHECK(c.of[1].before == &before[1] && c.of[1].after == &after[1]);
-    CHECK(c.of[2].before == &before[3] && c.of[2].after == &after[2]); // of two runs of a case the later one
-    CHECK(c.of[3].before == &before[4] && c.of[3].after == &after[3]); // on devices by their order
+    CHECK(c.of[2].before == &before[3] && c.of[2].after == &after[2]); // the later of two runs of a case
+    CHECK(c.of[3].before == &before[4] && c.of[3].after == &after[3]); // devices are paired in their order
     CHECK(c.of[4].before == NULL && c.of[4].after == &after[4]);
     CHECK(c.of[5].before == &before[2] && c.of[5].after == NULL);
     kbi_assessment a = kbi_assess(&c);
@@ -138,7 +139,7 @@ static kbi_change alone(double before, double after, double own, double noise) {
 }
 
 static void test_alone(void) {
-    kbi_change c = alone(10, 10.7, 0.001, 0.03); // 7 % and widened by 3 %: not wholly beyond 5 %
+    kbi_change c = alone(10, 10.7, 0.001, 0.03); // 7 % widened by 3 %: the interval includes 5 %
     CHECK(c.verdict == KB_SLOWER && !c.regressed);
     CHECK_REAL(exp(c.lo), 1.07 / 1.03 * (1 - 0.001 * sqrt(2)), 1e-5);
     CHECK_REAL(exp(c.hi), 1.07 * 1.03 * (1 + 0.001 * sqrt(2)), 1e-5);
@@ -155,15 +156,15 @@ static void test_alone(void) {
     c = alone(11.5, 10, 0.001, 0.03);
     CHECK(c.verdict == KB_FASTER && c.improved && !c.regressed);
     CHECK(!c.open);
-    c = alone(10, 10.6, 0.001, 0.03); // surely slower; whether by 5 % is not sure
+    c = alone(10, 10.6, 0.001, 0.03); // significantly slower, but not significantly by more than 5 %
     CHECK(c.verdict == KB_SLOWER && !c.regressed && c.open);
     c = alone(10, 10.05, 0.001, 0.03);
     CHECK(c.verdict == KB_EQUIVALENT && !c.open);
     c = alone(10, 11.5, 0.1, 0.03); // 15 %, known to 10 %
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed);
-    c = alone(10, 20, NAN, 0.03); // too few samples for an interval: twice the time is not known to be any
+    c = alone(10, 20, NAN, 0.03); // too few samples for an interval, so even twice the time is not significant
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed && c.evidence == KBI_EVIDENCE_NONE && kbi_nan(c.lo));
-    c = alone(10, 11.5, 0, 0.03); // a timer so coarse that all samples agree
+    c = alone(10, 11.5, 0, 0.03); // all samples agree because the timer is coarse
     CHECK(c.regressed);
     c = alone(10, NAN, 0.001, 0.03);
     CHECK(c.verdict == KB_NO_VERDICT && !c.regressed);
@@ -197,7 +198,7 @@ static void test_memory(void) {
 
 static void test_holm(void) {
     kbi_chance p[5] = { { 0.01, 0 }, { 0.04, 1 }, { 0.03, 2 }, { 0.005, 3 }, { 0.5, 4 } };
-    const double want[5] = { 0.025, 0.04, 0.09, 0.09, 0.5 }; // 0.04 times 2 is less than what 0.03 became
+    const double want[5] = { 0.025, 0.04, 0.09, 0.09, 0.5 }; // 0.04 * 2 is less than the preceding adjusted value
     const int64_t at[5] = { 3, 0, 2, 1, 4 };
     kbi_holm(p, 5);
     for (int i = 0; i < 5; i++) {
@@ -209,10 +210,11 @@ static void test_holm(void) {
 // -- repeats -----------------------------------------------------------------------------------------------
 
 typedef struct tally {
-    double alarms, changed, found, all, wrong, severe; // percent of comparisons; found: of planted cases
+    double alarms, changed, found, all, wrong, severe; // percent of comparisons; found: percent of planted cases
 } tally;
 
-// Pairs of runs of one program, the second perhaps with something planted. `runs` of a history stand before both.
+// Pairs of runs of one program, the second with a planted change if `planted` is not 0. `runs` earlier runs form
+// the history of both.
 static tally repeat(const world* w, bool processes, int runs, int planted, const kbi_rules* rules, int times) {
     static side before, after, past[RUNS];
     tally t = { 0, 0, 0, 0, 0, 0 };
@@ -251,7 +253,7 @@ static tally repeat(const world* w, bool processes, int runs, int planted, const
     return t;
 }
 
-// The machine of the 64 of 180 pairs: processes 1.2 % apart where the records' own intervals say 0.4 %.
+// A machine on which 64 of 180 pairs of repeats differed: sd 1.2 % between processes, but own intervals of 0.4 %.
 static void test_repeats(void) {
     const world cpu = { 0.012, 0, 0.004 }, gpu = { 0.004, 0, 0.003 }, drifts = { 0.006, 0.005, 0.004 };
     const struct {
@@ -263,9 +265,9 @@ static void test_repeats(void) {
                { "CPU, 5 processes", cpu, true, 0 },
                { "GPU, one process", gpu, false, 0 },
                { "GPU, 5 processes", gpu, true, 0 },
-               { "runs that differ, 8 before", drifts, false, 8 },
-               { "runs that differ, 24 before", drifts, false, 24 },
-               { "the same with 5 processes", drifts, true, 12 } };
+               { "runs that differ, 8 in history", drifts, false, 8 },
+               { "runs that differ, 24 in history", drifts, false, 24 },
+               { "runs that differ, 5 processes", drifts, true, 12 } };
     const int times = test_rounds(100);
     show("40 cases                        repeats called a regression %%   SLOWER or FASTER   at a threshold of 0   "
          "15 %% in a tenth: found, all 4 found   others called   15 %% faster: called a regression   all 4 found\n");
@@ -281,7 +283,9 @@ static void test_repeats(void) {
              same.changed, bare.alarms, slow.found, slow.all, slow.wrong, fast.wrong, fast.all);
         CHECK_THAT(at_most(same.alarms, 5, times), "%s: %.1f %% of repeats called a regression", of[i].name,
                    same.alarms);
-        if (i != 0) // one process a side knows nothing of how far processes differ: what it is widened by is a guess
+        // One process per side does not show the scatter between processes, so the interval is widened by an
+        // assumed noise.
+        if (i != 0)
             CHECK_THAT(at_most(bare.alarms, 5, times), "%s, threshold 0: %.1f %%", of[i].name, bare.alarms);
         CHECK_THAT(slow.all >= (of[i].runs == 8 ? 50
                                 : i             ? 100
@@ -293,7 +297,7 @@ static void test_repeats(void) {
                                                                                      : 98),
                    "%s: after improvements %.1f %% called, all found in %.1f %%", of[i].name, fast.wrong, fast.all);
     }
-    kbi_rules bare = usual(); // the check sees what does not hold: one process, and nothing for what it does not know
+    kbi_rules bare = usual(); // shows that the check can fail: one process, and no assumed noise
     bare.threshold = bare.noise = 0;
     seed(2, 0);
     tally t = repeat(&cpu, false, 0, 0, &bare, times);
@@ -309,7 +313,7 @@ typedef struct race {
     double wrong, regressed, held, found, rounds; // percent of races, of intervals, of planted cases; mean
 } race;
 
-// A round's log ratio: what two fresh processes differ by, once in twenty one of them disturbed by far more.
+// Log ratio of a round: the difference of two fresh processes; one process in twenty is disturbed much more.
 static double round_of(double sd, bool tails) {
     double x = 0;
     for (int arm = 0; arm < 2; arm++) {
@@ -320,7 +324,7 @@ static double round_of(double sd, bool tails) {
     return x;
 }
 
-// Races of two programs, `gain` in the first case of each, ended by the very rule that ends them.
+// Races of two programs that differ by `gain` in the first case, ended by the production stopping rule.
 static race races(int cases, double sd, bool tails, double gain, int times) {
     static double all[ROUNDS_MOST][CASES], logs[CASES * ROUNDS_MOST];
     static side before, after;
@@ -386,7 +390,8 @@ static void test_races(void) {
 
 // -- the past ----------------------------------------------------------------------------------------------
 
-// Steps of 20 % where the code changed are not the noise of the machine; a creep of 1 % a run is seen, noise alone not.
+// Steps of 20 % from code changes are not machine noise. A creep of 1 % a run is found, noise alone is not called
+// a trend.
 static void test_trends(void) {
     static kb_result r[200];
     const kb_result* of[200];
@@ -419,7 +424,7 @@ static void test_trends(void) {
     CHECK(rising >= times * 95 / 100);
     CHECK_THAT(at_most(100.0 * false_ones / times, 1, times), "steady called a trend: %d of %d", false_ones, times);
     CHECK_THAT(sum > 0.008 && sum < 0.016, "noise beside steps: %.4f", sum);
-    of[0] = &r[40]; // a single run has no trend, and teaches nothing
+    of[0] = &r[40]; // a single run has no trend and no scatter
     kbi_trend* t = kbi_trends(of, 1, &n);
     CHECK(n == 1 && kbi_nan(t[0].sd) && kbi_nan(t[0].p) && t[0].runs == 1);
     KBENCH_FREE(t);
@@ -428,42 +433,42 @@ static void test_trends(void) {
     KBENCH_FREE(t);
 }
 
-// Histories of few runs, by hand: what a case's own steps say, what it learns from others, and which way it goes.
+// Short histories computed by hand: scatter of a case's own steps, scatter pooled with other cases, and trend.
 static void test_trends_by_hand(void) {
     static kb_result r[40];
     const kb_result* of[40];
     int64_t n, all = 0;
-    for (int i = 0; i < 8; i++) { // steps of 1 % and of 4 %, two runs, and a climb of 1 % a run
+    for (int i = 0; i < 8; i++) { // steps of 1 % and of 4 %; a case with two runs
         if (i < 6) r[all] = blank("a", exp(0.01 * (i % 2))), of[all] = &r[all], all++;
         if (i < 6) r[all] = blank("b", exp(0.04 * (i % 2))), of[all] = &r[all], all++;
         if (i < 2) r[all] = blank("c", exp(0.5 * i)), of[all] = &r[all], all++;
     }
     kbi_trend* t = kbi_trends(of, all, &n);
     CHECK_INT(n, 3);
-    CHECK_REAL(t[0].sd, sqrt((5e-5 + 4.25e-4) / 2), 1e-9); // half of it is what all have in common
+    CHECK_REAL(t[0].sd, sqrt((5e-5 + 4.25e-4) / 2), 1e-9); // half of the weight comes from the pooled variance
     CHECK_REAL(t[0].df, 20.0 / 3, 1e-9);
-    CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9); // none is quieter than it was
+    CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9); // pooling never lowers a standard deviation
     CHECK_REAL(t[1].df, 20.0 / 3, 1e-9);
-    CHECK_REAL(t[2].sd, sqrt(4.25e-4), 1e-9); // from the others alone
+    CHECK_REAL(t[2].sd, sqrt(4.25e-4), 1e-9); // from the other cases alone
     CHECK_REAL(t[2].df, 4, 1e-9);
     CHECK_REAL(t[2].middle, 1, 1e-12), CHECK_REAL(t[2].now, exp(0.5), 1e-12);
-    CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope)); // six runs go nowhere yet
+    CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope)); // six runs are too few for a trend
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank("climbs", exp(0.01 * i)), of[i] = &r[i];
     t = kbi_trends(of, 8, &n);
     CHECK_INT(t[0].runs, 8);
     CHECK_REAL(t[0].slope, 0.01, 1e-9);
-    CHECK_REAL(t[0].p, 8.366271e-4, 1e-5); // Kendall's score of 28, of 28 pairs
+    CHECK_REAL(t[0].p, 8.366271e-4, 1e-5); // Kendall's score is 28 for 28 pairs
     CHECK_REAL(t[0].middle, exp(0.03), 1e-9), CHECK_REAL(t[0].first, 1, 1e-12);
     CHECK_REAL(t[0].sd, 0.01 / sqrt(2.0), 1e-9);
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank(i < 6 ? "still" : "new", i == 1 || i > 5 ? 1.5 : 1), of[i] = &r[i];
-    t = kbi_trends(of, 8, &n); // three steps that are none: too few to learn from
+    t = kbi_trends(of, 8, &n); // three steps of 0: too few to learn from
     CHECK_STR(t[1].last->name, "still"), CHECK_REAL(t[1].df, 2, 1e-9), CHECK(kbi_nan(t[0].sd));
     KBENCH_FREE(t);
 }
 
-// By how many thresholds a case is slower, or by how many double thresholds it takes more memory.
+// Severity depends on the multiple of the threshold for time, or of twice the threshold for memory.
 static void test_severity(void) {
     static const struct {
         double times;
@@ -475,11 +480,11 @@ static void test_severity(void) {
         memset(&c, 0, sizeof c);
         c.regressed = true, c.log = log1p(0.05 * rows[i].times), c.memory = 1 + 0.1 * 40;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
-        c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical"); // the worse of the two
+        c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical"); // the more severe of time and memory
         c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
     }
-    kbi_change c; // so many of them are the next word
+    kbi_change c; // exact multiples belong to the next higher severity
     memset(&c, 0, sizeof c);
     c.more = true;
     c.memory = 1.25, CHECK_STR(kbi_severity(&c, 0.0625), "moderate");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_check and related functions: what passes, what fails, and that NaN never passes, not even if the compiler
-// assumes that NaN does not occur (check_fast_math.sh builds this file with -ffast-math and as C++).
+// kb_check and related functions: which results pass and which fail. NaN must never pass, even if the compiler
+// assumes that NaN does not occur. Therefore check_fast_math.sh also builds this file with -ffast-math and as C++.
 #include "test.h"
 #include "kit.h"
 
-static float nan_f(void) { // by its bits: fast-math folds NAN away
+static float nan_f(void) { // NaN made from its bits, because -ffast-math folds NAN away
     uint32_t bits = 0x7fc00000u;
     float f;
     memcpy(&f, &bits, sizeof f);
@@ -19,7 +19,7 @@ static float inf_f(int negative) {
 
 typedef enum rule { MIXED, NORM, ULP } rule;
 
-// Whether got passes against want: through a whole case, as a user's check goes. The result must agree.
+// Whether got passes against want, tested by a complete case. The return value and the result must agree.
 static int passes(rule how, const float* got, const float* want, int64_t n, double tolerance) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -37,8 +37,8 @@ static int passes(rule how, const float* got, const float* want, int64_t n, doub
                               : kb_check_ulp(kb, y, want, n, tolerance);
     kb_result r = kb_close(kb);
     CHECK_INT(fine, r.status == KB_OK);
-    CHECK_INT(fine && n > 0, r.verified == 1);               // of nothing nothing is known
-    bool sensible = kbi_finite(tolerance) && tolerance >= 0; // else it is the function that is wrong
+    CHECK_INT(fine && n > 0, r.verified == 1);               // verified needs at least one element
+    bool sensible = kbi_finite(tolerance) && tolerance >= 0; // an invalid tolerance is an error of the benchmark
     CHECK_INT(!fine, (int)((r.flags >> (sensible ? KB_FLAG_VERIFY_FAIL : KB_FLAG_BAD_CASE)) & 1));
     kb_result_free(&r);
     return fine;
@@ -57,7 +57,7 @@ static void test_plain(void) {
     CHECK(one(NORM, 1.0005f, 1.0f, 1e-3));
     CHECK(!one(NORM, 1.002f, 1.0f, 1e-3));
     CHECK(one(NORM, 0.0f, 0.0f, 0));
-    CHECK(!one(NORM, 1e-3f, 0.0f, 1e-1)); // nothing but zero is near zero
+    CHECK(!one(NORM, 1e-3f, 0.0f, 1e-1)); // if want is zero, only zero passes
     CHECK(one(ULP, 1.0f, 1.0f, 0));
     CHECK(one(ULP, 1.00000012f, 1.0f, 1));
     CHECK(!one(ULP, 1.0000005f, 1.0f, 2));
@@ -77,7 +77,7 @@ static void test_not_numbers(void) {
             CHECK_THAT(!one((rule)how, bad[i], bad[(i + 1) % 3], 1e30), "rule %d lets %g pass for %g", how,
                        (double)bad[i], (double)bad[(i + 1) % 3]);
         }
-        // one in the middle of many, at the ends
+        // One wrong element: the first, one in the middle, the last.
         static float got[1000], want[1000];
         for (int i = 0; i < 1000; ++i) got[i] = want[i] = (float)i;
         CHECK(passes((rule)how, got, want, 1000, 0));
@@ -86,13 +86,13 @@ static void test_not_numbers(void) {
             CHECK(!passes((rule)how, got, want, 1000, 1e30));
             got[i] = (float)i;
         }
-        CHECK(!one((rule)how, 1.0f, 1.0f, -1));              // a tolerance below zero passes nothing
-        CHECK(!one((rule)how, 2.0f, 1.0f, (double)nan_f())); // nor does one that is no number
+        CHECK(!one((rule)how, 1.0f, 1.0f, -1));              // a negative tolerance: nothing passes
+        CHECK(!one((rule)how, 2.0f, 1.0f, (double)nan_f())); // nor if the tolerance is NaN
         CHECK(passes((rule)how, got, want, 0, 0));
     }
 }
 
-// every element type, against the double that it is
+// Every element type, compared with reference values of type double.
 static void test_types(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -128,7 +128,7 @@ static void test_types(void) {
     CHECK_INT(r.status, KB_OK);
     CHECK_INT(r.verified, 1);
     kb_result_free(&r);
-    // the last one wrong, in each type
+    // One wrong element, the last, for each type.
 #define WRONG(p, T)                               \
     do {                                          \
         kb = kb_open(&d);                         \
@@ -155,7 +155,7 @@ static void test_types(void) {
     WRONG(u64, unsigned long long);
 }
 
-// what the user reads when it fails: where, what, what was wanted
+// The message of a failed check: index, value, expected value.
 static void test_message(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -183,7 +183,7 @@ static void test_message(void) {
     }
     CHECK(kb_check_that(kb, true, 0.25, 1, "not shown"));
     CHECK(!kb_check_that(kb, false, 7.5, 1, "%s is %d", "the answer", 42));
-    CHECK(!kb_check_that(kb, true, 0, 1, "too late: the case has failed"));
+    CHECK(!kb_check_that(kb, true, 0, 1, "after the case has failed"));
     r = kb_close(kb);
     CHECK_HAS(r.message, "the answer is 42");
     CHECK(!strstr(r.message ? r.message : "", "not shown"));
@@ -191,7 +191,7 @@ static void test_message(void) {
     kb_result_free(&r);
 }
 
-// how a check of n elements against want ends, as a whole case; got is what the block writes to the first ones
+// Runs a case whose block writes two elements from got, and checks n elements against want.
 static kb_result whole_case(rule how, const void* got, const void* want, kb_dtype dtype, int64_t n,
                             double tolerance) {
     kb_desc d;
@@ -213,7 +213,7 @@ static kb_result whole_case(rule how, const void* got, const void* want, kb_dtyp
     return kb_close(kb);
 }
 
-// numbers whose squares are none, and integers that doubles do not tell apart
+// Numbers whose squares overflow or underflow, and 64-bit integers that differ but are the same double.
 static void test_extremes(void) {
     static const struct {
         double got[2], want[2];
@@ -230,17 +230,17 @@ static void test_extremes(void) {
                    r.message ? r.message : "");
         kb_result_free(&r);
     }
-    static const double far = 1e160, near = 1e100; // what is told is a number, however far it is off
+    static const double far = 1e160, near = 1e100; // the reported error is finite, however large it is
     CHECK_REAL(kbi_match(&far, KB_F64, &near, KB_F64, 1, KBI_CHECK_NORM, 1e-6).error, 1e60, 1e-9);
     CHECK_REAL(kbi_match(&near, KB_F64, &far, KB_F64, 1, KBI_CHECK_NORM, 1e-6).error, 1, 1e-9);
     static const double none[2] = { 0, 0 }, five[2] = { 5, 1 };
     kbi_matched worst =
-        kbi_match(five, KB_F64, none, KB_F64, 2, KBI_CHECK_MIXED, 1e-6); // the first, and not the last
+        kbi_match(five, KB_F64, none, KB_F64, 2, KBI_CHECK_MIXED, 1e-6); // the worst element is the first one
     CHECK_INT(worst.worst, 0), CHECK_REAL(worst.got, 5, 0), CHECK_INT(worst.bad, 2);
     kb_result r = whole_case(NORM, five, none, KB_F64, 2, 1e-6);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "norm");
-    CHECK(!strstr(r.message, "-1")); // no element is the worst
+    CHECK(!strstr(r.message, "-1")); // norm-wise errors have no worst element
     kb_result_free(&r);
     static const uint64_t big[2] = { UINT64_C(9007199254740992), UINT64_MAX - 1 },
                           next[2] = { UINT64_C(9007199254740993), UINT64_MAX };
@@ -257,7 +257,7 @@ static void test_extremes(void) {
         }
 }
 
-// a check that cannot have seen what the block wrote, and one of more than there is
+// A check before the timed block, and a check of more elements than the buffer has.
 static void test_misplaced(void) {
     kb_desc d;
     float zeros[4] = { 0, 0, 0, 0 };
@@ -290,7 +290,7 @@ static void test_misplaced(void) {
         CHECK_HAS(r.message, count);
         kb_result_free(&r);
     }
-    for (int i = 0; i < 4; ++i) { // as kb_fill of more than there is; and what has no element type
+    for (int i = 0; i < 4; ++i) { // kb_fill beyond the buffer, and element types that are missing
         kb = kb_open(&d);
         y = KB_ALLOC(kb, float, 4);
         if (i == 0) kb_fill(kb, y, INT64_MAX, KB_ZERO);
@@ -307,7 +307,7 @@ static void test_misplaced(void) {
     }
 }
 
-// no check at all is a warning beside the number, a passed one takes it away
+// A case without a check is flagged UNVERIFIED; a passed check removes the flag.
 static void test_unverified(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);

@@ -3,7 +3,7 @@
 # tests/host/check.c with compiler options that could let NaN pass; make test uses only -Ofast.
 . tests/lib.sh
 : "${TEST_CFLAGS:=-O2 -g -Wall -Wextra -Werror}"
-# variant NAME COMMAND...: builds and runs tests/host/check.c so, and adds up its summary
+# variant NAME COMMAND...: builds tests/host/check.c with the command, runs it, and adds its number of passed checks
 variant() {
     name=$1 && shift
     check "check.c $name" "$@" -I. -Itests -o "$tmp/check_exe" $libs || return
@@ -18,7 +18,7 @@ if ! everything; then
     variant "-Ofast" $CC $TEST_CFLAGS -Ofast -Wno-nan-infinity-disabled -Wno-unknown-warning-option tests/host/check.c
     finish
 fi
-variant "as usual" $CC $TEST_CFLAGS tests/host/check.c
+variant "with usual options" $CC $TEST_CFLAGS tests/host/check.c
 variant "-Ofast" $CC $TEST_CFLAGS -Ofast -Wno-nan-infinity-disabled -Wno-unknown-warning-option tests/host/check.c
 variant "-O0" $CC $TEST_CFLAGS -O0 tests/host/check.c
 variant "-std=c11" $CC $TEST_CFLAGS -std=c11 tests/host/check.c

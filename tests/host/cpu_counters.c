@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Hardware counters of the CPU on a simulated kernel that supports them, forbids them, hides them, or lacks the
-// system call (VIRTUAL_PERF). Without arguments this is the test; it runs itself with arguments.
+// Hardware counters of the CPU on a simulated kernel. VIRTUAL_PERF selects whether the kernel supports, forbids or
+// hides the counters, or lacks the system call. Without arguments, this program is the test; with arguments, it is a
+// program of benchmarks.
 // a program of its own: it replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"
@@ -16,7 +17,7 @@
 
 static struct {
     int file;
-    uint64_t event, left; // what it counts a run; of another's ns
+    uint64_t event, left; // event: part of the value that its counter reads
 } opened[16];
 static int n_opened;
 
@@ -29,7 +30,7 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     if (strcmp(how, "hides") == 0 && attribute[0] == 0) return errno = ENOENT, -1;
     if (strcmp(how, "lacks") == 0) return errno = ENOSYS, -1;
     if (event == 8 && strcmp(how, "stalls") != 0) return errno = ENOENT, -1;         // few processors count stalls
-    if (attribute[0] == 4 && group < 0 && event != 0x400) return errno = EINVAL, -1; // slots lead the others
+    if (attribute[0] == 4 && group < 0 && event != 0x400) return errno = EINVAL, -1; // slots must lead the group
     int file = mkstemp(path);
     unlink(path);
     opened[n_opened % 16].file = file;
@@ -41,12 +42,12 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     return file;
 }
 static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t group) {
-    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // this thread, anywhere
+    if (number == SYS_perf_event_open && (b != 0 || (int)c != -1)) return errno = EINVAL, -1; // any CPU
     if (number == SYS_perf_event_open) return virtual_perf((const uint32_t*)a, (int)group);
     return number == SYS_socketpair ? syscall(number, a, b, c, group) : (errno = ENOSYS, -1);
 }
 static int virtual_ioctl(int file, unsigned long call, void* argument);
-// What this kernel says of the processor's own events, where there are some.
+// The simulated kernel's files that describe events of the processor.
 static int virtual_open(const char* path, int flags, ...) {
     static const char* const files[][2] = { { "cpu_core/type", "4\n" },
                                             { "cpu_core/events/slots", "event=0x00,umask=0x4\n" },
@@ -73,19 +74,19 @@ static int virtual_open(const char* path, int flags, ...) {
 }
 #define FIFTH(a, b, c, d, ...) (uintptr_t)(a), (uintptr_t)(b), (uintptr_t)(c), (uintptr_t)(d)
 #define syscall(number, ...) virtual_syscall((number), FIFTH(__VA_ARGS__, 0, 0, 0, 0))
-#define open virtual_open // members of this name are renamed with it
+#define open virtual_open // struct members of this name are renamed too
 #define ioctl(file, call, argument) virtual_ioctl((file), (unsigned long)(call), (void*)(uintptr_t)(argument))
 #include "kit.h"
 #undef ioctl
 #undef syscall
 #undef open
 
-// At the end of its runs a counter stands at 100 and its event's number for each of them; half of the time it had to make
-// room for others.
+// After its runs, a counter reads 100 plus its event's number for each run. The counter was scheduled for half of the
+// time, so kbench must double the value.
 static int virtual_ioctl(int file, unsigned long call, void* argument) {
     for (int i = 0; i < 16 && call == KBI_PERF_DISABLE; i++) {
         const char* how = getenv("VIRTUAL_PERF");
-        uint64_t calls = how && strcmp(how, "dear") == 0 ? 4000 : 0; // what switching them on and off adds
+        uint64_t calls = how && strcmp(how, "dear") == 0 ? 4000 : 0; // counts that the ioctl calls add
         uint64_t read[3] = { (uint64_t)kbi_perf.runs * (100 + opened[i].event) + calls, 2000, 1000 };
         if (opened[i].file == file && pwrite(file, read, sizeof read, 0) < 0) return -1;
     }
@@ -136,7 +137,7 @@ static double counted(int i, const char* name) {
 }
 static void said(const char* what) { CHECK_THAT(strstr(output, what) != NULL, "no '%s' in: %.600s", what, output); }
 
-// What the kernel writes of an event; false where it is no such thing.
+// The event descriptions in sysfs; returns false for anything else.
 static void test_config(void) {
     static const struct {
         const char* text;
@@ -157,7 +158,7 @@ static void test_config(void) {
         CHECK_THAT(kbi_perf_config(rows[i].text, &event) == rows[i].good, "row %d", (int)i);
         if (rows[i].good) CHECK_INT(event, rows[i].event);
     }
-    // as many runs as take a millisecond, 8 times as many each time
+    // The number of runs rises by a factor of 8 until the runs take a millisecond.
     static kbi_run run;
     run.kb.run = &run;
     static const struct {
@@ -184,7 +185,7 @@ int main(int argc, char** argv) {
     test_config();
     run("good", "--counters");
     CHECK_INT(file.n, 2);
-    for (int i = 0; i < file.n; i++) { // a run of the block, and as if nobody else had wanted the counters
+    for (int i = 0; i < file.n; i++) { // counts for one run of the block, corrected for multiplexing
         CHECK_REAL(counted(i, "cycles"), 200, 1e-9);
         CHECK_REAL(counted(i, "instructions"), 202, 1e-9);
         CHECK_REAL(counted(i, "branch_misses"), 210, 1e-9);
@@ -196,7 +197,7 @@ int main(int argc, char** argv) {
     }
     CHECK(!strstr(output, "not looked into"));
     said(" cycles "), said(" 202");
-    // how far memory binds it: as the processor counts it, and never guessed
+    // The share of time bound by memory is reported only if the processor counts it.
     said("the share of time bound by memory is unknown: this processor counts neither topdown-be-bound nor");
     CHECK(isnan(counted(0, "backend_bound_pct")));
     run("stalls", "--op sum --counters");
@@ -211,10 +212,10 @@ int main(int argc, char** argv) {
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
     CHECK(isnan(counted(0, "memory_bound_pct")));
     said("or by execution units for 50 %");
-    run("dear", "--op sum --counters"); // many runs share what the calls add: one would have 8000 to it
+    run("dear", "--op sum --counters"); // the calls' own counts, spread over many runs
     CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");
-    CHECK(isnan(counted(0, "cycles"))); // nobody asked
+    CHECK(isnan(counted(0, "cycles"))); // without --counters
     static const char* const rows[][2] = { { "forbids", "kernel.perf_event_paranoid=2" },
                                            { "hides", "virtual machines often hide them" },
                                            { "lacks", "perf_event_open: " } };
@@ -225,6 +226,6 @@ int main(int argc, char** argv) {
         CHECK(strtod(json_get(&file, 0, "time_ms"), NULL) > 0);
     }
     run("hides", "--counters --no-isolate");
-    CHECK_REAL(counted(0, "page_faults"), 200, 1e-9); // the kernel's own are there all the same
+    CHECK_REAL(counted(0, "page_faults"), 200, 1e-9); // the kernel's software events still work
     return test_end();
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CUDA back end on the virtual GPU: times of kernels of known duration must be correct in spite of the simulated
-// disturbances, and a block that waits behind the launch gate must end. Without arguments this is the test; it runs
-// itself with arguments as a program of benchmarks.
+// The CUDA back end on the virtual GPU. Times of kernels of known duration must be correct in spite of the simulated
+// disturbances. A block that waits behind the launch gate must end. Without arguments, this program is the test; with
+// arguments, it is the program of benchmarks that the test runs.
 // measures time
 #include "test.h"
 #include "json.h"
 #include "virtual_gpu.h"
 
 #ifdef TEST_SANITIZE
-enum { STAGES = 0 }; // each buffer is an allocation by itself, so that a sanitizer sees behind its end
+enum { STAGES = 0 }; // each buffer is a separate allocation, so that a sanitizer sees accesses beyond its end
 #else
 enum { STAGES = 1 };
 #endif
@@ -32,7 +32,7 @@ KBENCH_IMPL(shaped, one, KB_AXIS("shape", 0, 1, 2, 3, 4, 5, 6), KB_AXIS("ns", 20
     static function of[7] = { { "shaped", 24, 132, 32, 0, 1, false },   { "shaped", 24, 4000, 256, 0, 1, false },
                               { "shaped", 24, 132, 1024, 0, 1, false }, { "shaped", 24, 8, 256, 163840, 1, false },
                               { "shaped", 24, 128, 256, 0, 8, false },  { "shaped", 24, 132, 128, 0, 1, true },
-                              { "shaped", 0, 132, 128, 0, 1, true } }; // the last one has no parameters
+                              { "shaped", 0, 132, 128, 0, 1, true } }; // the last kernel has no parameters
     operation o = { KERNEL, &of[kb_int(kb, "shape")], (double)kb_int(kb, "ns"), NULL, NULL, NULL };
     KB_TIME(kb) { submit(kb->stream, o); }
 }
@@ -47,7 +47,7 @@ KBENCH(copies) {
     static char host[4096];
     KB_TIME(kb) { cudaMemcpyAsync(p, host, sizeof host, cudaMemcpyHostToDevice, kb->stream); }
 }
-KBENCH(moves, KB_AXIS("within", 0, 1)) { // within the device, or from the host, which waits for that
+KBENCH(moves, KB_AXIS("within", 0, 1)) { // copy within the device, or from the host (the host waits for the copy)
     enum cudaMemcpyKind way = kb_int(kb, "within") ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
     char *p = KB_ALLOC(kb, char, 4000000), *from = KB_ALLOC(kb, char, 4000000);
     kb_expect(kb, KB_EXPECT_TRANSFER);
@@ -63,8 +63,8 @@ KBENCH(waits) {
         cudaStreamSynchronize(kb->stream);
     }
 }
-// What refuses capture says so before its block, or, since it cannot know, when it is captured; but what waits there is
-// told nevertheless.
+// Blocks that stream capture rejects. at=0 declares KB_EXPECT_NO_CAPTURE before the block, at=1 and at=2 only under
+// capture. at=2 also synchronises, which must be reported.
 KBENCH(refuses, KB_AXIS("at", 0, 1, 2)) {
     int64_t at = kb_int(kb, "at");
     if (!at) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
@@ -84,14 +84,14 @@ static void stop_for(unsigned milliseconds) {
     raise(SIGSTOP);
     waitpid(child, NULL, 0);
 }
-KBENCH(stops) { // behind its closed gate, for longer than the watchdog waits
+KBENCH(stops) { // stops behind the closed gate, longer than the watchdog's timeout
     int launches = 0;
     KB_TIME(kb) {
         if (++launches == 400) stop_for(1300);
         kernel(20000, 24, kb->stream);
     }
 }
-KBENCH(stops_briefly) { // so that no watchdog sees it
+KBENCH(stops_briefly) { // stops for less than the watchdog's timeout
     int launches = 0;
     KB_TIME(kb) {
         if (++launches == 400) stop_for(200);
@@ -105,7 +105,7 @@ KBENCH(reports_error) {
         if (cudaStreamSynchronize(kb->stream) != cudaSuccess) kb_fail(kb, "not permitted during capture");
     }
 }
-KBENCH(waits_late) { // behind its closed gate, in the middle of its samples
+KBENCH(waits_late) { // waits behind the closed gate, in the middle of the samples
     int launches = 0;
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -119,7 +119,7 @@ KBENCH(waits_too) {
         cudaStreamSynchronize(kb->stream);
     }
 }
-KBENCH(moved) { // says how many pages were taken before, and where in one its data lies
+KBENCH(moved) { // prints the number of pages taken before, and the offset of its data within a page
     char *p = KB_ALLOC(kb, char, 100000), *q = KB_ALLOC(kb, char, 3 << 20);
     int pages = 0;
     for (int i = 0; i < 4096; i++) pages += gpu.blocks[i].p && gpu.blocks[i].bytes == 2 << 20;
@@ -132,8 +132,9 @@ KBENCH(turns) {
     KB_ALLOC(kb, char, 4 << 20);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-// Each instance of an implementation, copies for --rotate among them, has a mark of its own in its data, and a counter
-// that all of its launches add to; in the end it says where that lay and whether the mark still stands.
+// Each instance of an implementation, including the copies for --rotate, fills its data with its own mark. Each
+// launch of the instance adds 1 to the instance's counter. At the end, the instance prints the address of its data,
+// the counter, and whether the mark is intact.
 static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
     static const function of = { "known", 24, 0, 0, 0, 0, false };
     static int instances;
@@ -159,17 +160,17 @@ KBENCH_IMPL(in_turn, one) { in_turn(kb, 1 << 20, 0); }
 KBENCH_IMPL(in_turn, two) { in_turn(kb, 1 << 20, 0); }
 KBENCH_IMPL(in_turn, more) { in_turn(kb, 1 << 20, 1 << 18); }
 KBENCH_IMPL(unsteady, one) { in_turn(kb, 1 << 20, 0); }
-KBENCH_IMPL(unsteady, other) { // needs more in its second call than in its first
+KBENCH_IMPL(unsteady, other) { // allocates more in its second call than in its first
     static int calls;
     in_turn(kb, 1 << 20, calls++ > 0 ? 1 << 20 : 4096);
 }
 KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 20, 0); }
-KBENCH_IMPL(broken, other) { // its third copy fails: the first two wait while others play
+KBENCH_IMPL(broken, other) { // the third copy fails while two copies are suspended
     static int calls;
     if (++calls == 5) kb_fail(kb, "once too often");
     in_turn(kb, 1 << 20, 0);
 }
-KBENCH(faults) { // in its 50th launch
+KBENCH(faults) { // the fault occurs in the 50th launch
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
     KB_TIME(kb) {
@@ -177,7 +178,7 @@ KBENCH(faults) { // in its 50th launch
         submit(kb->stream, o);
     }
 }
-KBENCH(breaks) { // at once
+KBENCH(breaks) { // the fault occurs in the first launch
     static const function faulty = { "faulty", 8, 0, 0, 0, 0, false };
     KB_TIME(kb) {
         operation o = { KERNEL, &faulty, 5000, NULL, NULL, NULL };
@@ -198,7 +199,7 @@ KBENCH_IMPL(rivals, twin) {
 KBENCH_IMPL(rivals, slower) {
     KB_TIME(kb) { kernel(5200, 24, kb->stream); }
 }
-static void break_late(kb_state* kb, int launch) { // launches since sampling began, after the checks
+static void break_late(kb_state* kb, int launch) { // breaks at this launch, counted from the first sample
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
     launches += kb->run->call.phase == KBI_PHASE_SAMPLE;
@@ -214,7 +215,7 @@ KBENCH_IMPL(duel, breaks) {
 KBENCH_IMPL(duel, third) {
     KB_TIME(kb) { kernel(6000, 24, kb->stream); }
 }
-KBENCH(exhausts) { // nobody looks at what cudaMalloc says
+KBENCH(exhausts) { // ignores the return value of cudaMalloc
     kb_expect(kb, KB_EXPECT_ALLOC);
     KB_TIME(kb) {
         void* p;
@@ -222,7 +223,7 @@ KBENCH(exhausts) { // nobody looks at what cudaMalloc says
         usleep(20);
     }
 }
-// Functions that take from the cases behind them what all share, each before one that does nothing of the kind.
+// Functions that destroy state shared by all cases. After each function, an ordinary case must still be measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -256,7 +257,7 @@ KBENCH(destroys_after) {
 KBENCH(good_5) {
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-KBENCH(lazy) { // the first run loads code
+KBENCH(lazy) { // the first launch loads code (3 ms)
     static int launches;
     int before = launches;
     KB_TIME(kb) {
@@ -280,7 +281,7 @@ KBENCH(strays_not) {
     kb_note(kb, "on device %d", gpu.device);
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
 }
-static void idles_later(kb_state* kb) { // the device idles while the body looks at results
+static void idles_later(kb_state* kb) { // the device is idle while the function checks its results
     gpu.idle = false;
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
     gpu.idle = true;
@@ -291,15 +292,15 @@ KBENCH_IMPL(idle_rivals, other) { idles_later(kb); }
 
 // --- launches that differ ---
 
-KBENCH(shrinks) { // by a counter in device memory, which nobody sets again
+KBENCH(shrinks) { // the state is in device memory and is never reset
     static double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
-KBENCH(shrinks_again) { // that every call of the function sets again
+KBENCH(shrinks_again) { // every call of the function resets the state
     double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
-KBENCH(wears_off) { // over all of the samples
+KBENCH(wears_off) { // the time falls over all of the samples
     double ns = 60000;
     KB_TIME(kb) { kernel(ns = ns > 2000 ? ns - 60 : 2000, 24, kb->stream); }
 }
@@ -315,14 +316,14 @@ KBENCH(every_second_long) {
     int launches = 0;
     KB_TIME(kb) { kernel(++launches % 2 ? 900000 : 700000, 24, kb->stream), kernel(5, 24, kb->stream); }
 }
-KBENCH(submits_less) { // the host stops to launch the second kernel
+KBENCH(submits_less) { // stops submitting the second kernel
     int launches = 0;
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         if (++launches < 300) kernel(600, 24, kb->stream);
     }
 }
-KBENCH(submits_in_turn) { // as long, but another one each second time
+KBENCH(submits_in_turn) { // same duration, but another kernel every second time
     int launches = 0;
     KB_TIME(kb) { kernel(5000, ++launches % 2 ? 24 : 256, kb->stream); }
 }
@@ -333,7 +334,7 @@ KBENCH(waits_later) {
         if (++launches > 300 && kb->run->call.unit == KBI_COMPARED) cudaStreamSynchronize(kb->stream);
     }
 }
-KBENCH(wakes_up) { // honest: the clock is low at first, which the launches' times follow
+KBENCH(wakes_up) { // honest: the clock starts low, and the launch times follow it
     int launches = 0;
     KB_TIME(kb) {
         gpu.cycles = ++launches < 40 ? 0.6 : 1.8;
@@ -348,7 +349,7 @@ KBENCH_IMPL(shrinking_rival, shrinks) {
     double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 4000 ? ns / 2 : 2000, 24, kb->stream); }
 }
-// the clock falls in the middle of the samples, and the time with it
+// The clock falls in the middle of the samples, and the launches take longer accordingly.
 KBENCH(slows_down) {
     KB_TIME(kb) {
         gpu.cycles = kb->run->m.n < 100 ? 1.98 : 1.5;
@@ -356,13 +357,13 @@ KBENCH(slows_down) {
     }
     gpu.cycles = 0;
 }
-// In graphs, which launch the block where its function is not: in the middle of the samples the process is stopped, or
-// the clock falls for a while, and is back when they end.
+// Disturbances during graph launches, which happen outside the benchmark function. In the middle of the samples,
+// either the process is stopped, or the clock falls and recovers before the samples end.
 static kbi_run* in_graphs;
 static double stop_in_graph(void) {
     static int samples;
     samples += in_graphs->call.unit == KBI_SAMPLE;
-    if (samples != 41) return 0; // the shorter graph of the 21st
+    if (samples != 41) return 0; // the shorter graph of the 21st sample
     samples++;
     const char* for_ms = getenv("VIRTUAL_STOP");
     stop_for((unsigned)atoi(for_ms));
@@ -383,7 +384,7 @@ static void in_graph(kb_state* kb, double (*happens)(void)) {
 }
 KBENCH(stops_in_graph) { in_graph(kb, stop_in_graph); }
 KBENCH(slows_in_graph) { in_graph(kb, slow_in_graph); }
-// Where a buffer lies decides what a kernel takes: up to 9 % more.
+// The address of the buffer changes the time of the kernel by up to 9 %.
 static void by_place(kb_state* kb) {
     char* p = KB_ALLOC(kb, char, 4 << 20);
     kb_note(kb, "at %p", (void*)p);
@@ -393,7 +394,8 @@ static void by_place(kb_state* kb) {
 KBENCH_IMPL(placed, one) { by_place(kb); }
 KBENCH_IMPL(placed, two) { by_place(kb); }
 KBENCH_IMPL(placed, three) { by_place(kb); }
-// a kernel that knows its result by its input's address; device memory is the host's here
+// A kernel that reuses its earlier result if the address of its input is unchanged. (Device memory is host memory
+// here.)
 KBENCH(caches) {
     static const float* known;
     static float result[64];
@@ -407,7 +409,7 @@ KBENCH(caches) {
     }
     kb_check(kb, y, want, 64, 1e-6);
 }
-KBENCH(many_blocks, KB_AXIS("n", 1024, 1025)) { // its output is the last one
+KBENCH(many_blocks, KB_AXIS("n", 1024, 1025)) { // the last block is the output
     float *y = NULL, want[64] = { 0 };
     for (int64_t i = 0; i < kb_int(kb, "n"); i++) y = KB_ALLOC(kb, float, 64);
     KB_TIME(kb) {
@@ -416,7 +418,7 @@ KBENCH(many_blocks, KB_AXIS("n", 1024, 1025)) { // its output is the last one
     }
     kb_check(kb, y, want, 64, 1e-6);
 }
-KBENCH(no_room) { // for what its output held
+KBENCH(no_room) { // there is no memory to save the contents of its output
     int64_t n = ((int64_t)9 << 28) / 4;
     float *y = KB_ALLOC(kb, float, n), want[64] = { 0 };
     if (!y) return;
@@ -451,7 +453,7 @@ KBENCH_IMPL(product, unsaid, KB_AXIS("tflops", 40, 650, 2500)) {
 }
 KBENCH_IMPL(stored, f64, KB_DTYPE("f64", "f32", "tf32", "f16", "bf16", "e4m3", "i8"),
             KB_AXIS("percent", 90, 115, 140)) {
-    static const double roofs[] = { 60, 720, 400, 720, 720, 1400, 1500 }; // the highest that may be meant
+    static const double roofs[] = { 60, 720, 400, 720, 720, 1400, 1500 }; // the highest peak allowed for each dtype
     static const kb_dtype dtypes[] = { KB_F64, KB_F32, KB_TF32, KB_F16, KB_BF16, KB_E4M3, KB_I8 };
     double tflops = 0;
     for (int i = 0; i < 7; i++)
@@ -459,7 +461,7 @@ KBENCH_IMPL(stored, f64, KB_DTYPE("f64", "f32", "tf32", "f16", "bf16", "e4m3", "
     KB_TIME(kb) { kernel(200000, 24, kb->stream); }
     kb_flops(kb, 0.01 * (double)kb_int(kb, "percent") * tflops * 1e12 * 200e-6);
 }
-// whether a block is one of the device's own
+// whether p points into device memory
 static bool on_device(const void* p) {
     for (int i = 0; i < 4096; i++)
         if ((const char*)p >= (char*)gpu.blocks[i].p && (const char*)p < (char*)gpu.blocks[i].p + gpu.blocks[i].bytes)
@@ -472,14 +474,14 @@ static void places_of(kb_state* kb, double ns) {
     static const function shaped = { "boxed", 24, 105, 256, 1000, 0, false };
     operation o = { KERNEL, &shaped, ns, NULL, NULL, NULL };
     KB_TIME(kb) { submit(kb->stream, o); }
-    kb_bytes(kb, 4.25e6); // 2e-5 s: a twentieth of what a copy reaches
+    kb_bytes(kb, 4.25e6); // in 2e-5 s: 5 % of the copy bandwidth
     kb_check_that(kb, on_device(d) && !on_device(h) && !on_device(p), on_device(d), 0,
-                  "where KB_ALLOC and its kin put it");
+                  "memory of KB_ALLOC, KB_ALLOC_HOST or KB_ALLOC_PINNED");
 }
 KBENCH_IMPL(places, one) { places_of(kb, 20000); }
 KBENCH_IMPL(places, other) { places_of(kb, 20000); }
 
-// what an audit finds beside kernels
+// Operations other than kernels that the audit must report.
 static void beside(kb_state* kb, int kind) {
     KB_TIME(kb) {
         operation o = { KERNEL, NULL, 3000, NULL, NULL, NULL };
@@ -491,7 +493,7 @@ static void beside(kb_state* kb, int kind) {
 KBENCH(hosts) { beside(kb, HOST); }
 KBENCH(allocates) { beside(kb, ALLOCATION); }
 KBENCH(sets) { beside(kb, SET); }
-KBENCH(sets_first) { // then a kernel, as a histogram does
+KBENCH(sets_first) { // a memset, then a kernel (e.g. a histogram)
     KB_TIME(kb) {
         operation o = { SET, NULL, 3000, NULL, NULL, NULL };
         submit(kb->stream, o);
@@ -509,7 +511,7 @@ KBENCH(isolated) { refused(kb, cudaErrorStreamCaptureIsolation, cudaErrorStreamC
 KBENCH(unjoined) { refused(kb, cudaSuccess, cudaErrorStreamCaptureUnjoined); }
 KBENCH(invalidates) { refused(kb, cudaSuccess, cudaErrorStreamCaptureInvalidated); }
 KBENCH(errs) { refused(kb, cudaErrorInvalidValue, cudaSuccess); }
-KBENCH(throws, KB_AXIS("refused", 0, 1)) { // as C++ leaves a block: a call fails under capture, and a library throws
+KBENCH(throws, KB_AXIS("refused", 0, 1)) { // a C++ exception leaves the block
     bool refused = kb_int(kb, "refused") != 0;
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -520,7 +522,7 @@ KBENCH(throws, KB_AXIS("refused", 0, 1)) { // as C++ leaves a block: a call fail
         return;
     }
 }
-// what an inspection finds
+// CUDA calls that an inspection must report.
 static cudaGraphExec_t small_graph(cudaStream_t s) {
     cudaGraph_t graph;
     cudaGraphExec_t made;
@@ -551,7 +553,7 @@ static void calls_of(kb_state* kb, const char* what) {
         if (strcmp(what, "copy") == 0) cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost);
         if (strcmp(what, "sync") == 0) cudaStreamSynchronize(own);
         if (strcmp(what, "error") == 0) api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, WORD(own), "fails", 1);
-        if (strcmp(what, "left_error") == 0) // not fetched
+        if (strcmp(what, "left_error") == 0) // the block does not fetch the error
             gpu.last = (cudaError_t)api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, WORD(own), "fails", 1);
         if (strcmp(what, "no_memory") == 0) cudaMalloc(&p, (size_t)1 << 50);
         if (strcmp(what, "default") == 0) api("cudaLaunchKernel", "cuLaunchKernel", 0, 0, 5, 0, "astray", 0);
@@ -578,8 +580,8 @@ CALLS(no_memory)
 CALLS(default)
 CALLS(dies)
 CALLS(hangs)
-// the host's processor was somebody else's, in the first run, in the second, in both; or the device is at work beside
-// the stream, each time
+// delayed: the host is preempted in the first run, the second, or both. beside_*: another stream is busy in each
+// run.
 KBENCH(delayed, KB_AXIS("in", 1, 2, 3)) {
     static int runs[4];
     int64_t in = kb_int(kb, "in");
@@ -589,7 +591,7 @@ KBENCH(delayed, KB_AXIS("in", 1, 2, 3)) {
         gpu.preempted = n <= 2 && (in >> (n - 1) & 1);
     }
 }
-static void beside_it(kb_state* kb, bool captured) { // or over before the audit has looked
+static void beside_it(kb_state* kb, bool captured) { // if not captured: over before the audit checks
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         gpu.busy = captured || !gpu.capture;
@@ -597,7 +599,7 @@ static void beside_it(kb_state* kb, bool captured) { // or over before the audit
     gpu.busy = false;
 }
 KBENCH(beside_always) { beside_it(kb, true); }
-KBENCH(beside_unsaid) { // a launch through the driver into the default stream: capture ends, and nobody says why
+KBENCH(beside_unsaid) { // the driver launches into the default stream: capture ends without a reason
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         gpu.busy = !gpu.capture;
@@ -619,7 +621,7 @@ KBENCH(leaves_gate) {
         if (++launches == 60) break;
     }
 }
-KBENCH(resets) { // a reset is no part of the time
+KBENCH(resets) { // the time of a reset is not part of the result
     KB_SAMPLE(kb) {
         kernel(9000, 24, kb->stream);
         KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -633,13 +635,13 @@ static void five(kb_state* kb) {
 static void on_cpu(kb_state* kb) {
     KB_TIME_HOST(kb) { kb_keep(kb); }
 }
-static kb_entry newer, of_cpu; // for a GPU that is not this one; for a machine without one
+static kb_entry newer, of_cpu; // newer: needs a newer GPU; of_cpu: runs only on the CPU
 
 // --- the test ---
 
 static const char* self;
 static json_file file;
-static int code; // of the last run
+static int code; // exit code of the last run
 
 static const char* output(void) {
     static char all[20000];
@@ -661,7 +663,7 @@ static void check_no_output(const char* what) {
     CHECK_THAT(strstr(output(), what) == NULL, "'%s' in: %.300s", what, output());
 }
 
-// arguments: of the program, which settings NAME=VALUE of the environment may precede.
+// Runs this program. Settings NAME=VALUE of the environment may precede the arguments of the program.
 static void start(const char* arguments) {
     char command[1000];
     const char* rest = arguments;
@@ -692,7 +694,7 @@ static const char* text(int i, const char* key) {
     return s ? s : "(none)";
 }
 
-// Times within 60 ns of the kernel's own, whatever the arguments; raw ones are 2 to 3 us too long.
+// Error of the measured time in ns; up to 60 ns are allowed. Raw times are 2 to 3 us too long.
 static double known_off(int i) {
     const char* ns = strstr(text(i, "name"), "ns=");
     double known = ns ? atof(ns + 3) : 0;
@@ -700,7 +702,8 @@ static double known_off(int i) {
 }
 static void check_known(const char* arguments, int want) {
     bool off = true;
-    // --fast on a busy machine takes few samples of what drifts
+    // On a busy machine, --fast takes too few samples of the drifting overhead, so up to three attempts are
+    // allowed.
     for (int attempt = 0; off && attempt < 3; attempt++) {
         run(arguments);
         off = false;
@@ -714,7 +717,7 @@ static void check_known(const char* arguments, int want) {
                    known);
         CHECK_THAT(raw - known > 1900 && raw - known < (strstr(arguments, "TOOL") || strstr(arguments, "NO_WAIT") ? 10000 : 3000),
                    "%s %s: raw %.0f ns for %.0f", arguments, text(i, "name"), raw, known);
-        // what was taken off, and what events read around an empty kernel, which takes 576 ns
+        // bias: the overhead subtracted; floor: what events read around an empty kernel, which itself takes 576 ns
         double bias = 1e6 * number(i, "bias_ms"), floor_ns = 1e6 * number(i, "floor_ms");
         CHECK_THAT(fabs(raw - bias - got) < 1e-6 * raw, "%s: bias %.0f ns of %.0f", text(i, "name"), bias, raw);
         CHECK_THAT(fabs(floor_ns - bias - 576) < 30, "%s: floor %.0f ns, bias %.0f", text(i, "name"), floor_ns, bias);
@@ -722,7 +725,8 @@ static void check_known(const char* arguments, int want) {
     }
 }
 
-// What nobody measured: the truth is within the +-, and the record says why that is so wide.
+// Without a measured overhead, the true time must be within the interval, and the record must say that the bias is
+// fitted.
 static void check_fitted(const char* arguments, int want) {
     run(arguments);
     CHECK_INT(file.n, want);
@@ -732,7 +736,8 @@ static void check_fitted(const char* arguments, int want) {
                low = 1e6 * number(i, "time_ms_ci_low");
         double high = 1e6 * number(i, "time_ms_ci_high");
         CHECK_THAT(low <= known && known <= high, "%s: %.0f to %.0f ns for %.0f", text(i, "name"), low, high, known);
-        // 976 ns are what one takes in a row: 1.96 / sqrt(12) of that, and up to 700 ns that events read more
+        // An empty kernel in a row takes 976 ns; the uncertainty is 1.96 / sqrt(12) of this time. Events read up to
+        // 700 ns more.
         CHECK_THAT(high - got > 540 && high - got < 1000 + 0.005 * known, "%s: %.0f ns, +- %.0f", text(i, "name"),
                    got, high - got);
         CHECK_THAT((strstr(text(i, "flags"), "FLOOR") != NULL) == (high - got > 0.05 * got + 1) ||
@@ -749,13 +754,13 @@ static void check_word(const char* arguments, const char* word) {
     CHECK_STR(text(0, "time_ms"), "null");
 }
 
-// Every process of --procs has its data on other pages and at another offset, the first where it always is; a case's
-// memory is its own all the same.
+// Each process of --procs places its data on other pages and at another offset; the first process uses the default
+// placement. The peak memory of a case does not include the padding.
 typedef struct moved {
     int process, pages;
     unsigned long at, large;
 } moved;
-static int moved_to(moved* of, int most) { // what each process says, which may call its body more than once
+static int moved_to(moved* of, int most) { // keeps the last report of each process
     int n = 0;
     for (const char* s = output(); (s = strstr(s, "moved ")) != NULL; s++) {
         moved now;
@@ -784,7 +789,7 @@ static void test_moved(void) {
                    of[i].large);
         for (int k = 0; k < i; k++) CHECK_THAT(of[i].at != of[k].at, "processes %d and %d: at %lu", k, i, of[i].at);
     }
-    run("--op turns --fast --rotate"); // copies, which have no stage
+    run("--op turns --fast --rotate"); // copies, which do not use shared buffers
     memory = number(0, "memory_bytes");
     run("--op turns --fast --rotate --procs 2");
     CHECK_INT(number(0, "processes"), 2);
@@ -792,7 +797,8 @@ static void test_moved(void) {
 }
 
 static void test_errors(void) {
-    // one implementation breaks the device during the rounds: the others get their times in another worker
+    // One implementation breaks the device during the rounds. The other implementations are measured in a new
+    // worker.
     run("--op duel --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -802,18 +808,19 @@ static void test_errors(void) {
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
     }
     CHECK_REAL(number(2, "speedup"), 5.0 / 6, 0.01);
-    // in one process they cannot, but leave a record
+    // With --no-isolate there is no other worker, but each implementation still leaves a record.
     run("--op duel --fast --no-isolate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(strstr(text(i, "flags"), "CUDA_ERROR") != NULL, "flags %s", text(i, "flags"));
-    check_word("--op exhausts --fast", "CUDA_ERROR"); // the wall timer looks for errors as well
+    check_word("--op exhausts --fast", "CUDA_ERROR"); // the wall timer also checks for errors
     check_word("--op no_copy --fast", "CUDA_ERROR");
     CHECK_THAT(!strstr(text(0, "flags"), "VERIFY_FAIL"), "what was never copied was compared: %s",
                text(0, "message"));
 }
 
-// Whatever a case does to the device or to kb->stream, the fault is its own, with the cause; the next one is measured.
+// If a case destroys the device's state or kb->stream, only its own record reports an error, and the next case is
+// measured.
 static void test_broken(void) {
     run("--fast --op resets_before,good_1,resets_inside,good_2,resets_after,good_3,destroys_inside,good_4,"
         "destroys_after,good_5");
@@ -828,13 +835,13 @@ static void test_broken(void) {
             CHECK_HAS(text(i, "message"),
                       i < 6 ? "the function reset the device" : "the function destroyed kb->stream");
     }
-    run("--fast --op known,resets_after,good_3 -a bytes=24 -a ns=5000"); // not the first of its worker: the same
+    run("--fast --op known,resets_after,good_3 -a bytes=24 -a ns=5000"); // not the worker's first case
     CHECK_THAT(strstr(text(file.n - 2, "message"), "the function reset the device") != NULL, "%s",
                text(file.n - 2, "message"));
     CHECK_THAT(!strstr(text(file.n - 2, "message"), "process that had run"), "%s", text(file.n - 2, "message"));
 }
 
-// Nothing measured is never fine without a word.
+// A run that measures nothing always says why.
 static void test_nothing(void) {
     start("--help all"); // of a build with CUDA
     check_output("--device N|all|cpu");
@@ -847,7 +854,7 @@ static void test_nothing(void) {
     run("VIRTUAL_DEVICES=0 --op several --fast");
     CHECK_INT(code, 77);
     check_output("error: nothing was measured: no GPU: none found");
-    run("--device cpu --op several,of_cpu --fast"); // something was
+    run("--device cpu --op several,of_cpu --fast"); // of_cpu is measured
     CHECK_INT(code, 0);
     check_no_output("nothing was measured");
     run("--op newer --fast");
@@ -856,10 +863,10 @@ static void test_nothing(void) {
     run("--op of_cpu --fast");
     CHECK_INT(code, 77);
     check_output("--device cpu runs the benchmarks for the CPU");
-    run("--op skips --fast"); // its function says that it does not apply
+    run("--op skips --fast"); // the function calls kb_skip
     CHECK_INT(code, 0);
     check_output("nothing was measured: all that was selected was skipped");
-    run("VIRTUAL_FORKS=2 --op faults,lazy --fast"); // after the one that asks CUPTI; a second worker cannot be started
+    run("VIRTUAL_FORKS=2 --op faults,lazy --fast"); // a second worker cannot be started
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 2);
     CHECK_THAT(strstr(text(1, "flags"), "CRASHED") != NULL, "flags %s", text(1, "flags"));
@@ -875,7 +882,7 @@ static void test_devices(void) {
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i % 2 ? 20000 : 2000)) < 60, "device %d: %g ms", i / 2,
                    number(i, "time_ms"));
     }
-    // --resume: what each device has done is its own
+    // --resume: completed cases are counted separately for each device.
     const char* lines = "build/test/host/cuda.jsonl";
     const char* known = "VIRTUAL_DEVICES=2 --device all --op known --fast -a bytes=24 -a ns=2000,20000 --resume "
                         "--jsonl build/test/host/cuda.jsonl";
@@ -886,7 +893,7 @@ static void test_devices(void) {
     check_output("1 of 2 cases have a record");
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "device"), i / 2);
-    run(known); // all of it is done
+    run(known); // all cases are done
     check_output("2 of 2 cases have a record");
     check_no_output("0 of 2 cases have a record");
     check_output("4 cases: 4 ok");
@@ -894,7 +901,8 @@ static void test_devices(void) {
     json_free(&file);
     file = json_read(lines, 1);
     CHECK_INT(file.n, 4);
-    // a case that chooses another device does so for itself; memory of the pool that is no case's counts for none
+    // A case that chooses another device does not affect the next case. Pool memory outside the case is not
+    // counted.
     run("VIRTUAL_DEVICES=2 --op strays,strays_not --fast");
     CHECK_INT(file.n, 2);
     CHECK_THAT(strstr(text(1, "message"), "on device 0") != NULL, "%s", text(1, "message"));
@@ -908,10 +916,10 @@ static void test_devices(void) {
             self);
         CHECK(system(command) != -1);
         check_output("[2/2]");
-        check_no_output("[3/2]"); // each device starts anew
+        check_no_output("[3/2]"); // progress starts anew for each device
     } else
-        SKIP("no script(1) that plays a terminal: progress over two devices is not looked at");
-    // what the device does after the last sample is not what was measured
+        SKIP("script(1) cannot simulate a terminal here: the progress over two devices is not tested");
+    // What the device does after the last sample does not affect the flags.
     run("VIRTUAL_THROTTLE=4 --op idles,idle_rivals --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -919,7 +927,7 @@ static void test_devices(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "CLOCK_VARIES"), "%s: flags %s", text(i, "name"), text(i, "flags"));
         CHECK_THAT(!strstr(text(i, "message"), "clock fell"), "%s: %s", text(i, "name"), text(i, "message"));
     }
-    // a device that hangs while it starts: Ctrl-C ends the wait
+    // A device hangs while it starts: Ctrl-C must end the wait.
     pid_t process = fork();
     if (process == 0) {
         setenv("VIRTUAL_HANG", "1", 1);
@@ -938,7 +946,7 @@ static void test_devices(void) {
 static void test_timers(void) {
     run("--op several --fast --timer Wall");
     CHECK_STR(text(0, "timer"), "\"wall\"");
-    // groups by events and by CUPTI in turn: that tracing slows a launch down shows in CUPTI's own groups at most
+    // Event groups and CUPTI groups alternate, so tracing overhead can appear only in the CUPTI groups.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_SLOWS=1 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     CHECK_INT(file.n, 6);
     for (int i = 0; i < file.n; i++) {
@@ -952,7 +960,7 @@ static void test_timers(void) {
         CHECK_REAL(1e3 * traced, ns, 1 / ns);
         CHECK_HAS(text(i, "counter_units"), "\"cupti\": \"us\"");
     }
-    run("VIRTUAL_CUPTI=1 --op sets --fast --timer cupti"); // what a block does beside kernels is in its time, too
+    run("VIRTUAL_CUPTI=1 --op sets --fast --timer cupti"); // the memset of the block is part of its time
     CHECK_REAL(1e6 * number(0, "time_ms"), 3000, 0.01);
     run("VIRTUAL_CUPTI=1 --op sets_first --fast --timer cupti");
     CHECK_THAT(1e6 * number(0, "time_ms") > 7990, "a memset and a kernel: %g ns", 1e6 * number(0, "time_ms"));
@@ -966,7 +974,7 @@ static void test_timers(void) {
     CHECK_HAS(text(0, "message"), "another profiler is attached");
     run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate");
     CHECK_HAS(text(0, "message"), "CUPTI does not time graphs");
-    // a launch whose times it does not know is no launch of 0 ns: the group is taken again
+    // A launch whose record CUPTI lost must not count as 0 ns: the group is repeated.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=30 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     double again = 0;
     CHECK_INT(file.n, 6);
@@ -976,19 +984,19 @@ static void test_timers(void) {
         again += number(i, "samples_retaken");
     }
     CHECK_THAT(again >= 5, "%g taken again", again);
-    // what it does at the first launch behind a switch it does not do behind a closed gate
+    // CUPTI stalls the first launch after tracing is switched on; the stall must not happen behind a closed gate.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
     CHECK_HAS(text(0, "counters"), "\"cupti\": ");
     CHECK_INT(number(0, "samples_retaken"), 0);
-    run("--op lazy --iters 20 --warmup 5"); // 20 groups: a first run that takes long does not make them single launches
+    run("--op lazy --iters 20 --warmup 5"); // the long first launch must not limit the group size
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
-    run("VIRTUAL_HICCUP=1 --op turns --fast --rotate"); // an interruption makes a difference of two graphs negative
+    run("VIRTUAL_HICCUP=1 --op turns --fast --rotate"); // an interruption makes the difference of two graphs negative
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns, disturbed: %g ms, %s", number(0, "time_ms"),
                text(0, "message"));
-    // fewer copies than exceed L2 prove nothing about cold data
+    // If the copies do not exceed L2, the data may not be cold.
     check_word("VIRTUAL_STACKS=5 --op turns --fast --rotate", "NOT_COLD");
-    // the watchdog opens the gate, a second time as well, whatever signal() does
+    // The watchdog must open the gate a second time as well, even if signal() resets its handler.
     run("VIRTUAL_SYSTEM_V=1 --op waits,waits_too --fast --no-audit --timeout 4s");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
@@ -996,7 +1004,7 @@ static void test_timers(void) {
                    number(i, "time_ms"), text(i, "message"));
 }
 
-// Launches that do not do what the first one did.
+// Launches whose work differs from the work of the first launch.
 static void test_differing(void) {
     check_word("--op shrinks --fast", "WORK_CHANGED");
     check_word("--op shrinks_again --fast --hot", "WORK_CHANGED");
@@ -1011,12 +1019,12 @@ static void test_differing(void) {
     CHECK_HAS(text(0, "message"), "submits other work");
     check_word("--op submits_in_turn --fast", "WORK_CHANGED");
     check_word("--op waits_later --fast", "SYNC_INSIDE");
-    run("--op wakes_up,every_second_long --fast"); // what the clock explains, and what is less than half
+    run("--op wakes_up,every_second_long --fast"); // explained by the clock; difference below 50 %
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(number(i, "time_ms") > 0.01, "%s: %s, %s", text(i, "name"), text(i, "flags"), text(i, "message"));
     run("--op shrinking_rival --fast");
-    CHECK_THAT(strstr(text(1, "flags"), "WORK_CHANGED") != NULL, "a rival: flags %s", text(1, "flags"));
+    CHECK_THAT(strstr(text(1, "flags"), "WORK_CHANGED") != NULL, "shrinks: flags %s", text(1, "flags"));
     CHECK_STR(text(1, "speedup"), "null");
     CHECK_REAL(number(0, "time_ms"), 0.005, 0.02);
 }
@@ -1033,20 +1041,20 @@ static void test_launches(void) {
             double known = atof(strstr(text(k, "name"), "ns=") + 3), got = 1e6 * number(k, "time_ms");
             CHECK_INT(number(k, "launches_per_sample"), counts[i]);
             CHECK_THAT(fabs(got - known) < 150, "%s: %g ns for %g", arguments, got,
-                       known); // few empty kernels beside
+                       known); // few empty kernels are measured for comparison
         }
     }
-    run("--op known --fast -a bytes=24 -a ns=20000"); // its own choice
+    run("--op known --fast -a bytes=24 -a ns=20000"); // default group size
     CHECK_INT(number(0, "launches_per_sample"), 8);
 }
 
 static void test_fresh(void) {
     for (int i = 0; i < 2; i++) {
-        run(i ? "--op leaks --fast --fresh" : "--op leaks --fast"); // of one call, however many there are
+        run(i ? "--op leaks --fast --fresh" : "--op leaks --fast"); // bytes leaked by one call
         CHECK_INT(number(0, "leaked_bytes"), 1 << 20);
         CHECK_STR(text(0, "verified"), "true");
     }
-    // an output that could not be restored before the last run: the case has a time, and a note says so
+    // If an output cannot be restored before the last run, the case keeps its time, and a note says so.
     run("VIRTUAL_LIGHT=1 VIRTUAL_MIB=4000 --op many_blocks,no_room --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1054,7 +1062,7 @@ static void test_fresh(void) {
         const char* said = strstr(text(i, "message"), note);
         CHECK_STR(text(i, "status"), "\"ok\""), CHECK_STR(text(i, "verified"), "true");
         CHECK_THAT((said != NULL) == (i > 1) && !(said && strstr(said + 1, note)), "%s: %s", text(i, "name"),
-                   text(i, "message")); // what it says of a busy machine's caches is something else
+                   text(i, "message")); // a busy machine adds other notes
     }
     run("--op caches,computes --fast");
     for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
@@ -1068,7 +1076,7 @@ static void test_fresh(void) {
     CHECK_REAL(number(1, "time_ms"), 0.005, 0.03);
 }
 
-// States that no GPU takes on demand.
+// GPU states that a test cannot produce on a real GPU.
 static void test_states(void) {
     static const struct {
         const char *mask, *reasons;
@@ -1078,7 +1086,7 @@ static void test_states(void) {
                       { "0x40", "\"thermal (hardware)\"" },
                       { "0x80", "\"power brake\"" },
                       { "0x48", "\"hardware slowdown, thermal (hardware)\"" },
-                      { "0x3", "null" } }; // idle, and clocks that somebody set: no reason
+                      { "0x3", "null" } }; // idle and locked clocks: no throttle reasons
     char arguments[128];
     for (int i = 0; i < KBI_COUNT(throttles); i++) {
         snprintf(arguments, sizeof arguments, "VIRTUAL_THROTTLE=%s --op several --fast", throttles[i].mask);
@@ -1087,7 +1095,7 @@ static void test_states(void) {
         CHECK_INT(strstr(text(0, "flags"), "THROTTLED") != NULL, strcmp(throttles[i].reasons, "null") != 0);
         CHECK_STR(text(0, "clocks_locked"), i == 6 ? "true" : "false");
     }
-    for (int i = 0; i < 3; i++) { // too little memory to tell a read from L2 by; what is not cold does not claim it
+    for (int i = 0; i < 3; i++) { // too little memory to test whether L2 was evicted; --hot does not claim cold data
         run(i == 0   ? "--op several --fast"
             : i == 1 ? "VIRTUAL_MIB=2000 --op several --fast"
                      : "VIRTUAL_MIB=2000 --op several --fast --hot");
@@ -1098,18 +1106,18 @@ static void test_states(void) {
     run("--op slows_down --iters 200");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
-    run("--op slows_in_graph --rotate --iters 300"); // seen on the way
+    run("--op slows_in_graph --rotate --iters 300"); // seen during the samples
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1980, 0.01);
-    // what the program sets aside in L2 is given up before each launch, or it would be warm
+    // Persisting L2 lines of the program are reset before each launch; otherwise the data would be warm.
     run("VIRTUAL_CUPTI=1 VIRTUAL_ASIDE=1 --op known --fast -a bytes=24 -a ns=5600,20000");
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i ? 20000 : 5600)) < 60, "set aside: %g ms",
                    number(i, "time_ms"));
     run("VIRTUAL_ASIDE=1 --op known --fast --hot -a bytes=24 -a ns=20000");
-    CHECK_REAL(number(0, "time_ms"), 0.010, 0.02); // warm is what was asked for
-    // implementations have their data at the same addresses
+    CHECK_REAL(number(0, "time_ms"), 0.010, 0.02); // --hot: warm data is correct
+    // All implementations have their data at the same addresses.
     char at[3][32];
     double ms[3];
     if (!STAGES) return;
@@ -1127,13 +1135,13 @@ static void test_states(void) {
         }
         ms[base] = number(0, "time_ms");
     }
-    CHECK_THAT(strcmp(at[0], at[1]) != 0 && strcmp(at[1], at[2]) != 0, "the stage lies at %s, %s, %s", at[0], at[1],
+    CHECK_THAT(strcmp(at[0], at[1]) != 0 && strcmp(at[1], at[2]) != 0, "the buffers are at %s, %s, %s", at[0], at[1],
                at[2]);
-    CHECK_THAT(fabs(ms[0] - ms[1]) > 4e-4 || fabs(ms[1] - ms[2]) > 4e-4, "another place changes nothing: %g %g %g",
+    CHECK_THAT(fabs(ms[0] - ms[1]) > 4e-4 || fabs(ms[1] - ms[2]) > 4e-4, "the placement has no effect: %g %g %g",
                ms[0], ms[1], ms[2]);
 }
 
-// What tensor cores reach is measured by products through cuBLAS, if there is one, when a case asks for it.
+// Tensor core peaks are measured by cuBLASLt matrix products when a case needs them, if the library is found.
 static void test_roofs(void) {
     run("VIRTUAL_CUBLAS=13 --op product,stored --fast");
     CHECK_INT(file.n, 24);
@@ -1143,7 +1151,7 @@ static void test_roofs(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "ABOVE_ROOF") == !impossible, "%s: flags %s, %s", name, text(i, "flags"),
                    text(i, "message"));
         CHECK_THAT(isnan(number(i, "time_ms")) == impossible, "%s: %s ms", name, text(i, "time_ms"));
-        bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16"); // others are not nearest to theirs
+        bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16"); // f32, f16: another peak is nearer
         if (percent && !impossible && highest)
             CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08); // the peak includes the launch latency
     }
@@ -1151,10 +1159,10 @@ static void test_roofs(void) {
     for (int i = 0; i < 2; i++) CHECK_HAS(text(i, "roof"), roofs[i]);
     CHECK_REAL(number(0, "gpu_efficiency"), 80, 0.02);
     CHECK_REAL(number(1, "gpu_efficiency"), 100 * 650.0 / 700, 0.05);
-    const char* most = strstr(text(2, "message"), "where the machine reaches "); // with zeros 1.2 times 1500
+    const char* most = strstr(text(2, "message"), "where the machine reaches "); // 1.2 times the int8 peak
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");
-    // a newer library that does not start, and none at all
+    // A newer library version that fails to start, then no library.
     run("VIRTUAL_CUBLAS=14,13 --op product --fast -a tflops=650");
     CHECK_HAS(text(0, "roof"), "f16");
     run("--op product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
@@ -1165,7 +1173,7 @@ static void test_roofs(void) {
         CHECK_THAT(number(i, "time_ms") > 0.19, "%s: %s ms", name, text(i, "time_ms"));
         CHECK_THAT(isnan(number(i, "gpu_efficiency")) == !known, "%s: %s %%", name, text(i, "gpu_efficiency"));
     }
-    // a device without fp8: what is stored so is held against what it is computed in
+    // A device without fp8 units: fp8 data is judged against the f16 peak.
     run("VIRTUAL_CUBLAS=13 VIRTUAL_NO_FP8=1 --op stored --fast -a dtype=e4m3 -a percent=45");
     CHECK_HAS(text(0, "roof"), "f16");
     start("VIRTUAL_CUBLAS=13 --env");
@@ -1173,7 +1181,7 @@ static void test_roofs(void) {
     check_output("bf16 roof");
     check_output("Top/s  (measured in");
     check_output("copy roof, one core");
-    start("VIRTUAL_CUBLAS=13 VIRTUAL_CUBLAS_SLOW=1 --env"); // to open it, which is of no roof
+    start("VIRTUAL_CUBLAS=13 VIRTUAL_CUBLAS_SLOW=1 --env"); // slow to open; the time is not part of any peak's
     check_output("tf32 roof");
     for (const char* at = output(); (at = strstr(at, "measured in ")) != NULL; at++) {
         char* unit;
@@ -1185,8 +1193,8 @@ static void test_roofs(void) {
     check_output("f64 roof");
 }
 
-// What instances said in the end: how many there were, at how many different places, and of the copies the least and
-// most launches.
+// Summary of the instances' reports: number of instances, of distinct addresses, and of lost marks; fewest and most
+// launches of a copy.
 struct ends {
     int said, places, gone, least, most;
 };
@@ -1212,37 +1220,40 @@ static struct ends ends_of(const char* operation, const char* implementation) {
     return e;
 }
 
-// --rotate: each copy of the data is at the same address for all implementations, and each finds its own contents.
+// --rotate: each copy of the data has the same address for all implementations, and each implementation finds its
+// own contents there.
 static void test_rotation(void) {
     run("VIRTUAL_L2=4 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "cache"), "\"rotate\"");
         CHECK_STR(text(i, "shared_buffers"), STAGES ? "true" : "false");
-        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 18, 0.02); // the case's own, without copies
+        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 18, 0.02); // one set of data, without copies
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
     }
     struct ends all = ends_of("in_turn", ""), one = ends_of("in_turn", "one"), two = ends_of("in_turn", "two");
-    CHECK_INT(two.said, 10); // of 1 MiB: twice 4 MiB of L2, and more
-    CHECK_INT(one.said, 20); // the baseline, and its equal
+    CHECK_INT(two.said, 10); // 10 x 1 MiB: more than twice L2 (4 MiB)
+    CHECK_INT(one.said, 20); // the baseline and its A/A control
     if (STAGES) CHECK_INT(one.places, 10), CHECK_INT(all.places, 10);
     CHECK_INT(all.gone, 0);
-    CHECK_INT(two.least, two.most); // each copy as often as any other
+    CHECK_INT(two.least, two.most); // all copies are launched equally often
     CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
-    // a sample that all copies are in may take long: then it is a slot by itself, or there would be too few rounds
+    // A sample that launches all copies may be long. Each long sample is a slot of its own, so that there are enough
+    // rounds.
     run("VIRTUAL_L2=4 --op long_in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
     run("VIRTUAL_L2=4 --op in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7 * 8);
-    run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // alone
+    run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // without a comparison
     CHECK_STR(text(0, "shared_buffers"), "null");
     two = ends_of("in_turn", "two");
     CHECK_INT(two.places, 10);
     CHECK_INT(two.gone, 0);
-    run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=4 --op in_turn --impl one,two --fast --rotate"); // in the audit of each copy
+    run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=4 --op in_turn --impl one,two --fast --rotate"); // in each copy's audit
     for (int i = 0; i < 2; i++) CHECK_STR(text(i, "cache"), "\"rotate\"");
     CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
-    // who allocates otherwise in its second call has copies beside the stage, and is measured all the same
+    // An implementation that allocates differently in its second call gets copies outside the shared buffers, and
+    // is still measured.
     run("VIRTUAL_L2=4 --op unsteady --fast --rotate");
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"ok\"");
@@ -1255,7 +1266,7 @@ static void test_rotation(void) {
     CHECK_HAS(text(1, "message"), "once too often");
     CHECK_THAT(ends_of("broken", "other").said >= 3, "%d instances", ends_of("broken", "other").said);
     CHECK_INT(ends_of("broken", "").gone, 0);
-    // no room for the copies of all of them: each by itself, and nobody is compared
+    // Not enough memory for the copies of all implementations: each is measured alone, and none is compared.
     run("VIRTUAL_L2=4 VIRTUAL_MIB=100 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1264,7 +1275,7 @@ static void test_rotation(void) {
     }
 }
 
-// The self-test passes what is right, and fails what is planted, by name and size.
+// The self-test passes correct implementations, and reports planted mistakes by name and size.
 static void test_selftest(void) {
     static const char* const bars[] = { "evicted",
                                         "evicted, L2 set aside",
@@ -1280,16 +1291,16 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 --selftest --fast");
     for (int i = 0; i < 10; i++) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
-        if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // 2 % is hidden by different placements
+        if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // different placements hide a difference of 2 %
     }
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; bar: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
-    // this device knows no addresses: that mistake is not seen on it, and said so
+    // this device does not check addresses, so this planted mistake is not found and must be reported
     check_output("FAIL  planted mistakes               18 of 19 got their flag and no number");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
-    if (test_rounds(2) < 2) return; // a device with faults, and one without CUPTI: in make test-all
+    if (test_rounds(2) < 2) return; // a faulty device and one without CUPTI: in make test-all
     start(
         "VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 VIRTUAL_LATE=1 VIRTUAL_SKEW=1 VIRTUAL_BLUNT=1 VIRTUAL_STICKY=1 VIRTUAL_WARM=1 "
         "--selftest --fast");
@@ -1308,7 +1319,7 @@ static void test_selftest(void) {
     check_output("skip  evicted, by the counters       not looked into: libcupti.so is not found");
 }
 
-// What a record says of the kernel, the memory and the machine.
+// What a record says about the kernel, the memory and the machine.
 static void test_facts(bool other_runtime) {
     run(other_runtime ? "VIRTUAL_OTHER_RUNTIME=1 VIRTUAL_SHARED=1 --op places --fast"
                       : "VIRTUAL_SHARED=1 --op places --fast");
@@ -1331,7 +1342,7 @@ static void test_facts(bool other_runtime) {
                                                 { "temperature_c", "61" },
                                                 { "memory_clock_mhz", "3201" },
                                                 { "memory_bytes", "1056768" },
-                                                { "memory_mb", "1.0078125" }, // with its guards
+                                                { "memory_mb", "1.0078125" }, // with guard areas
                                                 { "host_memory_mb", "3.00390625" },
                                                 { "verified", "true" },
                                                 { "bound", "\"latency\"" } };
@@ -1341,13 +1352,13 @@ static void test_facts(bool other_runtime) {
         CHECK_REAL(number(i, "sm_clock_mhz"), 1980, 0.001);
         CHECK_REAL(number(i, "time_ms"), 0.02, 0.01);
         CHECK_HAS(text(i, "flags"), "\"SHARED_GPU\"");
-        // 4300 GB/s, but for the 10 us that events read too much without a gate
+        // 4300 GB/s, less the effect of the 10 us that events read too much without a gate
         CHECK_REAL(number(i, "copy_roof_gbps"), 4216, 0.001), CHECK_REAL(number(i, "read_roof_gbps"), 4136, 0.003);
         CHECK_REAL(number(i, "gpu_efficiency"), 5, 0.02);
     }
 }
 
-// What the audit makes of a block, and that one which is left in its middle leaves the device to the next.
+// The audit's verdict for each block. After a block that was left early, the next case must be measured correctly.
 static void test_audit(void) {
     static const char* const rows[][3] = {
         { "allocates", "ALLOC_INSIDE", "cudaMallocAsync or cudaFreeAsync in the timed block" },
@@ -1365,7 +1376,7 @@ static void test_audit(void) {
         { "leaves_gate", "LEFT_EARLY", "left in its middle" },
     };
     enum { ROWS = sizeof rows / sizeof *rows };
-    // in one process: each finds the device as the one before has left it
+    // in one process: each case runs on the device in the state that the previous case left
     run("--fast --no-isolate --op known,sets,resets,hosts,allocates,by_default,isolated,unjoined,invalidates,errs,throws,nothing,"
         "copies,leaves_audit,leaves_gate -a ns=5600 -a bytes=24");
     CHECK_INT(file.n, ROWS + 4);
@@ -1389,8 +1400,9 @@ static void test_audit(void) {
                 CHECK_THAT(fabs(ns - want) < 50, "%s: %g ns, not %g", name, ns, want);
         }
     }
-    // without CUPTI four looks of five have to find it, each of a run of its own; one or two are long when the host was
-    // away. What is over before a captured run has ended is found by those that are not captured.
+    // Without CUPTI, four of five runs must find the device busy after the block. One or two runs may be long because
+    // the host was preempted. Work on another stream that ends before the captured run is found only without capture
+    // (--no-audit).
     for (int audit = 0; audit < 2; audit++) {
         run(audit ? "--fast --op delayed,beside_always,beside_shortly"
                   : "--fast --op delayed,beside_always,beside_shortly --no-audit");
@@ -1403,11 +1415,11 @@ static void test_audit(void) {
         }
     }
     check_word("--op beside_unsaid --fast", "SYNC_INSIDE");
-    check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM"); // as few runs as there can be
+    check_word("--op beside_always --iters 1 --warmup 0 --no-audit", "SIDE_STREAM"); // the fewest possible runs
     check_word("--op several --fast --rotate", "NOT_COLD");
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
-    check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // MiB, and the data is 1
+    check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // L2: 64 MiB, data: 1 MiB
     CHECK_HAS(text(0, "message"), "it takes 130 copies of this data to exceed L2 twice; at most 64 rotate");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
@@ -1415,10 +1427,10 @@ static void test_audit(void) {
     check_output("no GPU 2: this machine has 2");
 }
 
-// A process that times nothing runs each block once, and follows its calls.
+// A process that measures no times runs each block once and records its CUDA calls (the inspection).
 static void test_inspected(void) {
     static const struct {
-        const char *impl, *flag, *says; // flag NULL: it has its time
+        const char *impl, *flag, *says; // flag NULL: the case must have a time
     } rows[] = {
         { "graph", NULL, "cudaGraphLaunch in the block: its calls were inspected, and it was not captured" },
         { "graph_elsewhere", "SIDE_STREAM",
@@ -1435,10 +1447,10 @@ static void test_inspected(void) {
         { "no_memory", "ALLOC_INSIDE", "cudaMalloc, call 2 of the block: it failed (cudaErrorOfSomeKind)" },
         { "default", "SIDE_STREAM",
           "cudaLaunchKernel of astray, call 2 of the block: its work went to the default" },
-        { "dies", NULL, NULL }, // nothing against what is measured
+        { "dies", NULL, NULL }, // dies only while it is inspected: the measurement stands
     };
     setenv("VIRTUAL_CUPTI", "1", 1);
-    for (int alone = 0; alone < 2; alone++) // each in a group of its own, too
+    for (int alone = 0; alone < 2; alone++) // all cases together, then each alone
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             char arguments[200];
             if (!alone && i) break;
@@ -1457,11 +1469,11 @@ static void test_inspected(void) {
                     CHECK_THAT(fabs(number(k, "time_ms") * 1e6 - 5400) < 80, "%s", text(k, "time_ms"));
             }
         }
-    // a capture that is refused, though no call is wrong, takes no time away; nothing is inspected if capture is not to
-    // look either, nor in one process, and then what is not known is said
+    // If stream capture rejects a block in which the inspection found no error, the case keeps its time. With
+    // --no-audit or --no-isolate, nothing is inspected, and the message says what is unknown.
     check_word("--op calls --impl hangs --fast --timeout 1s", "TIMEOUT");
     check_output("hangs inspected");
-    run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s"); // also behind another case
+    run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s"); // also after another case
     CHECK_INT(file.n, 2);
     CHECK_HAS(text(1, "flags"), "TIMEOUT");
     run("--op invalidates --fast");
@@ -1472,7 +1484,7 @@ static void test_inspected(void) {
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");
     CHECK_HAS(text(0, "message"), "Which one is not known, because only a process of its own inspects the calls");
-    // a language that makes an exception of the refused call reports it before the captured run is over
+    // A binding that throws an exception for the rejected call reports it before the captured run ends.
     check_word("--op reports_error --fast --no-isolate", "SYNC_INSIDE");
     unsetenv("VIRTUAL_CUPTI");
     check_word("--op calls --impl graph --fast", "SYNC_INSIDE");
@@ -1487,12 +1499,12 @@ static void launch_5us(kb_stream stream, void* user) {
     (void)user;
     kernel(5000, 24, stream);
 }
-static void launch_faulty(kb_stream stream, void* user) { // after both are checked
+static void launch_faulty(kb_stream stream, void* user) { // fails after both implementations were checked
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     operation o = { KERNEL, ++*(int*)user < 400 ? &of : &faulty, 5000, NULL, NULL, NULL };
     submit(stream, o);
 }
-static void answer(kb_stream stream, void* captured) { // whether nothing was run for the latest
+static void answer(kb_stream stream, void* captured) { // records whether the last run only captured the launch
     kernel(5000, 24, stream);
     *(bool*)captured = gpu.capture != NULL;
 }
@@ -1500,7 +1512,7 @@ static void answered(kb_state* kb, void* captured) {
     kb_check_that(kb, !*(bool*)captured, 1, 0, "nothing was run to fill it");
 }
 
-// What is looked at is what the last run gave, not what a capture behind the samples did.
+// The check must see the output of the last run, and not of a stream capture after the samples.
 static void test_answers(void) {
     bool captured[2];
     void* users[2] = { &captured[0], &captured[1] };
@@ -1523,7 +1535,8 @@ static void launch_twice(kb_stream stream, void* user) {
     launch_5us(stream, user);
 }
 
-// Functions in a row, as graphs: what one takes with the gap behind it, nothing taken off; who refuses has no time.
+// Mode "graph": launches in a row within a CUDA graph. The time of a launch includes the gap after it, and nothing
+// is subtracted. A block that rejects capture gets no time.
 static void test_graphs(void) {
     kb_function fns[3] = { launch_5us, launch_twice, launch_5us };
     static const char* const names[] = { "once", "twice", "refuses" };
@@ -1533,7 +1546,7 @@ static void test_graphs(void) {
     for (int i = 0; i < 3; i++)
         d[i].name = "row", d[i].implementation = names[i], d[i].mode = "graph", d[i].max_time = 0.05;
     d[2].expect = KB_EXPECT_NO_CAPTURE;
-    double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // an empty one's gap
+    double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // 5 us and the gap in a graph
     CHECK(!kb_compare(d, fns, NULL, 3, r));
     for (int i = 0; i < 2; i++) {
         CHECK_THAT(r[i].status == KB_OK, "%d: %s", i, r[i].message);
@@ -1547,13 +1560,14 @@ static void test_graphs(void) {
     CHECK(r[2].flags >> KB_FLAG_BAD_CASE & 1 && isnan(r[2].time_ms));
     CHECK_HAS(r[2].message, "mode graph needs a block that stream capture accepts");
     for (int i = 0; i < 3; i++) kb_result_free(&r[i]);
-    r[0] = kb_run(&d[0], launch_5us, NULL); // alone
+    r[0] = kb_run(&d[0], launch_5us, NULL); // without a comparison
     CHECK_STR(r[0].cache, "graph");
     CHECK_REAL(r[0].time_ms, each, 0.01);
     kb_result_free(&r[0]);
 }
 
-// A clock that falls for a while and comes back, and what lowers it, are seen by a program that measures by itself, too.
+// A temporary fall of the clock and its throttle reason must also be seen in a program that uses kb_open and
+// kb_close.
 static void test_on_the_way(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -1562,7 +1576,7 @@ static void test_on_the_way(void) {
     kb_state* kb = kb_open(&d);
     KB_TIME(kb) {
         bool slow = kb->run->m.n >= 150 && kb->run->m.n < 250;
-        gpu.idle = !slow; // then nothing throttles
+        gpu.idle = !slow; // an idle GPU reports no throttling
         kernel(slow ? 7000 : 5000, 24, kb->stream);
         if (kb->run->call.unit == KBI_SAMPLE && kb->run->call.phase == KBI_PHASE_SAMPLE) usleep(200);
     }
@@ -1579,7 +1593,7 @@ static void test_in_process(void) {
     kb_desc d;
     void* kept;
     memset(&d, 0, sizeof d);
-    d.name = "kept"; // the program may keep what it likes
+    d.name = "kept"; // memory that the program keeps is not a leak
     d.max_time = 0.05;
     kb_state* kb = kb_open(&d);
     cudaMalloc(&kept, 1 << 20);
@@ -1587,10 +1601,10 @@ static void test_in_process(void) {
     kb_result r = kb_close(kb);
     CHECK_INT(r.status, KB_OK);
     CHECK(!((r.flags >> KB_FLAG_LEAK) & 1));
-    // what was found out at the start
+    // Device properties that were read when the device was opened.
     CHECK_INT(kbi_meter.gpu.multiprocessors, 132), CHECK_INT(kbi_meter.gpu.max_threads, 2048);
     CHECK_INT(kbi_meter.gpu.clean_bytes, (int64_t)4 * 60 << 20), CHECK(!kbi_meter.gpu.ungated);
-    // a pair of events with nothing between them: the 11 ns that the first one takes, in steps of 32
+    // An event pair with nothing in between: 11 ns for the first event, rounded to steps of 32 ns.
     CHECK_THAT(kbi_meter.calibration.empty_pair >= 0 && kbi_meter.calibration.empty_pair <= 32, "an empty pair: %g ns",
                kbi_meter.calibration.empty_pair);
     CHECK_REAL(kbi_meter.calibration.quantum, 32, 1e-6), CHECK_REAL(kbi_meter.calibration.row, 576 + 400, 0.01);
@@ -1599,14 +1613,15 @@ static void test_in_process(void) {
     test_answers();
     test_graphs();
     test_on_the_way();
-    d.device = 1; // one that is not the first one's
+    d.device = 1; // not the device of the first case
     r = kb_run(&d, launch_5us, NULL);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "device");
     kb_result_free(&r);
 }
 
-// A function that breaks the device ends the other implementations; their records say so. To be called last.
+// An implementation that breaks the device ends the measurement of the other implementations; their records say
+// so. This test must be the last.
 static void test_lost_contest(void) {
     int launches = 0;
     void* users[2] = { NULL, &launches };
@@ -1627,7 +1642,7 @@ static void test_lost_contest(void) {
 }
 
 int main(int argc, char** argv) {
-    const char* tool = getenv("VIRTUAL_TOOL"); // a tool puts its library into the process
+    const char* tool = getenv("VIRTUAL_TOOL"); // a tool loads its library into the process
     if (tool && strchr(tool, '/')) CHECK(dlopen(tool, RTLD_NOW) != NULL);
     newer.operation = "newer", newer.body = five, newer.min_sm = 120;
     of_cpu.operation = "of_cpu", of_cpu.needs = KB_NEEDS_CPU, of_cpu.body = on_cpu;
@@ -1639,27 +1654,27 @@ int main(int argc, char** argv) {
     CHECK_INT(system("mkdir -p build/test/host && echo 'int nothing;' > build/test/host/nothing.c && ${CC:-cc} -shared -fPIC "
                      "-Wl,-soname,libsanitizer-collection.so build/test/host/nothing.c -o "
                      "build/test/host/libsanitizer-collection.so"),
-              0); // stands for the library that compute-sanitizer puts into a process
+              0); // stands for the library that compute-sanitizer loads into a process
     check_fitted("--op known --fast", 24);
     check_fitted("--op known --fast --hot", 24);
     check_fitted("--op shaped --fast", 14);
     check_fitted("--op shaped --fast --hot", 14);
-    check_fitted("--op known --fast -a bytes=24 --procs 2", 6); // and all of them are off alike
+    check_fitted("--op known --fast -a bytes=24 --procs 2", 6); // all processes have the same bias
     setenv("VIRTUAL_CUPTI", "1", 1);
     check_known("--op known --fast", 24);
     check_known("--op known --fast --hot", 24);
     check_known("--op shaped --fast", 14);
     check_known("--op shaped --fast --hot", 14);
-    check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // or the driver: by that it is known as well
+    check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // the driver API reports the kernel's shape
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
-    check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // where CUPTI would stay
-    // the first kernel's start to the last one's end: 3 us, the way from one to the next, 4 us
+    check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // CUPTI would stay active
+    // From the start of the first kernel (3 us) over a gap to the end of the second kernel (4 us).
     run("--op several --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 7903) < 60, "several: %g ms", number(0, "time_ms"));
     run("--op moves --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 15400) < 600, "ungated: %g ms", number(0, "time_ms"));
     CHECK_THAT(fabs(1e6 * number(1, "time_ms") - 9903) < 60, "within: %g ms", number(1, "time_ms"));
-    // in graphs over copies of the data: with the gap from one launch to the next, 400 ns
+    // Graphs over copies of the data: the time includes the gap of 400 ns between launches.
     run("--op turns --fast --rotate");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns: %g ms", number(0, "time_ms"));
     run("--op rivals --fast");
@@ -1667,7 +1682,7 @@ int main(int argc, char** argv) {
     CHECK_THAT(strstr(text(1, "verdict"), "EQUIVALENT") != NULL, "twin: %s", text(1, "verdict"));
     CHECK_THAT(strstr(text(2, "verdict"), "SLOWER") != NULL, "slower: %s", text(2, "verdict"));
     CHECK_REAL(number(2, "speedup"), 5000.0 / 5200, 0.005);
-    // a case that breaks the device, or wants more memory than there is, takes no other with it
+    // A case that breaks the device, or needs more memory than there is, does not affect the other cases.
     run("--op faults,greedy,several --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1679,18 +1694,20 @@ int main(int argc, char** argv) {
     check_word("--op nothing --fast", "NO_WORK");
     check_word("--op copies --fast", "TRANSFER");
     check_word("--op waits --fast", "SYNC_INSIDE");
-    // a block that waits behind its gate is let go by the watchdog, and is then timed without one
+    // A block that waits behind its gate is released by the watchdog, and is then timed without a gate.
     run("--op waits --fast --no-audit --no-isolate");
     CHECK_INT(file.n, 1);
-    // less what events read without a gate, but for the arguments, which nobody looked at: 0.17 us
+    // The overhead of events without a gate is subtracted, except for the effect of the arguments (0.17 us), which
+    // --no-audit leaves unknown.
     CHECK_THAT(fabs(number(0, "time_ms") - 0.00517) < 0.0001, "waits: %g ms", number(0, "time_ms"));
     CHECK_HAS(text(0, "flags"), "UNGATED");
     CHECK_THAT(number(0, "samples_retaken") >= 2, "waits: %s taken again", text(0, "samples_retaken"));
-    run("--op waits_late --iters 60 --no-audit"); // what was timed behind the gate is no sample beside what was not
+    run("--op waits_late --iters 60 --no-audit"); // gated and ungated samples must not be mixed
     CHECK_HAS(text(0, "flags"), "UNGATED");
     CHECK_INT(number(0, "samples"), 60);
     CHECK_THAT(number(0, "samples_retaken") > 30, "waits_late: %s taken again", text(0, "samples_retaken"));
-    // what refuses capture is timed as right, gated, and a note tells that nobody looked; what waits there is told
+    // A block that rejects capture is timed correctly behind a gate, and a note says that it was not audited. If
+    // the block synchronises, the record says so.
     run("--op refuses --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1699,10 +1716,11 @@ int main(int argc, char** argv) {
         CHECK_INT(strstr(text(i, "flags"), "SYNC_INSIDE") == NULL, fine);
         CHECK(!strstr(text(i, "flags"), "UNGATED") && !strstr(text(i, "flags"), "NO_WORK"));
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
-        if (fine) CHECK_REAL(number(i, "time_ms"), 0.005, 0.04); // to the plainest empty kernel's overhead
+        if (fine) CHECK_REAL(number(i, "time_ms"), 0.005, 0.04); // 4 %: the empty kernel has another shape
         CHECK_STR(text(i, "kernel"), "null");
     }
-    // a process that was stopped is no such block: what was timed meanwhile is timed again, and the gate stays
+    // A process that was stopped does not count as a waiting block: the affected samples are repeated, and the
+    // gate stays in use.
     run("--op stops --iters 80");
     CHECK_INT(file.n, 1);
     CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
@@ -1714,7 +1732,7 @@ int main(int argc, char** argv) {
     run("--op stops_briefly --iters 80");
     CHECK_INT(number(0, "samples_retaken"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
-    for (int i = 0; i < 2; i++) { // nor is a graph: it may have been let go by the watchdog, or not
+    for (int i = 0; i < 2; i++) { // a stop during a graph launch, shorter or longer than the watchdog's timeout
         run(i ? "VIRTUAL_STOP=1300 --op stops_in_graph --rotate --iters 60"
               : "VIRTUAL_STOP=200 --op stops_in_graph --rotate --iters 60");
         CHECK_STR(text(0, "cache"), "\"rotate\"");
@@ -1723,9 +1741,9 @@ int main(int argc, char** argv) {
                    number(0, "time_ms_min"), number(0, "time_ms_max"));
         CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stopped: %s", text(0, "flags"));
     }
-    // under a tool that waits for every launch no gate can be used; the times are as right
+    // Under a tool that waits for every launch, no gate can be used; the times must still be correct.
     check_known("VIRTUAL_TOOL=1 --op known --fast -a bytes=24 -a ns=2000,20000", 2);
-    // a tool that is known by its library: everything runs and is checked, little of it, and nothing is timed
+    // A tool recognised by its library: all cases run briefly and are checked, but nothing is timed.
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op known,rivals -a bytes=24 -a ns=2000,20000");
     CHECK_INT(file.n, 5);
     for (int i = 0; i < file.n; i++) {
@@ -1735,15 +1753,15 @@ int main(int argc, char** argv) {
                    text(i, "message"));
         CHECK_THAT(number(i, "wall_ms") < 200, "%s took %s ms", text(i, "name"), text(i, "wall_ms"));
     }
-    check_output("under compute-sanitizer:"), check_output("\nnot timed\n"); // the heading, on two lines
+    check_output("under compute-sanitizer:"), check_output("\nnot timed\n"); // the heading takes two lines
     check_output("5 cases: 0 ok, 5 skipped");
     check_no_output("refused");
     run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults");
     CHECK_STR(text(0, "status"), "\"skipped\"");
-    run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches each
+    run("VIRTUAL_TOOL=build/test/host/libsanitizer-collection.so --op faults --iters 10"); // 8 launches per sample
     CHECK_STR(text(0, "status"), "\"failed\"");
     unsetenv("VIRTUAL_CUPTI");
-    // without CUPTI an empty kernel's own duration is not known, and that is said
+    // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.
     start("--env");
     check_output("an empty kernel's own duration"), check_output("or more or less by up to");
     check_output("fitted, not measured: half of what one takes in a row");

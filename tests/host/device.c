@@ -4,7 +4,7 @@
 #include "virtual_gpu.h"
 #include <library_types.h>
 
-// once: CHECK_INT may look at what it is given again
+// Evaluates got once, because CHECK_INT may evaluate its arguments again to print them.
 #define EQUAL(got, want)                                                                              \
     do {                                                                                              \
         const long long got_ = (got);                                                                 \
@@ -32,7 +32,7 @@ static double count_of(const char* name) {
     return calls[i].n;
 }
 
-// --- launches, as the driver is asked for them ---
+// --- launches: grid, block and parameters passed to the driver ---
 
 static struct launched {
     void *f, *first;
@@ -89,11 +89,11 @@ static void test_launches(void) {
     CHECK(!kbi_launch_empty(&shape));
     shape.cluster = 2, launched.error = 0, kbi_meter.gpu.launch_as = NULL;
     CHECK(!kbi_launch_empty(&shape));
-    // what reads and copies, in pieces of 16 bytes by a full GPU
+    // The read and copy kernels: 16-byte vectors, with enough blocks to fill the GPU.
     kbi_gpu_read(p, 4096);
     CHECK(launched.f == kbi_meter.gpu.functions[KBI_F_READ]), CHECK_INT(launched.words[1], 256);
     CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
-    // before a cold launch L2 is emptied, and four empty kernels find what that took along
+    // Before a cold launch, L2 is emptied, and four empty kernels reload what the eviction removed.
     launched.n = 0, kbi_meter.gpu.gated = false;
     kbi_launch_begin(false);
     CHECK_INT(launched.n, 0);
@@ -108,7 +108,8 @@ static void test_launches(void) {
             CHECK_INT(count_of("cudaCtxResetPersistingL2Cache") - resets, persisting && cold);
         }
     kbi_meter.gpu.persisting = false;
-    // a mark: two numbers for each case
+    // Marker launches for profilers: the grid size encodes the case's number, and whether its work begins or
+    // ends.
     kbi_run* run = new_run();
     run->call.marked = 5;
     recipe.mode = KBI_HOT;
@@ -152,15 +153,15 @@ static void test_gate(void) {
     CHECK_INT(*g->flag, 1), CHECK(!g->closed), CHECK_REAL(alarm_in(), 0, 0), CHECK(g->gated);
     cudaStreamSynchronize(g->stream);
     *g->flag = 0;
-    kbi_gate_open(); // it is open
+    kbi_gate_open(); // the gate is already open
     CHECK_INT(*g->flag, 0);
     kbi_gate_close();
     kbi_gate_alarm(SIGALRM);
     CHECK_INT(*g->flag, 1), CHECK_INT(g->alarmed, 1);
     kbi_gate_open();
-    CHECK(!g->gated); // the rest of the group waits for none
+    CHECK(!g->gated); // the other launches of the group have no gate
     cudaStreamSynchronize(g->stream);
-    // learnt: two alarms in a row
+    // ungated is set after two alarms in a row.
     g->ungated = false, g->alarms = 0;
     static const int alarmed[] = { 1, 0, 1, 1 };
     for (int i = 0; i < 4; i++) {
@@ -185,9 +186,9 @@ static void test_gate(void) {
     g->at = 0;
 }
 
-// --- timers: sizes of groups, gates, which timer ---
+// --- timers: group sizes, gates, choice of timer ---
 
-static bool sample_complete(kbi_run* run) { // as kbi_launches_end begins
+static bool sample_complete(kbi_run* run) { // the first steps of kbi_launches_end
     if (!kbi_launch_end()) return false;
     run->sampling.open = false, kbi_meter.gpu.at = 0;
     return kbi_sample_valid(run);
@@ -220,7 +221,7 @@ static void test_groups(void) {
         CHECK(sample_complete(run)), CHECK(!run->sampling.open), CHECK_INT(kbi_meter.gpu.at, 0);
         CHECK_INT(run->m.retaken, 0);
     }
-    // the first four launches of a warm-up stand alone
+    // The first four launches of a warm-up are groups of one launch.
     kbi_run* run = new_run();
     run->call.unit = KBI_WARM;
     for (int n = 3; n < 5; n++) {
@@ -230,7 +231,8 @@ static void test_groups(void) {
         kbi_launch_end();
         run->sampling.open = false;
     }
-    // a group in which the watchdog came is taken again; after the second one in a row without a gate, and all with it
+    // A group in which the watchdog fired is repeated. After the second such group in a row, all groups are
+    // repeated without a gate.
     run = new_run();
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
     for (int i = 0; i < 2; i++) {
@@ -240,7 +242,7 @@ static void test_groups(void) {
         CHECK_INT(run->sampling.alarms, i + 1), CHECK_INT(run->sampling.gated, i == 0);
     }
     CHECK_INT(run->m.retaken, 2 + 5), CHECK_INT(run->m.n, 0);
-    run = new_run(); // as when the process was stopped
+    run = new_run(); // as if the process had been stopped
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
     for (int i = 0; i < 3; i++) {
         kbi_events_begin(run);
@@ -270,7 +272,7 @@ static kbi_graph* kept_graph(int nodes, double ns) {
     return g->one = graph_of(nodes, ns), g;
 }
 
-static double alarm_at_graph(void) { // where something waits behind the gate, in the first of both
+static double alarm_at_graph(void) { // the watchdog fires in the first of two graphs
     static int launches;
     if (kbi_meter.gpu.gated && launches++ % 2 == 0) kbi_meter.gpu.alarmed = 1;
     return 0;
@@ -292,14 +294,14 @@ static void test_graphs(void) {
         int64_t n = kbi_graph_repeats(run, rows[i].copies);
         CHECK_THAT(n >= rows[i].least && n <= rows[i].most, "row %d: %lld repeats", (int)i, (long long)n);
         CHECK_INT(n % rows[i].copies, 0), CHECK_INT(g->launches, n), CHECK_INT(run->m.launches, n);
-        // 7 of 1 ms: a sample of over 2 ms is a slot by itself
+        // A sample that takes more than 2 ms (here 7 launches of 1 ms) is a slot of its own.
         CHECK_INT(run->sampling.launches, n * rows[i].ns * rows[i].nodes > 2e6 ? n : 0);
         CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 1);
-        CHECK_INT(count_of("cudaGraphLaunch") - launches, 2); // the first one loads it
+        CHECK_INT(count_of("cudaGraphLaunch") - launches, 2); // the first launch loads the graph
         run->call.sampled = true;
         EQUAL(kbi_graph_repeats(run, 1), 0);
         run->call.sampled = false;
-        // both captured, and forgotten with the first
+        // Two graphs are captured; both are destroyed with the first one.
         recipe.mode = KBI_ROTATE;
         for (int which = 0; which < 2; which++)
             for (int begin = 1; begin >= 0; begin--) {
@@ -315,7 +317,7 @@ static void test_graphs(void) {
         kbi_graph_forget(run);
         EQUAL(kbi_graph_repeats(run, 1), 0);
     }
-    kbi_run* run = new_run(); // a capture that breaks
+    kbi_run* run = new_run(); // a capture that fails
     run->work.graph = kept_graph(1, 1000);
     kbi_gpu_repeat(run, 1, true);
     gpu.spoiled = cudaErrorStreamCaptureUnsupported;
@@ -323,7 +325,7 @@ static void test_graphs(void) {
     CHECK(kbi_failed(run) && run->m.flags == (uint64_t)1 << KB_FLAG_CUDA_ERROR);
     kbi_graph_forget(run);
     cudaGetLastError();
-    // the slope: what one more launch takes in a row
+    // The slope: the time that one more launch adds to a graph of launches.
     kbi_graph g;
     memset(&g, 0, sizeof g);
     g.launches = 50;
@@ -339,7 +341,7 @@ static void test_graphs(void) {
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
-    // one in which the watchdog came is taken again, and after the second in a row without a gate
+    // A sample in which the watchdog fired is repeated; after the second in a row, samples have no gate.
     gpu.at_graph = alarm_at_graph;
     for (int k = 0; k < 2; k++) {
         kbi_graph_alone(run);
@@ -409,13 +411,8 @@ static void test_choose(void) {
 // --- calibration ---
 
 static void test_calibration(void) {
-    double ns[] = { 160, 32, 96.2, 32.3, 96 };
-    CHECK_REAL(kbi_least_gap(ns, 5), 63.7, 1e-12); // what differs by less than half a nanosecond is one time
-    double same[] = { 5, 5, 5.5 }, two[] = { 9, 5 };
-    CHECK(isinf(kbi_least_gap(same, 3))), CHECK_REAL(kbi_least_gap(two, 2), 4, 0),
-        CHECK(isinf(kbi_least_gap(two, 1)));
     kbi_calibration* c = &kbi_meter.calibration;
-    // what a kernel of each shape takes, between those that were measured
+    // The time of a kernel of each shape is interpolated between the measured shapes.
     for (int i = 0; i < 24; i++) c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 1000 + 100 * i;
     static const struct {
         int blocks, threads, writes;
@@ -433,7 +430,8 @@ static void test_calibration(void) {
     kbi_meter.gpu.multiprocessors = 1;
     CHECK_REAL(kbi_reference_time(KBI_COLD, &half), 1950, 1e-12);
     kbi_meter.gpu.multiprocessors = 132;
-    // empty kernels by shape: each once, and what the GPU refuses counts as the plainest
+    // Each shape of an empty kernel gets one entry. A shape that the GPU rejects gets the entry of the plainest
+    // shape.
     kbi_cu_launch real = kbi_meter.gpu.launch;
     c->n_empties = 0, kbi_meter.gpu.launch = take_launch, launched.error = 0;
     kbi_shape plainest = { 1, 32, 0, 1, 0, 1 }, other = { 1, 64, 0, 1, 0, 1 }, third = { 1, 96, 0, 1, 0, 1 };
@@ -443,7 +441,8 @@ static void test_calibration(void) {
     CHECK_INT(kbi_empty_index(&third), 0), CHECK_INT(c->n_empties, 2);
     launched.error = 0, c->n_empties = 0;
     kbi_meter.gpu.launch = real;
-    // all of it: the virtual GPU's events count in 32 ns, its empty kernel takes 576, and 400 more in a graph
+    // The whole calibration. The virtual GPU's events have steps of 32 ns; its empty kernel takes 576 ns, and 400
+    // ns more in a graph.
     memset(&c->truth, 0, sizeof c->truth), c->measured = false;
     double evictions = count_of("kbi_read");
     kbi_calibrate(&machine);
@@ -452,20 +451,22 @@ static void test_calibration(void) {
         CHECK_REAL(c->graph_floor, 976, 0.01);
     CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
-    // nobody measured it: half of what one takes in a row, and as much more where events read more around it
+    // Without a measurement, the empty kernel's own time is estimated as half of its upper limit. The limit is the
+    // time in a row, plus the larger reading of events in the cold mode.
     CHECK_REAL(c->row, 976, 0.01);
     CHECK_STR(machine.truth, "fitted, not measured: half of what one takes in a row");
     for (int mode = 0; mode < 2; mode++) {
         double most = c->empties[0].most[mode],
                more = mode == KBI_HOT ? 0 : machine.floor[mode] - machine.floor[KBI_HOT];
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], most / 2, 1e-9);
-        CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40, "at most %g, in a row %g, %g more read", most, c->row,
+        CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40, "limit %g, in a row %g, %g more read", most, c->row,
                    more);
-        CHECK(most > 576), CHECK_INT(c->empties[0].read[mode][0].n, 0); // what it takes here is within
+        CHECK(most > 576), CHECK_INT(c->empties[0].read[mode][0].n, 0); // the true time is below the limit
         CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT);
     }
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
-    // of a shape around which events read more it may be the kernel; no more than they read, and that where no graph is
+    // If events read more around a shape than around the plainest kernel, the excess may be the kernel's time. The
+    // limit is the whole reading if the time in a row is unknown or larger.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -479,21 +480,21 @@ static void test_calibration(void) {
         CHECK_REAL(kbi_empty_time_limit(KBI_HOT, wide), reads, 0.05);
     }
     c->row = row;
-    // all between nothing and that is as likely: 1.96 standard deviations reach beyond both
+    // All values from 0 to the limit are equally likely; 1.96 standard deviations cover the range.
     c->empties[wide].most[KBI_HOT] = 1000;
     c->row = 700;
     CHECK_REAL(kbi_empty_time(KBI_HOT, wide, &off, &apart), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
     CHECK(1.96 * off > 500);
-    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // a row of the plainest is in all of them
+    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // all shapes share the row time
     c->row = NAN;
     kbi_empty_time(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
     c->row = row;
-    // a driver that refuses the longer of the two graphs: there is no difference
+    // If the driver rejects the longer of the two graphs, there is no slope.
     setenv("VIRTUAL_GRAPH_NODES", "150", 1);
     CHECK(isnan(kbi_calibrate_graph(NULL))), CHECK(isnan(kbi_calibrate_graph(&third)));
     unsetenv("VIRTUAL_GRAPH_NODES");
     CHECK_REAL(kbi_calibrate_graph(NULL), 976, 0.01);
-    // measured elsewhere
+    // The reference was measured by CUPTI in another process.
     kbi_reference truth;
     for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
     kbi_reference_set(&truth);
@@ -501,8 +502,8 @@ static void test_calibration(void) {
     CHECK_STR(machine.truth, "measured by CUPTI");
     for (int mode = 0; mode < 2; mode++)
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], 500 + 12 * mode + 6, 1e-9);
-    CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row)); // and no graph is asked
-    // what a case's bias is made of
+    CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row)); // no graph is measured
+    // The components of a case's bias.
     kbi_run* run = new_run();
     run->sampling.launches = 8, run->work.empty_kernel = 0;
     for (int measured = 0; measured < 2; measured++) {
@@ -518,9 +519,9 @@ static void test_calibration(void) {
         CHECK_INT(c->empties[0].read[KBI_HOT][1].n - n, 2);
     }
     run->sampling.launches = 0;
-    kbi_bias_update(run, KBI_HOT, false); // none of these yet: some more
+    kbi_bias_update(run, KBI_HOT, false); // no readings without a gate yet: takes some
     CHECK_INT(c->empties[0].read[KBI_HOT][0].n, KBI_RECENT / 4), CHECK_REAL(run->m.step_ns, 32, 1e-6);
-    // by CUPTI: the empty kernel's own time for each shape
+    // The empty kernel's own time for each shape, measured by CUPTI.
     memset(&truth, 0, sizeof truth);
     CHECK(kbi_measure_truth(&truth));
     for (int i = 0; i < 24; i++) CHECK_REAL(truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3], 576, 0.005);
@@ -531,7 +532,7 @@ static void test_calibration(void) {
     kbi_cupti_close();
 }
 
-// --- what the audit sees ---
+// --- results of the audit ---
 
 static operation node(int kind, const function* of) {
     operation o = { KERNEL, of, 1000, NULL, NULL, NULL };
@@ -552,7 +553,7 @@ static void test_seen(void) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) kbi_count_node(&seen, as_node(&all[i]));
     CHECK_INT(seen.kernels, 2), CHECK_INT(seen.copies, 3), CHECK_INT(seen.within, 2), CHECK_INT(seen.host, 3);
     CHECK_INT(seen.allocations, 1), CHECK_INT(seen.sets, 2), CHECK_INT(seen.others, 0);
-    CHECK(seen.node == as_node(&all[0]) && seen.first.function == &f); // the first is the one that is told of
+    CHECK(seen.node == as_node(&all[0]) && seen.first.function == &f); // the first one is reported
     CHECK_INT(seen.first.grid[0], 7), CHECK_INT(seen.first.block[0], 96);
 
     static const struct {
@@ -610,7 +611,8 @@ static void test_seen(void) {
     }
 }
 
-// Without an inspection: each look is of a run of its own; two that find nothing acquit, four that find it busy convict.
+// Without an inspection, each run gives one observation of other streams. Two idle observations clear the block;
+// four busy ones raise SIDE_STREAM.
 static void test_looks(void) {
     static const struct {
         const char* looks; // b: busy
@@ -628,7 +630,7 @@ static void test_looks(void) {
         CHECK_THAT(run->work.repeat_audit == rows[i].again, "%s", rows[i].looks);
         CHECK_THAT(run->m.flags == (uint64_t)rows[i].stops << KB_FLAG_SIDE_STREAM, "%s", rows[i].looks);
     }
-    gpu.busy = true; // but not by a twentieth of what the stream took
+    gpu.busy = true; // busy for less than a twentieth of the stream's own time
     kbi_run* run = new_run();
     kbi_check_other_streams(run, 10000000000), kbi_check_other_streams(run, 10000000000);
     CHECK(!run->work.repeat_audit), CHECK_INT(run->m.flags, 0);
@@ -705,7 +707,7 @@ static void test_looks(void) {
 // clang-format on
 #endif
 
-// Where CUPTI's own header says that the parameters lie.
+// The offsets of the parameters, according to CUPTI's own header.
 static void test_parameters(void) {
 #if defined(HAS_META) && CUDA_VERSION == 13000
     static const struct {
@@ -729,7 +731,7 @@ static void test_parameters(void) {
 #endif
 }
 
-// What CUPTI's callbacks say of the driver's functions.
+// Driver and runtime functions, as CUPTI's callbacks report them.
 static void test_calls(void) {
     bool own = false;
     CHECK_INT(kbi_driver_call_find("cuMemAlloc_v2", &own)->kind, KBI_ALLOCATES | KBI_UNCAPTURED), CHECK(!own);
@@ -742,7 +744,7 @@ static void test_calls(void) {
 
     memset(&kbi_calls, 0, sizeof kbi_calls);
     calling.on = 6, calling.called = kbi_api_called;
-    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0); // while nothing is inspected
+    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0); // recorded only during an inspection
     kbi_calls.on = true;
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 77, "f", 0);
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 0, "f", 1);
@@ -754,7 +756,7 @@ static void test_calls(void) {
     api("cudaLaunchKernelExC", "cuLaunchKernelEx", 0, WORD(config), 0, WORD(config), "f", 0);
     uint64_t made = 99;
     api("cudaStreamCreateWithFlags", "cuStreamCreate", 0, WORD(&made), 1, 1, NULL, 0);
-    call_back(2, "cudaFunny", NULL, NULL, 0, false); // the driver's error is made up for
+    call_back(2, "cudaFunny", NULL, NULL, 0, false); // the driver call fails, but the runtime call succeeds
     call_back(1, "cuMemAlloc_v2", config, NULL, 2, true);
     call_back(2, "cudaFunny", NULL, NULL, 0, true);
     kbi_calls.on = false;
@@ -782,7 +784,7 @@ static void test_calls(void) {
     calling.on = 0;
 }
 
-// One number for a block's work, whatever order it stands in.
+// One hash for the work of a block, independent of the order of its nodes.
 static void test_shape(void) {
     static const function f = { "f", 24, 7, 96, 300, 1, false }, g = { "f", 24, 7, 96, 300, 1, false },
                           wider = { "f", 24, 7, 128, 300, 1, false };
@@ -796,7 +798,7 @@ static void test_shape(void) {
     CHECK(kbi_work_hash(ba, 2) == all[0]), CHECK(all[7] == 1);
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < i; k++) CHECK_THAT(all[i] != all[k], "shapes %d and %d", i, k);
-    // which empty kernel is like a kernel: its arguments, threads, shared memory, blocks, cluster
+    // The empty kernel that matches a kernel: argument bytes, threads, shared memory, blocks, cluster.
     static const struct {
         int bytes, blocks, threads, shared, cluster, which, of_blocks;
     } rows[] = { { 8, 1, 32, 0, 1, 0, 1 },         { 9, 1, 32, 0, 1, 1, 1 },      { 16, 7, 64, 100, 1, 1, 7 },
@@ -808,7 +810,7 @@ static void test_shape(void) {
     kbi_text ptx = KBI_BLANK;
     kbi_empty_put(&ptx);
     const char* at = ptx.s;
-    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) { // of each the last argument is read, whole, and nothing behind it
+    for (int i = 0; i < KBI_EMPTY_KERNELS; i++) { // each kernel reads its whole last argument
         int which = -1, size = 0, from = -1;
         at = at ? strstr(at, "kbi_empty_") : NULL;
         if (!CHECK(at && sscanf(at, "kbi_empty_%d(.param .align 8 .b8 a[%d])", &which, &size) == 2)) break;
@@ -841,7 +843,7 @@ static void test_shape(void) {
         machine.tool[0] = 0, seen.first.function = NULL;
         CHECK_INT(kbi_empty_match(&seen, &run->m, &machine), 0);
     }
-    like.dry = true, like.bytes = 24; // no argument of it points to memory
+    like.dry = true, like.bytes = 24; // no argument points to memory
     operation o = node(KERNEL, &like);
     kbi_captured seen;
     memset(&seen, 0, sizeof seen);
@@ -850,7 +852,7 @@ static void test_shape(void) {
     kbi_kernel_properties(&run->m, &seen.first);
     int which = kbi_empty_match(&seen, &run->m, &machine);
     CHECK_INT(cal->empties[which].shape.writes, 0);
-    // what is known of it
+    // The kernel's properties in the record.
     kbi_measured m;
     kbi_cu_kernel k;
     memset(&k, 0, sizeof k), kbi_measured_clear(&m);
@@ -888,7 +890,7 @@ static void test_spans(void) {
             if (n) CHECK_REAL(ns[0], want[0], 0);
             if (kernels == 1 && n == 5) CHECK_REAL(ns[1] + ns[2], 420, 0), CHECK_REAL(ns[4], 1, 0);
         }
-    // a group's mean; a group that was not recorded in full is taken again, twice
+    // The mean of a group. A group with missing records is repeated, twice at most.
     kbi_run* run = new_run();
     run->work.recorded = 1;
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
@@ -904,12 +906,12 @@ static void test_spans(void) {
     CHECK(!isnan(kbi_cupti_sample_mean(run, 5))), CHECK_INT(run->sampling.missed, 0), CHECK_INT(run->m.retaken, 2);
     for (int i = 0; i < 3; i++) c->n = 6, kbi_cupti_sample_mean(run, 5);
     CHECK(kbi_failed(run)), CHECK_HAS(run->m.message, "CUPTI recorded 6 of 5 launches");
-    // of a block that could not be captured the first group tells how many kernels a launch has
+    // If a block could not be captured, the first group determines the number of kernels in a launch.
     kbi_run* unseen = new_run();
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
     c->n = 4;
     CHECK_REAL(kbi_cupti_sample_mean(unseen, 2), (two[0] + two[1]) / 2, 1e-12), CHECK_INT(unseen->work.recorded, 2);
-    c->n = 2; // one launch of two
+    c->n = 2; // one of two launches is recorded
     CHECK(isnan(kbi_cupti_sample_mean(unseen, 2))), CHECK_INT(unseen->sampling.missed, 1), CHECK(!kbi_failed(unseen));
     c->flush = flush;
 }
@@ -968,7 +970,7 @@ static void test_buffers(void) {
             CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
             n++;
         }
-    for (int how = 0; how < 4; how++) { // nothing in it; closed; no room; one that looks at all
+    for (int how = 0; how < 4; how++) { // 0: no records; 1: not open; 2: no room; 3: with a callback
         int n = c->n = how == 2 ? KBI_SPANS : 4;
         c->open = how != 1, came = looked = 0;
         c->look = how == 3 ? look_at : NULL;
@@ -999,7 +1001,7 @@ static void test_buffers(void) {
     c->library = library;
 }
 
-// --- a look inside ---
+// --- profiles ---
 
 static void test_occupancy(void) {
     static const struct {
@@ -1052,7 +1054,7 @@ static void test_names(void) {
     kbi_meter.cupti.call = name_call;
     for (uint32_t i = 0; i < 7; i++) CHECK_STR(text_at(kbi_call_name(1, i)), plain[i]);
     int32_t at = kbi_call_name(2, 6);
-    CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at); // each once
+    CHECK_STR(text_at(at), "x"), CHECK_INT(kbi_call_name(2, 6), at); // each name is stored once
     kbi_meter.cupti.call = NULL;
     CHECK_STR(text_at(kbi_call_name(3, 0)), "a call");
     kbi_meter.cupti.call = call;
@@ -1068,7 +1070,7 @@ static void test_names(void) {
     CHECK_STR(text_at(kbi_copy_name(&c)), "memcpy");
 }
 
-// Records as CUPTI brings them, and what becomes of them: runs, outermost calls, and what these submitted.
+// Activity records from CUPTI are turned into runs, outermost calls, and the work that these calls submitted.
 static uint32_t version_is;
 static int version_now(uint32_t* version) { return *version = version_is, 0; }
 static void test_collect(void) {
@@ -1080,11 +1082,11 @@ static void test_collect(void) {
     static const struct {
         uint32_t kind, id, thread, correlation;
         uint64_t start, end;
-    } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 }, // at the very begin of the first run
-                     { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },  // inside of it
-                     { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // another thread's
-                     { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },  // at the end of the first
-                     { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // behind it
+    } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 }, // at the very beginning of the first run
+                     { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },  // inside the runtime call
+                     { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // of another thread
+                     { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },  // at the end of the first run
+                     { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // after the run
                      { KBI_ACTIVITY_RUNTIME, 51, 77, 5, 3500, 3600 } };
     in->runs = 2;
     in->window[0][0] = 1000, in->window[0][1] = 2000, in->window[1][0] = 3000, in->window[1][1] = 4000;
@@ -1099,14 +1101,14 @@ static void test_collect(void) {
     k.local = 24, k.static_shared = 100, k.dynamic_shared = 11, k.correlation = 1;
     for (int i = 0; i < 3; i++) k.grid[i] = 2 + i, k.block[i] = 8 + i, k.cluster[i] = 20 + i;
     kbi_activity_record(&k);
-    k.correlation = 4, kbi_activity_record(&k); // of a call that belongs to no run
+    k.correlation = 4, kbi_activity_record(&k); // the call of this kernel belongs to no run
     memset(&c, 0, sizeof c);
     c.kind = KBI_ACTIVITY_COPY, c.which = 8, c.bytes = 123, c.start = 6000, c.end = 6500, c.stream = 9,
     c.correlation = 2;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
     c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
-    k.kind = 99, kbi_activity_record(&k); // of no known kind
+    k.kind = 99, kbi_activity_record(&k); // of an unknown kind
     CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
     kbi_activity_collect(run);
     static const struct {
@@ -1139,7 +1141,7 @@ static void test_collect(void) {
     CHECK_INT(in->dropped, 0), CHECK_STR(in->message, "");
     kbi_text_free(&in->events);
     int (*version)(uint32_t*) = kbi_meter.cupti.version;
-    for (version_is = 17; version_is < 20; version_is++) { // clusters stand in records from version 18 on
+    for (version_is = 17; version_is < 20; version_is++) { // records contain clusters since version 18
         kbi_recorded to;
         kbi_meter.cupti.version = version_is < 19 ? version_now : NULL;
         memset(&to, 0, sizeof to);
@@ -1147,11 +1149,11 @@ static void test_collect(void) {
         for (int i = 0; i < 3; i++) CHECK_INT(to.event.cluster[i], version_is == 18 ? 20 + i : 0);
     }
     kbi_meter.cupti.version = version;
-    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // no room
+    in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // the buffer is full
     k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_record(&k);
     CHECK_INT(in->dropped, 1);
     in->events.n = 0;
-    // nothing was recorded of what the block submits
+    // The block submits no work: nothing is recorded, and there is no message.
     in->runs = 1, run->work.nodes = 0;
     kbi_activity_collect(run);
     CHECK_STR(in->message, ""), CHECK_INT(in->events.n, sizeof *e);
@@ -1161,7 +1163,7 @@ static void test_collect(void) {
     CHECK_HAS(in->message, "CUPTI recorded no work");
     kbi_recorded x, y;
     memset(&x, 0, sizeof x);
-    for (int i = 0; i < 4; i++) { // start, then kind, then the longer one first
+    for (int i = 0; i < 4; i++) { // order: start, kind, then the longer event first
         memset(&y, 0, sizeof y);
         if (i == 0) y.event.start = 1;
         if (i == 1) y.event.kind = 1;
@@ -1171,7 +1173,7 @@ static void test_collect(void) {
     kbi_insight_clear();
 }
 
-// --- energy: a counter that goes up when it is told to ---
+// --- energy: a counter that the test sets ---
 
 static unsigned long long joules;
 static int joules_fail;
@@ -1186,7 +1188,7 @@ static void test_joules(void) {
     kbi_energy_restart();
     CHECK_REAL(kbi_energy_span(), 0, 0), CHECK_REAL(e->last, 5000, 0), CHECK(!e->failed);
     kbi_energy_note(0);
-    CHECK(!e->first.at); // it stands
+    CHECK(!e->first.at); // the counter has not changed
     joules = 5010, e->launches = 3;
     kbi_energy_note(1000000000000); // too early
     CHECK(!e->first.at), CHECK_REAL(e->last, 5010, 0);
@@ -1197,7 +1199,7 @@ static void test_joules(void) {
     CHECK_REAL(e->latest.mj, 5050, 0), CHECK_INT(e->latest.launches, 9), CHECK_REAL(e->first.mj, 5020, 0);
     joules = 5070, e->launches = 13, kbi_energy_note(0);
     CHECK_REAL(e->latest.mj, 5070, 0), CHECK_REAL(kbi_energy_span(), (double)(e->latest.at - e->first.at), 0);
-    // what a launch took, of two seconds at least
+    // The energy of a launch; the span must be at least two seconds.
     static const struct {
         int64_t span, launches;
         int failed;
@@ -1214,7 +1216,7 @@ static void test_joules(void) {
         kbi_energy_close(&run->kb);
         CHECK_REAL(kbi_meter.insight.energy_mj, rows[i].want, 0), CHECK_STR(kbi_meter.insight.message, rows[i].message);
     }
-    // batches of some 10 ms: by what the first run took, then twice as many until one takes 5 ms
+    // Batches of about 10 ms: sized by the first run, then doubled until a batch takes 5 ms.
     static const struct {
         int64_t estimate;
         double batch;
@@ -1229,7 +1231,8 @@ static void test_joules(void) {
         EQUAL(kbi_energy_begin(&run->kb), batches[i].want);
         CHECK_INT(e->each, batches[i].want);
     }
-    // whether another one is wanted: 2 s between the steps, or 20 batches, 10 s at most; twice that and 1 s in all
+    // Whether another batch is needed. The steps of the counter must span 2 s or 20 batches, but at most 10 s. The
+    // whole run may take twice that time, plus 1 s.
     static const struct {
         double batch, span, all; // s
         int want;
@@ -1246,7 +1249,7 @@ static void test_joules(void) {
         CHECK_THAT(kbi_energy_batch(4) == ends[i].want, "end %d", (int)i);
         CHECK_INT(e->launches, 9), CHECK(fabs(e->batch_ns - 1e9 * ends[i].batch) < 2e7);
     }
-    // what could not be captured runs once more by itself
+    // A block that cannot be captured runs once more without a graph.
     e->failed = false, e->capturing = true, e->launches = 5;
     kbi_graph_capture_begin(), gpu.spoiled = cudaErrorStreamCaptureInvalidated;
     CHECK(kbi_energy_end(NULL) && !e->capturing && !e->many && !e->launches);
@@ -1260,7 +1263,7 @@ static void test_joules(void) {
     kbi_meter.nvml.energy = real;
 }
 
-// --- counters: what is asked for ---
+// --- counters: the requested metrics ---
 
 static int has_metric(uint64_t* w) { return strstr((const char*)(uintptr_t)w[3], "lacks") || w[0] != 60 ? 17 : 0; }
 static uint32_t says[8];
@@ -1289,7 +1292,7 @@ static void test_metrics(void) {
         if (r->n == 2) CHECK_STR(r->metrics[1], "c__d");
     }
     CHECK(!kbi_range_choose("lacks__1")), CHECK_INT(r->n, 0);
-    // as many by name as there is room for
+    // At most KBI_METRICS metrics are taken by name.
     char many[512] = "";
     for (int i = 0; i < 80; i++) strcat(many, "a__b,");
     CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);
@@ -1302,7 +1305,7 @@ static void test_metrics(void) {
         CHECK_HAS(kbi_meter.insight.message, i == -2 ? "" : "this GPU cannot be profiled");
     }
     uint64_t w[16] = { 0 };
-    for (int i = 0; i < 2; i++) { // an error is said once
+    for (int i = 0; i < 2; i++) { // an error is reported once
         new_run(), r->failed = i;
         r->calls[KBI_RANGE_START] = refuses, r->calls[KBI_RANGE_STOP] = NULL;
         CHECK(!kbi_range(KBI_RANGE_START, w)), CHECK(r->failed), CHECK_INT(w[0], 24);
@@ -1315,7 +1318,7 @@ static void test_metrics(void) {
     kbi_insight_clear();
 }
 
-// --- what the device says of itself ---
+// --- the state of the device ---
 
 static unsigned long long reasons_now;
 static int these_reasons(void* device, unsigned long long* mask) { return (void)device, *mask = reasons_now, 0; }
@@ -1336,7 +1339,7 @@ static void test_sensors(void) {
     kbi_meter.nvml = nvml;
     CHECK_STR(run->m.throttle, "power brake, power cap");
     CHECK_REAL(kbi_gpu_clock(), 1980, 0.001);
-    // pages that are taken before anything else: so many follow from the placement
+    // Pages allocated before the first case: their number follows from the placement.
     double before = count_of("cudaMalloc");
     recipe.placement = 0, kbi_gpu_take_pages(&recipe);
     CHECK_INT(count_of("cudaMalloc") - before, 0);
@@ -1354,9 +1357,10 @@ static void test_sensors(void) {
     CHECK_INT(kbi_gpu_pool_peak(false), 100 << 20);
     kbi_graph_capture_begin();
     kbi_meter.gpu.at = 3;
-    kbi_gpu_abandon(); // a block that was left in its middle
+    kbi_gpu_abandon(); // as after a block that was left early
     CHECK(!gpu.capture), CHECK_INT(kbi_meter.gpu.at, 0);
-    // coldness: not known where the other buffer is less than eight times as large, or places are too small to read
+    // The eviction cannot be tested if the other buffer is smaller than eight times L2, or if the probes are too
+    // small.
     size_t size = (size_t)1 << 20;
     kbi_machine small = machine;
     char* p = NULL;
@@ -1368,14 +1372,14 @@ static void test_sensors(void) {
     cudaFree(p);
 }
 
-// What is found when the device is opened, and why it cannot be.
+// Opening a device: its properties, or the reason why the device cannot be opened.
 static void test_opened(void) {
     char runtime[32], driver[40];
     kbi_machine none;
     snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     snprintf(driver, sizeof driver, "CUDA %s", runtime);
     kbi_machine m = machine;
-    m.driver[0] = 0, kbi_gpu_facts(&m); // NVML tells of a driver's own number
+    m.driver[0] = 0, kbi_gpu_facts(&m); // NVML reports the driver version
     CHECK_STR(m.gpu, "Virtual GPU"), CHECK_STR(m.cuda, runtime), CHECK_STR(m.driver, driver), CHECK_INT(m.sm, 90);
     CHECK_INT(m.memory, (int64_t)8 << 30), CHECK_INT(m.l2, 60 << 20), CHECK_INT(m.ecc, 1),
         CHECK_INT(m.multiprocessors, 132);
@@ -1392,7 +1396,7 @@ static void test_opened(void) {
         CHECK(!kbi_gpu_open(&none, i)), CHECK_STR(none.why, want), CHECK_INT(none.devices, 2);
     }
     unsetenv("VIRTUAL_DEVICES");
-    // as the backend that a recipe asks for; without a device that of the host, which knows why
+    // Without a device, kbi_backend_open returns the CPU back end and the reason.
     kbi_recipe r;
     kbi_recipe_default(&r);
     r.target = KBI_ON_GPU, r.device = 7, memset(&none, 0, sizeof none);
@@ -1401,7 +1405,7 @@ static void test_opened(void) {
     r.target = KBI_ON_CPU, CHECK(kbi_backend_open(&r, &none) == &kbi_cpu);
 }
 
-// What NVML says while a case runs, each to its own.
+// The sensor readings of NVML that belong to a case.
 static int others_now;
 static int some_clock(void* device, int which, unsigned* mhz) {
     return (void)device, *mhz = 1000u + (unsigned)which, 0;
@@ -1409,7 +1413,7 @@ static int some_clock(void* device, int which, unsigned* mhz) {
 static int some_power(void* device, unsigned* mw) { return (void)device, *mw = 123456, 0; }
 static int some_heat(void* device, int sensor, unsigned* c) { return (void)device, *c = 61u + (unsigned)sensor, 0; }
 static int some_processes(void* device, unsigned* n, void* out) {
-    CHECK_INT(*n, 64), memset(out, 1, 64 * 24); // as large as they are
+    CHECK_INT(*n, 64), memset(out, 1, 64 * 24); // the size of the entries
     return (void)device, *n = (unsigned)others_now, 0;
 }
 static int some_reasons(void* device, unsigned long long* mask) { return (void)device, *mask = 0x20, 0; }
@@ -1419,7 +1423,7 @@ static void test_sensed(void) {
     kbi_meter.nvml.device = &none, kbi_meter.nvml.clock = some_clock, kbi_meter.nvml.power = some_power;
     kbi_meter.nvml.temperature = some_heat, kbi_meter.nvml.processes = some_processes,
     kbi_meter.nvml.reasons = some_reasons;
-    for (int i = 0; i < 3; i++) { // this process alone; two others; nobody can be asked
+    for (int i = 0; i < 3; i++) { // 0: only this process; 1: two other processes; 2: no NVML device
         kbi_measured m;
         kbi_measured_clear(&m), others_now = i == 1 ? 3 : 1;
         if (i == 2) kbi_meter.nvml.device = NULL;
@@ -1432,7 +1436,7 @@ static void test_sensed(void) {
     kbi_meter.nvml = was;
 }
 
-// The codes that cuBLASLt is asked by are those of CUDA's headers; 28 is CUDA_R_8F_E4M3, which older ones lack.
+// The codes passed to cuBLASLt equal those of the CUDA headers. 28 is CUDA_R_8F_E4M3, which older headers lack.
 static void test_products(void) {
     static const struct {
         int roof, compute, scale, in, out, in_bytes, out_bytes;
@@ -1453,7 +1457,7 @@ static void test_products(void) {
     }
 }
 
-// A launch that fails is no proof that the device has no such unit.
+// A failed launch does not prove that the device lacks the unit: the peak is unknown, not absent.
 static void test_failed_peak(void) {
     kbi_machine m = machine;
     kbi_roofs_clear(&m.roofs);
@@ -1466,7 +1470,7 @@ static void test_failed_peak(void) {
     CHECK(m.roofs.of[KBI_ROOF_F32] > 1e12);
 }
 
-// The device stores whole elements.
+// kbi_fill on the device needs a pointer that is aligned to its elements.
 static void test_unaligned_fill(void) {
     char* p = NULL;
     cudaMalloc((void**)&p, 4096);

@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 typedef struct job {
-    double ns; // how long it runs
+    double ns; // duration of a launch
     int runs, resets, stale, checks;
-    int wrong_from; // run from which its result is wrong; 0: never
-    int fails_at;   // run in which it gives up
+    int wrong_from; // launch from which the result is wrong; 0: never
+    int fails_at;   // launch that fails
     bool dirty;
 } job;
 
@@ -89,7 +89,7 @@ static void test_contest(void) {
     for (int i = 0; i < RIVALS; i++) g.descs[i].params = params, g.descs[i].n_params = 2;
     g.descs[0].dtype = g.descs[1].dtype = g.descs[2].dtype = "f32";
     CHECK(play(&g));
-    unit[0] = value[0] = '?'; // the records keep nothing of ours
+    unit[0] = value[0] = '?'; // the records must not point to these strings
     const kb_result* r = g.results;
     CHECK_STR(r[1].name, "spin/impl=two/dtype=f32/rows=512/shape=wide");
     CHECK_INT(r[0].params.n, 3);
@@ -104,14 +104,14 @@ static void test_contest(void) {
     CHECK_INT(r[1].planned, RIVALS);
     for (int i = 0; i < RIVALS; i++) {
         CHECK_INT(r[i].verified, 1);
-        CHECK_INT(g.jobs[i].checks, i ? 2 : 3); // before any time is taken, and when all is; its equal's is nobody's
+        CHECK_INT(g.jobs[i].checks, i ? 2 : 3); // the baseline is checked once more
         CHECK(r[i].samples >= 3 && g.jobs[i].runs > r[i].samples);
     }
     CHECK(g.jobs[0].runs > g.jobs[1].runs + g.jobs[1].runs / 4); // the baseline also runs as its control
     game_free(&g);
 }
 
-// who is wrong gets no time, and the others do
+// A wrong implementation gets no time; the other implementations do.
 static void test_wrong(void) {
     game g;
     game_of(&g, 50000, 50000, 50000);
@@ -122,7 +122,7 @@ static void test_wrong(void) {
     CHECK_INT(g.results[1].status, KB_FAILED);
     CHECK_INT(g.jobs[1].runs, 1);
     CHECK(isnan(g.results[1].time_ms));
-    CHECK_INT(g.results[2].status, KB_FAILED); // only its last launch is wrong
+    CHECK_INT(g.results[2].status, KB_FAILED); // only the result of its last launch is wrong
     CHECK(isnan(g.results[2].time_ms));
     CHECK(g.results[2].flags >> KB_FLAG_VERIFY_FAIL & 1);
     game_free(&g);
@@ -174,7 +174,7 @@ static void test_descriptions(void) {
     CHECK_HAS(g.results[2].message, "not initialised");
     game_free(&g);
 
-    game_of(&g, 20000, 20000, 20000); // the name is the first one's, too
+    game_of(&g, 20000, 20000, 20000); // the name defaults to that of the first description
     g.descs[1].name = g.descs[2].name = NULL;
     CHECK(play(&g));
     CHECK_STR(g.results[1].name, "spin/impl=two");
@@ -185,7 +185,7 @@ static void test_descriptions(void) {
     CHECK(!play(&g));
     CHECK_HAS(g.results[0].message, "name is missing");
     CHECK_HAS(g.results[1].message, "name is missing");
-    CHECK_INT(g.results[2].status, KB_FAILED); // of another operation than the first
+    CHECK_INT(g.results[2].status, KB_FAILED); // its operation differs from the first one's
     game_free(&g);
 
     const char* const wrong[][2] = { { "warm", "cold, hot or graph" },
@@ -210,7 +210,8 @@ static void test_descriptions(void) {
                           { .name = "n", .type = KB_AXIS_STRINGS },
                           { .name = "n", .type = KB_AXIS_SIZE },
                           fine };
-    // a case has one name: neither two functions nor two parameters share one
+    // Names must be unique: two functions cannot share an implementation name, and two parameters cannot share a
+    // name.
     game_of(&g, 20000, 20000, 20000);
     g.descs[2].implementation = g.descs[1].implementation;
     CHECK(!play(&g));
@@ -241,12 +242,12 @@ static void test_descriptions(void) {
     CHECK(!kb_compare(g.descs, g.fns, g.users, 0, g.results) && !kb_compare(g.descs, NULL, g.users, 1, g.results));
     CHECK(!kb_compare(g.descs, g.fns, g.users, 1, NULL));
     CHECK_INT(g.jobs[0].runs, 0);
-    r = kb_close(NULL); // of a kb_open that had no memory
+    r = kb_close(NULL); // as if kb_open had had no memory
     CHECK_INT(r.status, KB_FAILED), CHECK((r.flags >> KB_FLAG_OOM) & 1), CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 }
 
-// the process is the program's own: its folder, its timers, its children
+// The comparison leaves the program's working directory, timers and child processes unchanged.
 static void test_left_alone(void) {
     struct itimerval timer, now;
     char before[4096], after[4096];

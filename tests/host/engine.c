@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The CPU engine on work of known duration: plausible times over seven orders of magnitude, resets before every timed
-// run, and the interfaces without registration and with callbacks. Tolerances are wide, because other programs may
-// use the machine.
+// The CPU engine on work of known duration: plausible times over seven orders of magnitude, and resets before every
+// timed run. Also the interfaces kb_open and kb_run, which need no registration. Tolerances are wide, because other
+// programs may use the machine.
 // measures time
-// a program of its own: what kb_keep has of a constant is known in optimised code alone.
+// a program of its own: kb_keep recognises constants only in optimised code.
 #include "test.h"
 #include "guarded.h"
 #include "kit.h"
 
 #ifdef TEST_SANITIZE
-#define SLOWER 30 // what instrumentation may add
+#define SLOWER 30 // tolerance factor for sanitizer overhead
 #else
 #define SLOWER 1
 #endif
@@ -27,7 +27,7 @@ static kb_desc desc_named(const char* name) {
     return d;
 }
 
-// the same chain of dependent additions, of a length that gives about the wanted time
+// Measures a chain of `length` dependent additions and returns its time in ms.
 static double chain_ms(int64_t length, double max_time) {
     kb_desc d = desc_named("chain");
     d.max_time = max_time;
@@ -77,13 +77,13 @@ static void test_absolute(void) {
     CHECK_INT(r.status, KB_OK);
     CHECK_THAT(r.time_ms >= 0 && r.time_ms < 1e-4 * SLOWER, "an empty function reads %g ms", r.time_ms);
     kb_result_free(&r);
-    kbi_meter.wall_step = 1000; // of a coarse clock; samples are a thousand of its steps long, whatever they hold
+    kbi_meter.wall_step = 1000; // simulates a coarse clock; a sample lasts 1000 clock steps
     for (int i = 0; i < 2; i++) {
         r = kb_run(&d, nothing, NULL);
         double us = (double)r.launches_per_sample * r.time_ms * 1e3;
-        CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us); // less where the machine was busy meanwhile
+        CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us); // targets: 1 ms, then 20 us
         kb_result_free(&r);
-        kbi_meter.wall_step = 0; // and 20 us where it is a fine one
+        kbi_meter.wall_step = 0; // then the real, fine clock
     }
 }
 
@@ -93,7 +93,7 @@ static struct {
     uintptr_t at;
 } deep;
 static void goes_deep(void* user) {
-    char room[(7 << 20) + (1 << 19)]; // what the least stack has room for
+    char room[(7 << 20) + (1 << 19)]; // fits into the smallest stack (8 MiB)
     memset(room, 1, sizeof room);
     kb_keep(room[kbi_now() % 1000]);
     deep.at = (uintptr_t)room;
@@ -104,7 +104,7 @@ static void goes_deep(void* user) {
 #endif
 
 #if KBI_FIBERS && !defined(TEST_SANITIZE)
-static bool crashes(char* p) { // who writes there
+static bool crashes(char* p) { // whether a write to p crashes
     int status = 0;
     pid_t child = fork();
     if (!child) {
@@ -116,7 +116,8 @@ static bool crashes(char* p) { // who writes there
 }
 #endif
 
-// The stack of a body that is suspended in its middle is as large as the process allows, from 8 to 64 MiB.
+// The stack of a suspended benchmark function has the size of the process's stack limit, but at least 8 and at
+// most 64 MiB.
 static void test_stack(void) {
 #if KBI_FIBERS && !defined(TEST_SANITIZE)
     static const int mib[] = { 2, 8, 24, 64, 200 };
@@ -133,7 +134,7 @@ static void test_stack(void) {
         CHECK_INT(f.size, (size_t)KBI_MAX(8, KBI_MIN(mib[i], 64)) << 20);
         kbi_fiber_resume(&f), CHECK_INT(deep.steps, 1), kbi_fiber_resume(&f), CHECK_INT(deep.steps, 2);
         CHECK(deep.at >= (uintptr_t)f.stack && deep.at < (uintptr_t)f.stack + f.size);
-        // what overflows it is a crash, and what is left of it goes
+        // A stack overflow hits a guard page and crashes. Freeing the fiber unmaps the stack.
         CHECK(crashes(f.stack) && crashes(f.stack + 4095) && !crashes(f.stack + 4096));
         kbi_fiber_free(&f);
         CHECK(crashes(f.stack + 4096));
@@ -146,11 +147,11 @@ static void test_stack(void) {
     CHECK(setrlimit(RLIMIT_AS, &little) == 0);
     bool made = kbi_fiber_make(&none, goes_deep, &none);
     CHECK(setrlimit(RLIMIT_AS, &all) == 0);
-    CHECK(!made && !none.stack), kbi_fiber_free(&none); // there is no room for one
+    CHECK(!made && !none.stack), kbi_fiber_free(&none); // no address space is left for a stack
 #endif
 }
 
-// each timed run of KB_SAMPLE finds what the reset left, and the reset's own time is not counted
+// Each timed run of KB_SAMPLE starts from the state that the reset left, and the reset is not timed.
 static void test_sample(void) {
     kb_desc d = desc_named("reset");
     int state = 0, resets = 0, runs = 0, stale = 0;
@@ -189,7 +190,7 @@ static void timed_run(kb_stream stream, void* user) {
     u->stale += u->state;
     u->state = 1;
     ++u->runs;
-    for (volatile int i = 0; i < 2000; i++) {} // what is shorter than a reading of the clock gets no time
+    for (volatile int i = 0; i < 2000; i++) {} // must take longer than reading the clock
 }
 static void test_before(void) {
     kb_desc d = desc_named("before");
@@ -204,7 +205,7 @@ static void test_before(void) {
     kb_result_free(&r);
 }
 
-// descriptions: what is asked for is what is measured, and a bad one says why
+// The options of a description are applied, and an invalid description is reported.
 static void test_desc(void) {
     kb_desc d = desc_named("desc");
     d.samples = 12;
@@ -238,7 +239,7 @@ static void test_desc(void) {
     CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 
-    memset(&bad, 0x55, sizeof bad); // not initialised: the canary tells
+    memset(&bad, 0x55, sizeof bad); // uninitialised memory, detected by a magic value
     bad.name = "garbage";
     kb = kb_open(&bad);
     CHECK(kb != NULL);
@@ -253,7 +254,7 @@ static void test_desc(void) {
     r = kb_run(&d, nothing, NULL);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "dtype");
-    CHECK_STR(r.operation, "unknown dtype"); // whose it is is known all the same
+    CHECK_STR(r.operation, "unknown dtype"); // the record still names the case
     CHECK_STR(r.name, "unknown dtype/impl=default");
     CHECK_STR(r.implementation, "default");
     CHECK_STR(r.dtype, NULL);
@@ -288,7 +289,7 @@ static void test_faults_in_process(void) {
     CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 
-    // a failed check: a word, no number
+    // A failed check: a flag and no time.
     d = desc_named("wrong");
     kb = kb_open(&d);
     float* y = KB_ALLOC(kb, float, 2);
@@ -307,7 +308,8 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
-// what is no longer than a reading of the clock gets no time, and nothing gets one of 0; a little more gets a word
+// A block that is as short as reading the clock gets no time, and no block gets a time of 0. A slightly longer
+// block gets the flag FLOOR.
 static void test_short(void) {
     volatile int sink = 0;
     for (int work = 0; work < 3; work++) {
@@ -332,7 +334,8 @@ static void test_short(void) {
     }
 }
 
-// notes: each once, though the function runs more than once, and also one that is part of another
+// Each note appears once, although the function runs several times. A note that is part of another note also
+// appears.
 static void test_notes(void) {
     kb_desc d = desc_named("notes");
     d.samples = 3;
@@ -344,7 +347,7 @@ static void test_notes(void) {
     kb_result_free(&r);
 }
 
-// memory: aligned, poisoned, filled the same on every run, counted at its peak
+// Memory is aligned, poisoned, filled identically in every run, and counted at its peak.
 static void test_memory(void) {
     kb_desc d = desc_named("memory");
     d.samples = 5;
@@ -361,7 +364,7 @@ static void test_memory(void) {
     CHECK(x[0] >= 0 && x[0] < 1 && x[999] >= 0 && x[999] < 1 && x[0] != x[999]);
     float* z = KB_ALLOC(kb, float, 1000);
     kb_fill(kb, z, 1000, KB_UNIFORM);
-    CHECK(memcmp(x, z, 4000) != 0); // the second fill is another tensor
+    CHECK(memcmp(x, z, 4000) != 0); // the second fill has other values
     char* none = KB_ALLOC(kb, char, 0);
     CHECK(none != NULL);
     KB_TIME(kb) {
@@ -376,7 +379,7 @@ static void test_memory(void) {
     kb_result_free(&r);
 }
 
-// What is kept in the hundred lines from a block's, or up to the next benchmark, makes it none that is empty.
+// Values that kb_keep keeps within 100 lines after a block, or up to the next benchmark, belong to the block.
 static void test_keeps(void) {
     static const struct {
         int line, keeps;
@@ -389,7 +392,8 @@ static void test_keeps(void) {
     }
 }
 
-// A clock's step is the distance of the values at which readings crowd, not the smallest difference of two of them.
+// The step of a clock is the distance between the values at which its readings cluster, not their smallest
+// difference.
 static void test_lattice(void) {
     static const struct {
         double step, jitter, want, within;
@@ -428,7 +432,7 @@ int main(void) {
     return test_end();
 }
 
-// lines that test_keeps knows
+// Benchmarks at the line numbers that test_keeps tests.
 #line 89000
 KBENCH(sooner) {
 #line 90000

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Rates of the flags of a time, by simulation with fixed seeds: without disturbances, each flag occurs in at most 5 %
-// of the cases, and each becomes frequent if its cause is planted. Usual times are drawn from distributions of GPUs
-// and CPUs, among them the quantiles of every case of the evidence on an H200. Unusual effects of that data (a
-// warm-up that ran out, a varying clock) are added separately.
+// Error rates of the flags, by simulation with fixed seeds. Without disturbances each flag occurs in at most 5 % of
+// the cases; with a planted cause it becomes frequent. Undisturbed times are drawn from distributions of GPUs and
+// CPUs, including the quantiles of every case of the evidence on an H200. Other effects (an unfinished warm-up, a
+// varying clock) are added separately.
 //
 //     flag_rates        asserts the bars
 //     flag_rates -v     and prints each flag's share by kind of case
@@ -54,7 +54,7 @@ static void begin(kbi_measured* m, const char* mode) {
     m->bias_error_ns = 0;
 }
 
-// Judges the first n times, as a program would.
+// Judges the first n times as a program would.
 static uint64_t judge(kbi_measured* m, int64_t n) {
     static kbi_machine machine;
     kbi_machine_clear(&machine, "script");
@@ -65,13 +65,13 @@ static uint64_t judge(kbi_measured* m, int64_t n) {
 }
 static bool has(uint64_t flags, kb_flag flag) { return (flags >> flag & 1) != 0; }
 
-// -- what is usual -----------------------------------------------------------------------------------------
+// -- undisturbed -------------------------------------------------------------------------------------------
 
 enum { NORMAL, SKEWED, HEAVY, EVENTS, TOGETHER, WANDERING, PREEMPTED, KINDS };
 static const char* const kind_name[] = { "normal",    "log-normal", "t, 3 df",        "event steps",
                                          "AR(1) 0.5", "wandering",  "preempted, 12 %" };
 
-// All that a case of time ns may take, of which sampling then uses as many as it needs.
+// Draws all samples that a case of `time` ns may take; sampling then uses as many as it needs.
 static void draw(int kind, double time) {
     static const double spreads[] = { 0.001, 0.003, 0.01, 0.03 };
     const double cv = spreads[(int)(4 * uniform())];
@@ -84,9 +84,9 @@ static void draw(int kind, double time) {
         }
         if (kind == TOGETHER) z = state = 0.5 * state + sqrt(0.75) * z;
         ns[i] = time * (kind == SKEWED ? exp(cv * z) : 1 + cv * z);
-        if (kind == WANDERING) ns[i] *= 1 + slow * sin(phase + i * 0.005); // a temperature, by up to 0.3 %
+        if (kind == WANDERING) ns[i] *= 1 + slow * sin(phase + i * 0.005); // slow temperature changes, up to 0.3 %
         if (kind == PREEMPTED && uniform() < 0.12) ns[i] += time * 8 * uniform();
-        if (kind == EVENTS) { // the mean of eight launches between events of 32 ns
+        if (kind == EVENTS) { // the mean of eight launches, timed by events with a step of 32 ns
             double sum = 0;
             for (int k = 0; k < 8; k++) sum += 32 * floor((time + (cv * time + 15) * normal()) / 32 + uniform());
             ns[i] = sum / 8;
@@ -95,7 +95,7 @@ static void draw(int kind, double time) {
     }
 }
 
-// As sampling stops: from 30, when half of the interval is 0.5 %.
+// Number of samples by the rule of sampling: at least 30, until the half-width of the interval is 0.5 %.
 static int64_t enough(int64_t most) {
     int64_t n = 30;
     while (n < most && !(kbi_precision_of(ns, n) <= 0.005))
@@ -103,8 +103,8 @@ static int64_t enough(int64_t most) {
     return n;
 }
 
-// What surrounds samples that are fine: half of the warm-ups ran out, as on a busy machine; in a tenth the clock moved
-// though the times did not.
+// Environment of undisturbed samples: half of the warm-ups did not finish, as on a busy machine. In a tenth of the
+// cases the clock varied but the times did not.
 static void surround(kbi_measured* m, double time) {
     begin(m, "cold");
     m->settled = uniform() < 0.5;
@@ -127,7 +127,7 @@ static void show(const char* name, const shares* s) {
     printf("\n");
 }
 
-// Times between the quantiles that a case of the evidence had.
+// Inverse distribution function that interpolates between the quantiles of a case of the evidence.
 static double between(const double* quantile, double u) {
     static const double at[] = { 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1 };
     int i = 0;
@@ -139,7 +139,7 @@ static const char* evidence(const char* p, const char* key, double* value) {
     char text[64];
     snprintf(text, sizeof text, "\"%s\": ", key);
     p = strstr(p, text);
-    *value = p ? strtod(p + strlen(text), NULL) : (double)NAN; // null is 0
+    *value = p ? strtod(p + strlen(text), NULL) : (double)NAN; // null reads as 0
     return p;
 }
 
@@ -165,7 +165,7 @@ static void test_evidence(shares* s) {
             tell(s, judge(&m, KBI_MIN((int64_t)samples, (int64_t)MOST)));
         }
     }
-    CHECK_THAT(s->cases >= 200, "%d cases of the evidence", s->cases);
+    CHECK_THAT(s->cases >= 200, "only %d cases in the evidence", s->cases);
     free(all);
 }
 
@@ -179,7 +179,7 @@ static void test_usual(bool verbose) {
     test_evidence(&h200);
     if (verbose) show("H200's quantiles", &h200);
     for (int f = 0; f < FLAGS; f++)
-        CHECK_THAT(h200.of[f] <= 0.05 * h200.cases, "H200: %s beside %d of %d", kb_flag_name(watched[f]), h200.of[f],
+        CHECK_THAT(h200.of[f] <= 0.05 * h200.cases, "H200: %s in %d of %d", kb_flag_name(watched[f]), h200.of[f],
                    h200.cases);
     for (int kind = 0; kind < KINDS; kind++) {
         shares s = { 0, { 0 } };
@@ -189,22 +189,23 @@ static void test_usual(bool verbose) {
             double time = 2000 * pow(2000, uniform());
             draw(kind, time);
             surround(&m, time);
-            uint64_t flags = judge(&m, enough(i % 2 ? MOST : 300)); // half of them had no more time
+            uint64_t flags = judge(&m, enough(i % 2 ? MOST : 300)); // half of the cases run out of time
             tell(&s, flags), tell(&all, flags);
         }
         if (verbose) show(kind_name[kind], &s);
         for (int f = 0; f < FLAGS; f++) {
-            if (kind == PREEMPTED && watched[f] == KB_FLAG_OUTLIERS) continue; // their mean is 48 % above the median
-            CHECK_THAT(s.of[f] <= 0.05 * s.cases, "%s: %s beside %d of %d", kind_name[kind], kb_flag_name(watched[f]),
+            // the mean of preempted samples is 48 % above the median
+            if (kind == PREEMPTED && watched[f] == KB_FLAG_OUTLIERS) continue;
+            CHECK_THAT(s.of[f] <= 0.05 * s.cases, "%s: %s in %d of %d", kind_name[kind], kb_flag_name(watched[f]),
                        s.of[f], s.cases);
         }
     }
     if (verbose) show("all of these", &all);
 }
 
-// -- what is planted ---------------------------------------------------------------------------------------
+// -- planted -----------------------------------------------------------------------------------------------
 
-// So many times, some of which are fine; each has the flag and, of those watched, no other.
+// Judges n samples and expects the flag `wanted` and no other watched flag (KB_FLAG_COUNT: no flag).
 static void check_planted(const char* what, kbi_measured* m, int64_t n, kb_flag wanted) {
     uint64_t flags = judge(m, n);
     for (int f = 0; f < FLAGS; f++)
@@ -228,11 +229,11 @@ static void test_planted(void) {
     m.step_ns = 32;
     check_planted("single launches of 1.5 us", &m, 200, KB_FLAG_QUANTISED);
     m.step_ns = NAN;
-    check_planted("a clock whose steps are not known", &m, 200, KB_FLAG_QUANTISED);
+    check_planted("a clock with unknown step", &m, 200, KB_FLAG_QUANTISED);
     for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((150000 + 10 * normal()) / 32 + 0.5);
-    check_planted("the same steps in 150 us", &m, 200, KB_FLAG_COUNT);
+    check_planted("the same step for 150 us", &m, 200, KB_FLAG_COUNT);
 
-    fill(1e4, 0.002); // first half 4 % slower
+    fill(1e4, 0.002); // the first half is 4 % slower
     for (int i = 0; i < 100; i++) ns[i] *= 1.04;
     m.settled = 0;
     uint64_t flags = judge(&m, 200);
@@ -240,9 +241,9 @@ static void test_planted(void) {
     m.settled = 1;
     CHECK(!has(judge(&m, 200), KB_FLAG_UNSETTLED));
     CHECK(has(judge(&m, 200), KB_FLAG_DRIFT) || has(judge(&m, 200), KB_FLAG_AUTOCORR));
-    m.settled = 0; // a warm-up that ran out, of times that had settled
+    m.settled = 0; // an unfinished warm-up, but steady times
     fill(1e4, 0.002);
-    check_planted("settled in the end", &m, 200, KB_FLAG_COUNT);
+    check_planted("steady after an unfinished warm-up", &m, 200, KB_FLAG_COUNT);
     m.settled = 1;
 
     for (int i = 0; i < MOST; i++) ns[i] = 1e4 * (1 + 0.002 * i) * (1 + 0.002 * normal());
@@ -255,15 +256,15 @@ static void test_planted(void) {
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.35 ? 1.25 : 1;
     check_planted("a third in another state", &m, 200, KB_FLAG_BIMODAL);
     fill(1e4, 0.002);
-    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1; // far from the median
+    for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1; // too far from the median for a second mode
     check_planted("an eighth in another state", &m, 200, KB_FLAG_COUNT);
 
     fill(1e4, 0.06);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
     check_planted("a fifth four times as long", &m, MOST, KB_FLAG_OUTLIERS);
-    fill(1e4, 0.005); // where the rest is as near as that, they move nothing but the mean
+    fill(1e4, 0.005); // with little scatter of the other samples, only the mean moves
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
-    check_planted("a fifth four times as long beside steady ones", &m, MOST, KB_FLAG_OUTLIERS);
+    check_planted("a fifth four times as long, little scatter otherwise", &m, MOST, KB_FLAG_OUTLIERS);
     fill(1e4, 0.005);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 1.4 : 1;
     check_planted("a fifth a little longer", &m, MOST, KB_FLAG_COUNT);
@@ -272,12 +273,12 @@ static void test_planted(void) {
     fill(1e4, 0.002);
     check_planted("the clock fell, the time did not", &m, 200, KB_FLAG_COUNT);
     for (int i = 0; i < MOST; i++) ns[i] *= i / 25 % 3 ? 1 : 1.1;
-    CHECK(has(judge(&m, 200), KB_FLAG_CLOCK_VARIES)); // both, now and then
+    CHECK(has(judge(&m, 200), KB_FLAG_CLOCK_VARIES)); // times follow the clock in some samples
     m.clock_low = m.sm_clock = 1970;
     CHECK(!has(judge(&m, 200), KB_FLAG_CLOCK_VARIES));
 }
 
-// What is known less well than it is long has an interval from 0: no time is negative.
+// If the uncertainty exceeds the time, the interval starts at 0, because no time is negative.
 static void test_wide(void) {
     kbi_measured m;
     begin(&m, "cold");
@@ -287,7 +288,7 @@ static void test_wide(void) {
     CHECK_THAT(result.time_ms_ci_low == 0 && result.time_ms_ci_high > 0.2e-3, "[%g, %g] ms", result.time_ms_ci_low,
                result.time_ms_ci_high);
     CHECK_THAT(result.precision > 1.5, "+- %g", result.precision);
-    judge(&m, 3); // too few for one
+    judge(&m, 3); // too few samples for an interval
     CHECK_THAT(isnan(result.time_ms_ci_low), "%g", result.time_ms_ci_low);
 }
 

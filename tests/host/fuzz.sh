@@ -43,12 +43,12 @@ end
 for target in reader cli ranges; do
     if have clang && clang -fsanitize=fuzzer,address,undefined "$tmp/try.c" -o "$tmp/try" > /dev/null 2>&1; then
         build "$target with libFuzzer" clang $sanitize -fsanitize=fuzzer -DFUZZER tests/fuzz/$target.c -o "$tmp/fuzz_$target" $libs
-        check "$target: libFuzzer finds nothing" "$tmp/fuzz_$target" -max_total_time="$FUZZ_SECONDS" -timeout=60 \
+        check "$target: libFuzzer finds no error" "$tmp/fuzz_$target" -max_total_time="$FUZZ_SECONDS" -timeout=60 \
             -rss_limit_mb=3000 -artifact_prefix="$tmp/" "$tmp/$target"
     elif $CC $sanitize -x c /dev/null -c -o "$tmp/try.o" > /dev/null 2>&1 && $CC $sanitize tests/fuzz/$target.c -o "$tmp/fuzz_$target" $libs 2> "$tmp/check"; then
-        check "$target changed at random: nothing is found" "$tmp/fuzz_$target" "$FUZZ_SECONDS" "$tmp/$target"/*
+        check "$target: random mutations find no error" "$tmp/fuzz_$target" "$FUZZ_SECONDS" "$tmp/$target"/*
     else
-        skip "$target: neither libFuzzer nor the sanitizers: nothing was fuzzed"
+        skip "$target: not fuzzed, because neither libFuzzer nor the sanitizers are available"
     fi
 done
 finish

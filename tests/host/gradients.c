@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests that the oracle of every backward operation in kbench_kernels.cuh is the derivative of its forward oracle,
-   for every input with a gradient. Tensors are matched by name: `dx` is the gradient of `x`, `dy` the incoming
-   gradient of `y`, g one incoming gradient for all of the first output. Any other input of the backward operation is
-   an input or output of the forward one. Finite differences are of fourth order, in double precision. */
+/* Tests that the oracle of every backward operation in kbench_kernels.cuh is the derivative of its forward
+   oracle, for every input with a gradient. Tensors are matched by name: `dx` is the gradient of `x`, `dy` is the
+   incoming gradient of `y`. `g` is a scalar incoming gradient for all elements of the first output. Any other
+   input of the backward operation is an input or output of the forward one. Finite differences are of fourth
+   order, in double precision. */
 #include "kbench_kernels.cuh"
 #include "test.h"
 #include <stdlib.h>
 
-enum { MOST = 256 }; // elements of any tensor here
+enum { MOST = 256 }; // maximum elements of a tensor
 
 typedef struct {
     const kbk_op* op;
@@ -40,7 +41,7 @@ static void run(side* x) {
     x->op->ref(&x->s, 8, in, out, 0, x->op->units(&x->s));
 }
 
-// The sum of the outputs, each times what comes back for it.
+// The sum of the outputs weighted by their incoming gradients.
 static double loss(side* fwd, double back[][MOST]) {
     double sum = 0;
     run(fwd);
@@ -57,7 +58,7 @@ static double difference(side* fwd, double back[][MOST], double* x) {
     return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
 }
 
-// What the backward operation is given: cotangents, and what forward took and made.
+// Sets the inputs of the backward operation: incoming gradients, and inputs and outputs of the forward operation.
 static void give(side* bwd, const side* fwd, double back[][MOST]) {
     int first = 0;
     while (fwd->t[first].role == KBK_IN) first++;
@@ -81,11 +82,11 @@ static void give(side* bwd, const side* fwd, double back[][MOST]) {
         for (int64_t i = 0; i < fwd->t[first].count; i++) back[first][i] = 1;
 }
 
-// Returns how many gradients were compared.
+// Returns the number of compared gradients.
 static int test_op(const kbk_op* op, kbk_shape s) {
     static side fwd, bwd;
     static double back[KBK_MAX_TENSORS][MOST];
-    // dropout is bit-exact: its oracle rounds as f32 does, and a difference divides that by h
+    // dropout is bit-exact: its oracle rounds to f32, and the finite difference divides the rounding error by h
     const double tolerance = strcmp(op->name, "dropout") ? 1e-9 : 1e-4;
     int compared = 0;
     memset(back, 0, sizeof back);
@@ -127,6 +128,6 @@ int main(void) {
             CHECK(compared > 0);
         }
     }
-    CHECK_INT(seen, 22); // gradients: one that is renamed must not be left out in silence
+    CHECK_INT(seen, 22); // the number of gradients; a renamed tensor would otherwise be skipped silently
     return test_end();
 }

@@ -6,9 +6,9 @@
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
 //
-// A share that is to be at least (at most) a bar fails when it misses it by more than chance would: 2.33 standard errors
-// of a binomial at the bar, one case in a hundred where the truth lies on the bar itself. Seeds are fixed, so a test that
-// passes goes on passing until the code changes.
+// A percentage fails its bar only if it misses the bar by more than 2.33 standard errors of a binomial at the bar.
+// If the true percentage equals the bar, one check in a hundred fails by chance. Seeds are fixed, so a test that
+// passes keeps passing until the code changes.
 #include "test.h"
 #include "kit.h"
 
@@ -60,7 +60,7 @@ static double normal(void) {
     source.spare = z[1];
     return z[0];
 }
-// Student's t with 3 degrees of freedom, made to have variance 1
+// Student's t with 3 degrees of freedom, scaled to variance 1
 static double heavy(void) {
     double a = normal(), b = normal(), c = normal();
     return normal() / sqrt(a * a + b * b + c * c);
@@ -74,8 +74,8 @@ static const char* const model_name[] = { "normal",    "log-normal", "bimodal 20
 
 static double sample[2000];
 
-// A sample of n about 1 with standard deviation cv (of the log-normal: of the logarithm), and its true median: the
-// interval has to reach from low to high, which differ where half of the values lie on one side of a gap.
+// Draws n samples around 1 with standard deviation cv (log-normal: of the logarithm) and returns the true median.
+// The interval must contain [low, high]; both differ if half of the values lie on one side of a gap.
 static void draw(int model, int n, double cv, double* low, double* high) {
     const double rho = model == AR3 ? 0.3 : model == AR6 ? 0.6 : model == AR9 || model == WANDER ? 0.9 : 0;
     double state = normal(), fast = sqrt(1 - rho * rho);
@@ -86,17 +86,17 @@ static void draw(int model, int n, double cv, double* low, double* high) {
         sample[i] = 1 + cv * (model == WANDER ? sqrt(0.5) * (state + normal()) : state);
         if (model == LOGNORMAL) sample[i] = exp(cv * state);
         if (model == BURSTS && uniform() < (slow ? 1 / 8.0 : 1 / 32.0))
-            slow = !slow; // 8 slow ones, then 32 fast ones
+            slow = !slow; // on average 8 slow samples, then 32 fast ones
         if (model == BIMODAL) slow = uniform() < 0.2;
         if ((model == BIMODAL || model == BURSTS) && slow) sample[i] += 20 * cv;
-        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5); // its median: 1984 or 2016
+        if (model == QUANTISED) sample[i] = 32 * floor((2000 + 40 * state) / 32 + 0.5); // the median is 1984 or 2016
     }
-    if (model == BIMODAL || model == BURSTS) *low = *high = 1 + 0.3186394 * cv; // the fast ones' 5/8 quantile
+    if (model == BIMODAL || model == BURSTS) *low = *high = 1 + 0.3186394 * cv; // the 5/8 quantile of the fast samples
     if (model == QUANTISED) *low = 2016, *high = 1984;
 }
 
-// What it replaced: ranks 2 and 9 of the medians of 10 consecutive blocks, 97.9 % where these are independent. Here to
-// compare widths with, and to show that the check below sees an interval that does not hold.
+// An interval from block medians: ranks 2 and 9 of the medians of 10 consecutive blocks, 97.9 % if these are
+// independent. Used to compare widths, and to show that the check below detects an invalid interval.
 static void block_interval(int n, double* scratch, double* lo, double* hi) {
     double blocks[KBI_STATS_BLOCKS];
     kbi_block_medians(sample, n, scratch, blocks);
@@ -105,7 +105,8 @@ static void block_interval(int n, double* scratch, double* lo, double* hi) {
 }
 
 typedef struct held {
-    double percent, blocks, enough, width; // of intervals that hold; those of the blocks; that are no guess; widths
+    // percent of valid intervals; the same for block medians; percent with enough samples; ratio of widths
+    double percent, blocks, enough, width;
 } held;
 
 static held hold(int model, int n, int runs) {
@@ -140,15 +141,17 @@ static void test_median(void) {
                  h.width);
             CHECK_THAT(at_least(h.percent, bar, runs), "%s, n %d: held %.1f %%, not %.0f", model_name[model], n,
                        h.percent, bar);
-            if (model == NORMAL) CHECK_THAT(h.width <= 1.3, "n %d: %.2f times as wide as of blocks", n, h.width);
+            if (model == NORMAL)
+                CHECK_THAT(h.width <= 1.3, "n %d: %.2f times the width of the block interval", n, h.width);
             if (model <= QUANTISED) CHECK_THAT(h.enough >= 90, "%s, n %d: a guess", model_name[model], n);
-            if (model == AR9 && n == 30) // a check that cannot fail would prove nothing
+            if (model == AR9 && n == 30) // shows that the check can fail
                 CHECK_THAT(!at_least(h.blocks, bar, runs), "block medians hold %.1f %%", h.blocks);
         }
     }
 }
 
-// Looked at again and again, as sampling does it, until it is narrow enough: what it then holds, and after how many.
+// Coverage after sequential stopping, which checks the width repeatedly as sampling does, and the number of
+// samples.
 static void test_stopping(void) {
     static const int models[] = { NORMAL, LOGNORMAL, AR3, AR6, AR9 };
     static double scratch[2000];
@@ -176,7 +179,7 @@ static void test_stopping(void) {
     }
 }
 
-// An error that all samples share, such as that of a bias taken off once.
+// An error common to all samples, such as the error of the subtracted bias.
 static void test_shared_error(void) {
     static double scratch[2000];
     const int runs = test_rounds(4000);
@@ -197,7 +200,7 @@ static void test_shared_error(void) {
         }
         show("  normal, n 100       %6.2f %%  %7.1f  %18.1f\n", 100 * sd, percent, without);
         CHECK_THAT(at_least(percent, 93, runs), "sd %.4f: held %.1f %%", sd, percent);
-        if (i == 2) CHECK_THAT(!at_least(without, 93, runs), "not adding it holds %.1f %%", without);
+        if (i == 2) CHECK_THAT(!at_least(without, 93, runs), "without adding the error: held %.1f %%", without);
     }
 }
 
@@ -207,12 +210,12 @@ enum { EQUAL, LOG_VARIANCES, TENTH, WORLDS };
 static const char* const world_name[] = { "equal variances", "log-normal variances", "a tenth 3 times as noisy" };
 
 typedef struct spreads {
-    double held, noisy, next, plain, own, width; // percent; width over that of the cases' own variances
+    double held, noisy, next, plain, own, width; // percent; width relative to intervals from the case's own variance
     int runs, noisy_runs;
 } spreads;
 
-// Runs of so many cases from 2 us to 5 ms, in octaves at random, the shorter the noisier; their processes' log medians,
-// and the median of 15 further ones.
+// Simulates runs of `cases` cases with random times from 2 us to 5 ms; shorter cases scatter more. Values are log
+// medians of processes, compared with the median of 15 further processes.
 static spreads spread(int world, int cases, int processes, int runs) {
     static double values[64 * 16], time[64], sd[64];
     static kbi_spread pooled[64], alone;
@@ -225,7 +228,7 @@ static spreads spread(int world, int cases, int processes, int runs) {
             time[i] = 2 * pow(2500, uniform());
             noisy[i] = world == TENTH && uniform() < 0.1;
             sd[i] = 0.004 * pow(time[i], -0.15) * (noisy[i] ? 3 : 1);
-            if (world == LOG_VARIANCES) sd[i] *= exp(0.5 * normal()); // the variances' logarithms have sd 1
+            if (world == LOG_VARIANCES) sd[i] *= exp(0.5 * normal()); // the logarithms of the variances have sd 1
             for (int p = 0; p < processes; p++) values[i * processes + p] = sd[i] * normal();
         }
         kbi_spread_of(values, processes, cases, time, 0, pooled);
@@ -236,7 +239,8 @@ static spreads spread(int world, int cases, int processes, int runs) {
             const double reach = quantile * alone.sd / sqrt(processes);
             for (int p = 0; p < 15; p++) others[p] = sd[i] * normal();
             const double median = kbi_median_of(others, 15, scratch);
-            const double room = sqrt(1 + processes * 1.5707963 / 15); // what `beside` makes of it
+            // accounts for the error of the median of 15 further processes
+            const double room = sqrt(1 + processes * 1.5707963 / 15);
             s.held += holds, s.noisy += holds && noisy[i], s.noisy_runs += noisy[i], s.runs++;
             s.own += fabs(alone.mean) <= reach;
             s.plain += pooled[i].lo <= median && median <= pooled[i].hi;
@@ -263,20 +267,20 @@ static void test_processes(void) {
                      counts[i], cases, s.held, s.noisy, s.own, s.width, s.plain, s.next);
                 CHECK_THAT(at_least(s.held, 94, s.runs), "%s, %d processes, %d cases: held %.1f %%",
                            world_name[world], counts[i], cases, s.held);
-                CHECK_THAT(at_least(s.next, 94, s.runs), "%s, %d processes, %d cases: others' median %.1f %%",
+                CHECK_THAT(at_least(s.next, 94, s.runs), "%s, %d processes, %d cases: median of others %.1f %%",
                            world_name[world], counts[i], cases, s.next);
                 if (world == TENTH && cases > 1)
-                    CHECK_THAT(at_least(s.noisy, 85, s.noisy_runs), "%d processes, %d cases: the noisy held %.1f %%",
+                    CHECK_THAT(at_least(s.noisy, 85, s.noisy_runs), "%d processes, %d cases: noisy cases held %.1f %%",
                                counts[i], cases, s.noisy);
-                if (world == EQUAL && cases == 30 && counts[i] == 3) // what the others are asked for
-                    CHECK_THAT(s.width < 0.9, "no narrower than alone: %.2f", s.width);
+                if (world == EQUAL && cases == 30 && counts[i] == 3) // pooling with other cases narrows the interval
+                    CHECK_THAT(s.width < 0.9, "pooling does not narrow the interval: %.2f", s.width);
             }
         }
     }
 }
 
-// What processes differ by is not normal: it is skewed, or that of two placements, or of a coarse timer, or each gives the
-// median of samples that are autocorrelated. Scaled to a standard deviation of 1 and a mean of 0.
+// Scatter between processes is not normal: it is skewed, or that of two placements, or of a coarse timer, or of
+// medians of autocorrelated samples. Values are scaled to standard deviation 1 and mean 0.
 enum { SKEWED, TWO_PLACES, RARE_PLACE, STEPS, OF_AR, SCATTERS };
 static const char* const scatter_name[] = { "log-normal", "two placements", "one place in ten", "steps of 2 sd",
                                             "medians of AR(1) 0.9" };
@@ -294,11 +298,11 @@ static double scattered(int scatter) {
 
 typedef struct outcomes {
     double mean, next, alarms,
-        found; // percent: mean and median of 15 others held; equal implementations called different; 2 %
+        found; // percent: mean inside; median of 15 others inside; equal implementations called different; 2 % found
     int runs;
 } outcomes;
 
-// Five processes of 30 cases, each in a comparison with an equal implementation, or one that takes 2 % more.
+// Five processes of 30 cases, each compared with an equal implementation and with one that takes 2 % more.
 static outcomes scatter_of(int scatter, int runs) {
     enum { CASES = 30, EACH = 5 };
     static double values[4][CASES * EACH], time[CASES];
@@ -308,7 +312,7 @@ static outcomes scatter_of(int scatter, int runs) {
     seed(500, (uint32_t)scatter);
     for (int r = 0; r < runs; r++) {
         for (int i = 0; i < CASES; i++) time[i] = 2 * pow(2500, uniform());
-        for (int k = 0; k < 4; k++) { // times; ratios to the baseline, an equal and a slower implementation
+        for (int k = 0; k < 4; k++) { // times; ratios to the control, to an equal and to a slower implementation
             for (int i = 0; i < CASES * EACH; i++) values[k][i] = sd * scattered(scatter) - (k == 3 ? 0.02 : 0);
             kbi_spread_of(values[k], EACH, CASES, time, k ? 0 : kbi_prediction_variance, spreads_of[k]);
         }
@@ -331,12 +335,12 @@ static outcomes scatter_of(int scatter, int runs) {
     return o;
 }
 
-// A t interval of five processes has its 95 % coverage only for normal scatter. This is its coverage for other kinds, which
-// is reported and not tuned. It contains the median of 15 other processes in 97, 82, 98, 99 and 97 of 100 cases. The 82
-// are for two placements with half of the processes each, where the median jumps between them. It contains the mean in 92,
-// 94, 41, 99 and 97 cases; the 41 are for a tenth of slow processes, because 59 of 100 samples of five have none of them.
-// Equal implementations are called different in no case. A difference of 2 %, four standard deviations of a process, is
-// found in 92, 100, 84, 93 and 98 cases.
+// A t interval of five processes has its 95 % coverage only for normal scatter. These are its coverages for other
+// distributions, reported and not tuned. It contains the median of 15 other processes in 97, 82, 98, 99 and 97 of
+// 100 cases. The 82 are for two placements with half of the processes each, where the median jumps between them.
+// It contains the mean in 92, 94, 41, 99 and 97 of 100 cases. The 41 are for a tenth of slow processes, because 59
+// of 100 samples of five contain no slow process. Equal implementations are called different in no case. A
+// difference of 2 %, four standard deviations of a process, is found in 92, 100, 84, 93 and 98 cases.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;
@@ -350,7 +354,7 @@ static void test_scatter(void) {
         CHECK_THAT(at_least(o.next, bars[scatter].next, o.runs), "%s: others' median in %.1f %%", name, o.next);
         CHECK_THAT(at_most(o.alarms, 5, o.runs), "%s: %.1f %% called different", name, o.alarms);
         CHECK_THAT(at_least(o.found, bars[scatter].found, o.runs), "%s: 2 %% found in %.1f %%", name, o.found);
-        if (scatter == RARE_PLACE) // else the bars above would be of nothing
+        if (scatter == RARE_PLACE) // shows that the bars above can fail
             CHECK_THAT(!at_least(o.mean, 90, o.runs), "%s: the mean in %.1f %%", name, o.mean);
     }
 }
@@ -364,17 +368,17 @@ enum { ARMS = 9 };
 static kbi_member arm[ARMS];
 
 typedef struct verdicts {
-    double different, interval, found, equivalent, rounds; // percent of comparisons; of them all; mean
+    double different, interval, found, equivalent, rounds; // percent of comparisons (equivalent: of pairs); mean
 } verdicts;
 
-// One comparison of a baseline, its control and `others` other implementations, of which the first is slower by `gain`. sd:
-// standard deviation of a round's log ratio. At most 64 rounds; `fixed`: exactly this many, without sequential stopping.
-// The samples are assumed to be precise enough.
+// One comparison of a baseline, its control and `others` further implementations, the first of them slower by
+// `gain`. `sd` is the standard deviation of a round's log ratio. At most 64 rounds; with `fixed`, exactly this
+// many, without sequential stopping. The samples are assumed to be precise enough.
 static void comparison(int noise, int others, double gain, double sd, int fixed, uint64_t number, verdicts* v) {
     static kbi_machine machine;
     kbi_recipe recipe;
     kbi_comparison c;
-    double state = normal(), own[ARMS], lo, hi;
+    double state = normal(), own[ARMS];
     int order[KBI_SLOTS];
     kbi_recipe_default(&recipe);
     memset(&c, 0, sizeof c);
@@ -402,16 +406,16 @@ static void comparison(int noise, int others, double gain, double sd, int fixed,
         c.rounds++;
     } while (!kbi_comparison_enough(&c, 0));
     const double alpha = 0.05 / others;
-    kbi_rounds_ratio(arm[0].ns, 0, arm[ARMS - 1].ns, 0, c.rounds, 0.05, &lo, &hi);
-    const double floor_ratio = kbi_noise_floor(lo, hi);
+    const kbi_estimate control = kbi_rounds_ratio(arm[0].ns, 0, arm[ARMS - 1].ns, 0, c.rounds, 0.05);
+    const double floor_ratio = kbi_noise_floor(control.low, control.high);
     bool different = false, outside = false;
     for (int i = 1; i < c.n; i++) {
-        kbi_rounds_ratio(arm[0].ns, 0, arm[i].ns, 0, c.rounds, alpha, &lo, &hi);
-        const kb_verdict is = kbi_judge_ratio(lo, hi, kbi_equivalence, floor_ratio);
+        const kbi_estimate q = kbi_rounds_ratio(arm[0].ns, 0, arm[i].ns, 0, c.rounds, alpha);
+        const kb_verdict is = kbi_judge_ratio(q.low, q.high, kbi_equivalence, floor_ratio);
         if (i == 1) v->found += is == KB_SLOWER;
         if (i == 1 && gain != 0) continue;
         different |= is == KB_FASTER || is == KB_SLOWER;
-        outside |= lo > 1 || hi < 1;
+        outside |= q.low > 1 || q.high < 1;
         v->equivalent += (is == KB_EQUIVALENT) / (double)others;
     }
     v->different += different, v->interval += outside, v->rounds += c.rounds;
@@ -426,18 +430,18 @@ static verdicts comparisons(int noise, int others, double gain, double sd, int f
     return v;
 }
 
-// Sequential stopping: a comparison ends when its intervals are narrow, regardless of the sign of the difference, so that
-// it costs almost nothing of the 5 %; the columns "interval alone" show this. Autocorrelated rounds make the interval
-// invalid, but not the verdict. The verdict also requires that the difference exceeds that of the control, and that 1 %
-// is outside the interval.
+// Sequential stopping: a comparison ends when its intervals are narrow, regardless of the sign of the difference.
+// It therefore hardly raises the 5 % error rate; the columns "interval alone" show this. Autocorrelated rounds
+// make the interval invalid, but not the verdict. The verdict also requires that the difference exceeds the
+// difference between baseline and control, and that 1 % is outside the interval.
 static void test_comparisons(void) {
     const int others[] = { 1, 3, 7 }, runs = test_rounds(2000);
-    show("comparisons                sd  others   equal kernels called different %%   interval alone   the same, no looks"
+    show("comparisons                sd  others   equal kernels called different %%   interval alone   fixed at 32 rounds"
          "   EQUIVALENT   rounds   2 %% found\n");
     for (int noise = 0; noise < NOISES; noise++) {
         for (int i = 0; i < 3; i++) {
             for (int wide = 0; wide < (noise == EVEN ? 2 : 1);
-                 wide++) { // rounds of 2 %: to see, but for false alarms
+                 wide++) { // rounds with sd 2 %: only false alarms are checked
                 const double sd = wide ? 0.02 : 0.01;
                 const verdicts equal = comparisons(noise, others[i], 0, sd, 0, runs);
                 const verdicts slower = comparisons(noise, others[i], 0.02, sd, 0, runs / 2);
@@ -456,7 +460,7 @@ static void test_comparisons(void) {
             }
         }
     }
-    const verdicts blind = comparisons(ROUNDS, 7, 0, 0.01, 0, runs); // the check sees what does not hold
+    const verdicts blind = comparisons(ROUNDS, 7, 0, 0.01, 0, runs); // shows that the check can fail
     CHECK_THAT(!at_most(blind.interval, 5, runs), "autocorrelated rounds: only %.1f %%", blind.interval);
 }
 

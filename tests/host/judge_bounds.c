@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Judging with known answers, at and next to each threshold: flags, rates, peaks, counters, several processes of a
-// case, implementations of a group. judge_programs.c has whole programs, flag_rates.c the rates of flags.
+// Judgement with known answers, at and next to each threshold: flags, rates, peaks, counters, several processes of a
+// case, implementations of a group. judge_programs.c tests whole programs, flag_rates.c error rates.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -10,7 +10,7 @@ static kb_result r;
 static kbi_measured m;
 static kbi_machine machine;
 
-// A case of a millisecond, of which nothing else is known.
+// A case of one millisecond without any other measurement.
 static void fresh(const char* mode) {
     kb_result_free(&r);
     kbi_result_clear(&r);
@@ -35,7 +35,8 @@ static void test_flags(void) {
     static const struct {
         const char* what;
         int n, settled, drifts, bimodal;
-        double said, precision, drift, effective, p5, p25, p75, p95, low, step, first, rest; // rest: the later half
+        // rest: time of the second half of the samples
+        double said, precision, drift, effective, p5, p25, p75, p95, low, step, first, rest;
         int flag;
     } rows[] = {
 #define QUIET 1, 1, 1, 1, NAN, 0, 1, 1
@@ -98,7 +99,7 @@ static void test_flags(void) {
         CHECK_THAT(r.flags == want, "%s: flags %llx, not %llx", rows[i].what, (unsigned long long)r.flags,
                    (unsigned long long)want);
     }
-    // the mean beside the median: over 10 % away and outside of the interval, on either side
+    // the mean is over 10 % from the median and outside of the interval, on either side
     static const struct {
         double mean, said;
         int64_t n;
@@ -118,7 +119,7 @@ static void test_flags(void) {
         CHECK_THAT((r.message && strstr(r.message, "the median 1.000 ms")) == means[i].flagged, "message %s",
                    r.message ? r.message : "");
     }
-    // a timer's step: as it is known, or the nearest other value, on either side
+    // resolution of a timer: the known step, or the distance to the nearest different sample, on either side
     static const double steps[][4] = { { 1, 1.05, 1.2, 0.05 },  { 1, 1.11, 0.8, 0 }, { 0.95, 1, 1.06, 0.05 },
                                        { 1, 0.93, 1.04, 0.04 }, { 1, 1, 1, 0 },      { 0.9, 1, 1.5, 0.1 } };
     kb_stats s = kbi_stats_none(3);
@@ -146,9 +147,9 @@ static void test_times(void) {
         { { 3e6, 1e6, 2e6 }, 2e6, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "nothing is left of the time" },
         { { 3e6, NAN, 2e6 }, 0, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "a time that is not a number" },
         { { 3e6, -1e6, 2e6 }, 0, 0, 0, KB_OK, NONE, 2, "" },
-        { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" }, // below five of what reads nothing
+        { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" }, // below five times the floor of the timer
         { { 3e6, 1e6, 2e6 }, 0, 0, 3.9e5, KB_OK, NONE, 2, "" },
-        { { 3e6, 1e6, 2e6 }, 0, 1, 9e5, KB_OK, NONE, 2, "" }, // but where the bias is known so well
+        { { 3e6, 1e6, 2e6 }, 0, 1, 9e5, KB_OK, NONE, 2, "" }, // a bias known precisely raises no flag
         { { 3e6, 1e6, 2e6 }, 0, 51100, 0, KB_OK, KB_FLAG_FLOOR, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 50900, 0, KB_OK, NONE, 2, "" }
     };
@@ -171,7 +172,7 @@ static void test_times(void) {
         CHECK_REAL(r.time_ms_min, rows[i].samples[1] < 0 ? 0 : 1 - bias, 1e-12);
         CHECK_REAL(r.process_ms.of[0], rows[i].ms, 1e-12), CHECK_INT(r.processes, 1);
     }
-    // with enough for an interval: that holds what the bias may be off, and no time is below 0
+    // with enough samples for an interval: it includes the uncertainty of the bias, and no bound is below 0
     double samples[40];
     fresh("cold");
     for (int i = 0; i < 40; i++) samples[i] = 1e6 + 1e4 * (i * 7 % 40);
@@ -185,8 +186,8 @@ static void test_times(void) {
     m.bias_error_ns = 1e6, r.flags = 0;
     kbi_judge_times(&r, &m);
     CHECK(r.time_ms_ci_low == 0 && r.time_ms_ci_high > 3.1);
-    CHECK_REAL(r.precision, 1.96 / 1.195, 0.01); // by both sides, as if the lower one were there
-    // all together: what is wrong keeps its words and no number of time
+    CHECK_REAL(r.precision, 1.96 / 1.195, 0.01); // from the unclipped interval
+    // all together: a failed case keeps its message, but no time
     fresh("cold");
     m.n = 40, m.samples = samples, m.bias_ns = 0, m.others = 1, m.leaked = 1, m.ungated = 1, m.constant = 1, m.verified = -1,
     m.debug_build = 1;
@@ -243,16 +244,18 @@ static void test_rates(void) {
         { NAN, 5e5, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 50 },
         { 6e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 60 },
         { 4e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 50 },
-        { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 }, // as near: memory
+        { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 }, // equal shares: bound by memory
         { NAN, 2.09e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 104.5 },
-        { NAN, 2.11e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 52.75 }, // so it went another way
+        { NAN, 2.11e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 52.75 }, // so it used the tensor cores
         { NAN, 1.04e6, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 104 },
         { NAN, 1.06e6, 0, KB_F64, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
-        { NAN, 5.49e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 137.25 }, // products may be by a tenth above
+        // matrix products may exceed the peak by 10 %
+        { NAN, 5.49e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 137.25 },
         { NAN, 5.51e6, 0, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { NAN, 1e6, 0, KB_I32, 0, 0, KB_OK, NULL, NULL, NULL, NAN },
         { NAN, NAN, 0, KB_F32, 0, 0, KB_OK, NULL, NULL, NULL, NAN },
-        // more than the best of the roofs of memory where nobody said which; what may lie in L2 at the end is not moved
+        // The limit is the highest memory peak if the traffic is not declared. Bytes that may remain in L2 at the
+        // end are not counted as moved.
         { 1.2605e6, NAN, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", NULL, 126.05 },
         { 1.2615e6, NAN, 0, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { 1.0505e6, NAN, KB_COPY, KB_F32, 0, 0, KB_OK, "copy", "memory", NULL, 105.05 },
@@ -261,7 +264,7 @@ static void test_rates(void) {
         { 1.2605e6, NAN, KB_READ, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { 0.8405e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_OK, "write", "memory", NULL, 105.0625 },
         { 0.8415e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
-        // one core of the host: its caches may be faster, and what is far above the memory is not bound by it
+        // one core of the host: caches may be faster, and a rate far above the memory peak is not bound by memory
         { 1.49e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", "memory", NULL, 149 },
         { 1.51e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", NULL, NULL, 151 },
         { NAN, 6e6, 0, KB_F16, 1, 0, KB_OK, "f32", "compute", "f32", 300 },
@@ -279,14 +282,15 @@ static void test_rates(void) {
         CHECK_STR(r.compute_roof, rows[i].computes), CHECK_REAL(r.gpu_efficiency, rows[i].percent, 1e-9);
         CHECK_REAL(r.throughput_gbps, rows[i].bytes * 1e-6, 1e-12), CHECK_REAL(r.gflops, rows[i].flops * 1e-6, 1e-12);
     }
-    // the share is of what a launch of as many bytes reaches, where that is known; the rest is as it was
+    // the efficiency relates to the rate reached by a launch of the same size, if known; everything else is
+    // unchanged
     fresh("cold"), roofs(), m.bytes = 0.96e6, m.reached = 1.2e9;
     kbi_judge_rates(&r, &m, &machine);
     CHECK_REAL(r.gpu_efficiency, 80, 1e-9), CHECK_STR(r.roof, "copy"), CHECK_STR(r.bound, "memory");
     fresh("cold"), roofs(), m.bytes = 1.2605e6, m.reached = 1.2605e9, m.traffic = KB_COPY;
     kbi_judge_rates(&r, &m, &machine);
-    CHECK(has(KB_FLAG_ABOVE_ROOF)); // far beyond L2
-    // what is below four times L2 may be faster than memory, as what is hot may
+    CHECK(has(KB_FLAG_ABOVE_ROOF)); // far more bytes than L2 holds
+    // data below four times L2, and hot data, may be faster than memory
     static const struct {
         const char* mode;
         double bytes;
@@ -303,7 +307,7 @@ static void test_rates(void) {
     fresh("cold"), roofs(), m.flops = 6e6, m.dtype = KB_F16;
     kbi_judge_rates(&r, &m, &machine);
     CHECK_STR(said(), "6.000 GFLOP/s by kb_flops, where the machine reaches 5.000 (f16)");
-    // a roof of arithmetic that nobody can tell for sure: what is far above it is no share of it
+    // a peak of arithmetic with an unknown upper limit: a rate far above it gives no efficiency
     static const struct {
         double bytes, flops, percent;
         const char* roof;
@@ -329,7 +333,7 @@ static void test_rates(void) {
     CHECK(isnan(r.inference_speed) && isnan(r.items_per_second));
 }
 
-// What is said of noise, and of a clock that fell.
+// Messages about noise, and about a clock that fell.
 static void test_words(void) {
     static const struct {
         const char* mode;
@@ -362,7 +366,7 @@ static union {
     char room[16384];
 } seen;
 
-static void count(const char* name, double value) { // the texts that follow are none
+static void count(const char* name, double value) { // without the texts of a profile
     kbi_counter* c = kbi_counters_at(&seen.in) + seen.in.counters++;
     memset(c, 0, sizeof *c);
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -380,7 +384,7 @@ static void test_declared(void) {
         double bytes, dram, l2;
         int flag;
         const char* says;
-    } bytes[] = { { "cold", 440, 300, 0, 0, "" }, // of 400 that are moved, or lie in L2
+    } bytes[] = { { "cold", 440, 300, 0, 0, "" }, // DRAM moved 300, and L2 holds 100 more
                   { "cold", 441, 300, 0, 1, "kb_bytes declares 441 B, but DRAM moved 300 B" },
                   { "cold", 399, 300, NAN, 0, "" },
                   { "cold", 399, 300, 363, 0, "" },
@@ -405,7 +409,7 @@ static void test_declared(void) {
         const char* dtype;
         int flag;
         const char* says;
-    } flops[] = { { 225e6, 0, "f32", 0, "" }, // 205 at most, 128 for sure
+    } flops[] = { { 225e6, 0, "f32", 0, "" }, // 205 million at most, 128 million at least
                   { 226e6, 0, "f32", 1,
                     "kb_flops declares 226.0 million operations, but the instructions did at most 205.0 million" },
                   { 226e6, 0, NULL, 1,
@@ -440,7 +444,7 @@ static void test_declared(void) {
         kbi_judge_declared_flops(&r, &seen.in);
         CHECK_STR(said(), flops[i].says), CHECK_INT(has(KB_FLAG_DECLARED_FLOPS), flops[i].flag);
     }
-    // operations a byte: declared, or counted where tensor cores did none of them
+    // arithmetic intensity: operations declared, or counted if tensor cores did none of them
     static const struct {
         double flops, tensor, fp16, dram, l2;
         int n, status;
@@ -482,14 +486,15 @@ static void test_counted(void) {
         const char* mode;
         double dram, l2, tensor, issue, sm, warps, efficiency;
         const char* roof;
-        kb_flag flag; // 0: none that matters
+        kb_flag flag; // a flag that is set before
         const char *bound, *says;
     } rows[] = {
         { "cold", 60, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
           "bound by memory: DRAM 60 %, L2 10 %" },
         { "cold", 59, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "latency",
           "bound by latency: DRAM 59 %, L2 10 %: no unit is busy enough" },
-        { "cold", 60, NAN, NAN, NAN, NAN, 50, NAN, NULL, KB_FLAG_DRIFT, NULL, "" }, // of one alone nothing follows
+        // a single counter does not tell the bound
+        { "cold", 60, NAN, NAN, NAN, NAN, 50, NAN, NULL, KB_FLAG_DRIFT, NULL, "" },
         { "cold", 60, 61, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "L2", "bound by L2: DRAM 60 %, L2 61 %" },
         { "cold", 60, 60, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
           "bound by memory: DRAM 60 %, L2 60 %" },
@@ -564,7 +569,7 @@ static void test_counted(void) {
 static void test_processes(void) {
     static const struct {
         int processes;
-        double ms[4];   // 0: that process has no record
+        double ms[4];   // 0: the process has no record
         char status[5]; // o: ok, f: failed, s: skipped
         int stands;
     } rows[] = { { 1, { 5 }, "o", 0 },
@@ -601,7 +606,7 @@ static void test_processes(void) {
         of[p].max_error = p == 2 ? 0.5 : 0.1;
         of[p].flags = few | noisy | (p != 0 ? drift : 0) | (p < 2 ? leak : 0), each[p] = &of[p];
     }
-    for (int n = 3; n <= 4; n++) { // a warning stands that more than half of them raise
+    for (int n = 3; n <= 4; n++) { // a warning stays if more than half of the processes raise it
         fresh("wall");
         r.time_ms = 4, r.verified = 1, r.max_error = 0.1, r.wall_ms = 7;
         r.inference_speed = 3, r.throughput_gbps = 5, r.gflops = 7, r.gpu_efficiency = 11, r.items_per_second = 13;
@@ -634,7 +639,8 @@ static struct {
     kbi_compared c;
 } contest;
 
-// Implementations that take so many ms, each in every process; from round to round they differ by up to 0.4 %.
+// Implementations with the given times in ms, the same in each process. From round to round the times vary by up
+// to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
     kbi_compared_open(&contest.c, contest.of, n, processes);
@@ -681,7 +687,8 @@ static void test_rivals(void) {
         CHECK(contest.c.fastest == 1 && (contest.of[0].winner_certain == 1));
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
     }
-    // a pair scatters as the shorter of the two does: 0 and its equal; 0 and 1, 0 and 2, 2 and the fastest
+    // the scatter of a pair belongs to its shorter time: 0 and its A/A control; 0 and 1, 0 and 2, 2 and the
+    // fastest
     kbi_pools pools;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, 3, PROCESSES);
@@ -689,7 +696,7 @@ static void test_rivals(void) {
     CHECK_INT(pools.equals.rows, 1), CHECK_INT(pools.ratios.rows, 3);
     CHECK(pools.equals.ms[0] == 2 && pools.ratios.ms[0] == 1 && pools.ratios.ms[1] == 2 && pools.ratios.ms[2] == 1);
     kbi_arena_free(&memory);
-    // ratings, by the best time that was checked
+    // ratings relative to the best verified time
     static const double rated[][RIVALS] = { { 1, 1.24, 1.26, 1.99 }, { 1, 2.01, 4.99, 5.01 } };
     static const char* const words[][RIVALS] = { { "excellent", "excellent", "good", "good" },
                                                  { "excellent", "fair", "fair", "needs work" } };
@@ -701,7 +708,7 @@ static void test_rivals(void) {
     meet(4, 1, rated[1]), contest.of[0].verified = -1, judge_group();
     CHECK_STR(contest.of[0].rating, NULL), CHECK_STR(contest.of[1].rating, "excellent");
     CHECK_STR(contest.of[2].rating, "fair"), CHECK_INT(contest.c.fastest, 0);
-    // what keeps two from being held against each other, and what widens what may be chance
+    // conditions that prevent a comparison, and conditions that widen the noise floor
     static const double two[] = { 1.02, 1 };
     for (int what = 0; what < 11; what++) {
         meet(2, 1, two);
@@ -713,13 +720,14 @@ static void test_rivals(void) {
         if (what == 5) mine->rounds = ROUNDS - 1;
         if (what == 6) contest.of[0].status = KB_FAILED;
         if (what == 7) base->control_ns = NULL;
-        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // of a millisecond
-        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // together sd 1 % of a millisecond
+        if (what == 8) base->bias_ns = mine->bias_ns = 5e5;             // half of the time of 1 ms
+        if (what > 8) base->bias_apart_ns = mine->bias_apart_ns = 7500; // combined sd 1 % of a millisecond
         if (what == 10) mine->empty = 1;
         judge_group();
         const kb_result* of = &contest.of[1];
         bool met = what < 4 || what > 6;
-        // 7: nobody knows how much equal ones differ; 10: nor how much the biases of these launches do
+        // 7: without a control the noise floor is unknown; 10: the difference of the biases of empty and non-empty
+        // launches is unknown
         bool unsure = !met || what == 1 || what == 2 || what == 7 || what == 10;
         kb_verdict want = what == 6 ? KB_NO_VERDICT : unsure ? KB_UNRESOLVED : KB_FASTER;
         CHECK_THAT(of->verdict == want, "rivals %d: verdict %d", what, (int)of->verdict);
@@ -734,12 +742,12 @@ static void test_rivals(void) {
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // equals, and one that few rounds have; fewer than six rounds are not compared
+    // equal implementations, and one with few rounds; fewer than six rounds are not compared
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
-    // launches of two shapes, whose biases may be off by as much as the ratio: by so much its interval is wider, of one
-    // process and of several, each by its own time
+    // Launches of two shapes, whose biases may differ as much as the ratio: the interval widens by this error. The
+    // error relates to the time of each implementation, for one process and for several.
     static const double unlike[] = { 0.002, 0.001 };
     for (int processes = 1; processes <= PROCESSES; processes += 2) {
         double low[2], high[2];
@@ -790,7 +798,7 @@ static void test_roofs(void) {
         int got = kbi_roof_over(&m.roofs, kbi_arithmetic_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
         CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
     }
-    m.roofs.of[KBI_ROOF_TF32] = NAN; // not measured yet: it may stand under that
+    m.roofs.of[KBI_ROOF_TF32] = NAN; // not measured yet: the rate may be below this peak
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
@@ -804,7 +812,7 @@ static void test_roofs(void) {
           !kbi_roof_is_memory("f32") && !kbi_roof_is_memory(NULL));
     static const int core[][2] = { { KB_F64, KBI_ROOF_F64 }, { KB_F32, KBI_ROOF_F32 }, { KB_F16, KBI_ROOF_F32 },
                                    { KB_I8, KBI_NO_ROOF },   { KB_I64, KBI_NO_ROOF },  { KB_NODTYPE, KBI_ROOF_F32 } };
-    for (int i = 0; i < KBI_COUNT(core); i++) { // of one core of the host
+    for (int i = 0; i < KBI_COUNT(core); i++) { // a case on one core of the host
         m.core = 1, m.dtype = core[i][0], m.arithmetic = 0;
         CHECK_INT(kbi_arithmetic_of(&m).base, core[i][1]), CHECK_INT(kbi_arithmetic_of(&m).others, 0);
     }
@@ -813,7 +821,7 @@ static void test_roofs(void) {
     kbi_recipe r1;
     kbi_recipe_default(&r1), kbi_recipe_inside(&r1, 0), CHECK(r1.verify && r1.audit && !r1.inside);
     r1.fresh = true, kbi_recipe_inside(&r1, 2), CHECK(!r1.verify && !r1.fresh && r1.audit && r1.inside == 2);
-    // notes of measuring, until there is no room for more
+    // notes are appended to the message until it is full
     kbi_note(&m, "a%d", 1), kbi_note(&m, "b"), CHECK_STR(m.message, "a1; b");
     for (int i = 0; i < 400; i++) kbi_note(&m, "words");
     CHECK_INT(strlen(m.message), sizeof m.message - 1), CHECK_STR(m.message + sizeof m.message - 4, "...");

@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Judging of scripted samples: every planted behaviour gets its flag and no other, every implausible time is
-// withheld, and speedups and ratings follow from the times. Without arguments this is the test; it runs itself with
-// arguments as a program of benchmarks with scripted times.
+// Judgement of scripted samples: every planted behaviour gets its flag and no other, every implausible time is
+// withheld, and speedups and ratings follow from the times. Without arguments this program is the test; the test
+// runs the program again with arguments, as benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
 #include "guarded.h"
 #include "kit.h"
 
-static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
+static double noise(int64_t i) { // -1 to 1, reproducible: SplitMix64
     uint64_t z = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return (double)((z ^ (z >> 31)) >> 11) / 4503599627370496.0 - 1;
 }
 
-// a time in ns for sample i of a case; the case's operation says what is planted
+// time in ns of sample i of a case; the operation's name tells which behaviour is planted
 static double script(const char* name, int64_t i, uint64_t* flags) {
 #define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
-    if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);    // to 0.2 of what it was, over 200 samples
-    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // to 0.76
-    if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);        // as when somebody else's program ends
+    if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);    // down to 0.2 of the first time, over 200 samples
+    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // down to 0.76 of the first time
+    if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);        // as if another program had ended
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
     if (IS("outliers"))
-        return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1); // so many that the median moves
-    if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);        // moves no median, and the mean by 8 %
-    if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);    // one launch in 100, in a mean of eight
-    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // the mean by 15 %
+        return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1); // frequent enough to move the median
+    if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);        // leaves the median, moves the mean by 8 %
+    // one slow launch in about 100, since a sample is a mean of eight launches
+    if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);
+    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // moves the mean by 15 %
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
-    if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000; // either may be the median
+    if (IS("halves")) return noise(3 * i) < 0 ? 7000 : 10000; // the median may be either value
     if (IS("constant")) return 10000;
     if (IS("nan")) return i == 20 ? (double)NAN : steady;
     if (IS("infinite")) return i == 20 ? (double)INFINITY : steady;
     if (IS("negative")) return -steady;
-    if (IS("nothing")) return i % 10 == 0 ? 20 : 0; // shorter than a step of the clock
-    if (IS("dips")) return i == 20 ? -100 : steady; // a difference of two times, of which one was disturbed
+    if (IS("nothing")) return i % 10 == 0 ? 20 : 0; // below the resolution of the clock
+    if (IS("dips")) return i == 20 ? -100 : steady; // a difference of two times, one of them disturbed
     if (IS("pace")) return strstr(name, "impl=slow") ? 500 * steady : steady;
     if (IS("apart") || IS("beside"))
         return steady * (strstr(name, "impl=little") ? 1.02 : strstr(name, "impl=more") ? 1.05 : 1);
@@ -83,9 +84,10 @@ KBENCH(nothing) BODY()
 KBENCH(dips) BODY()
 KBENCH(throttled) BODY()
 KBENCH(faulty) BODY()
-KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second: the script's roof itself
-KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice what the machine can do
-KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6)) // below 4 times the L2 cache: never above here
+KBENCH(below_roof) BODY(kb_bytes(kb, 1e7))     // 1e12 bytes a second: the peak of the scripted machine
+KBENCH(above_roof) BODY(kb_bytes(kb, 2e7))     // twice the peak
+// below 4 times the L2 cache: bytes may come from the cache, so never ABOVE_ROOF
+KBENCH(above_in_cache) BODY(kb_bytes(kb, 2e6))
 KBENCH(queries) BODY(kb_queries(kb, 100))
 KBENCH(items) BODY(kb_items(kb, 100))
 KBENCH_IMPL(contest, one) STAGED
@@ -102,14 +104,14 @@ KBENCH_IMPL(beside, little) STAGED
 KBENCH_IMPL(beside, more) STAGED
 KBENCH_IMPL(apart, one) BODY()
 KBENCH_IMPL(apart, twin) BODY()
-KBENCH_IMPL(apart, little) STAGED // of its own, but the baseline is not there
+KBENCH_IMPL(apart, little) STAGED // uses a shared buffer, but the baseline has none
 KBENCH_IMPL(apart, more) BODY()
 KBENCH_IMPL(wrong_first, wrong) WRONG
 KBENCH_IMPL(wrong_first, right) BODY()
 KBENCH_IMPL(pace, quick) BODY()
 KBENCH_IMPL(pace, slow) {
     static int runs;
-    KB_TIME(kb) if (!runs++) usleep(3000); // the first one says how many go into a slot
+    KB_TIME(kb) if (!runs++) usleep(3000); // the duration of the first run determines the samples per slot
     kb_check_that(kb, true, 0, 0, "fine");
 }
 #define FILLED(kind, ...) { \
@@ -124,14 +126,14 @@ KBENCH(numbers) FILLED(KB_NORMAL)
 KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
 KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
 KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
-KBENCH(zeroed_counter) { // the data is the program's own
+KBENCH(zeroed_counter) { // the program's own data, which happens to be zero
     int* n = KB_ALLOC(kb, int, 1);
     kb_fill(kb, n, 1, KB_ZERO);
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
     kb_check_that(kb, true, 0, 0, "fine");
 }
 
-#define MANY 70 // more implementations than are measured at once
+#define MANY 70 // more implementations than one comparison holds
 static void many_body(kb_state* kb) {
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(kb); }
     kb_check_that(kb, true, 0, 0, "fine");
@@ -196,14 +198,15 @@ static void test_flags(void) {
     CHECK_FLAGS(OF("shrinks"), "[\"WORK_CHANGED\"]");
     CHECK_STR(get(OF("shrinks"), "time_ms"), "null");
     CHECK_HAS(get(OF("shrinks"), "message"), "the first samples took");
-    CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]"); // clocks do as much
+    CHECK_FLAGS(OF("wears_off"), "[\"DRIFT\", \"NOISY\"]"); // a varying clock has the same effect
     CHECK(!strstr(get(OF("falls_once"), "flags"), "WORK_CHANGED"));
-    CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // two modes, or drift
+    CHECK(strcmp(get(OF("steps"), "flags"), "[]") != 0); // flagged as BIMODAL or as DRIFT
     CHECK_FLAGS(OF("bimodal"), "[\"BIMODAL\"]");
     CHECK_FLAGS(OF("outliers"), "[\"OUTLIERS\"]");
     CHECK_FLAGS(OF("stragglers"), "[]");
     CHECK_FLAGS(OF("slow_tail"), "[\"OUTLIERS\"]");
-    CHECK_FLAGS(OF("rare_disaster"), "[\"OUTLIERS\"]"); // the median is that of the others, and both numbers are said
+    // the median ignores the slow samples, so the message names the mean and the median
+    CHECK_FLAGS(OF("rare_disaster"), "[\"OUTLIERS\"]");
     CHECK_REAL(number(OF("rare_disaster"), "time_ms"), 0.01, 1e-3);
     CHECK_HAS(get(OF("rare_disaster"), "message"), "the mean is 52.5");
     CHECK_HAS(get(OF("rare_disaster"), "message"), "the median 10.0");
@@ -223,7 +226,7 @@ static void test_flags(void) {
 }
 
 static void test_cold(void) {
-    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // of L2 that the eviction was seen to empty
+    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // share of L2 that the eviction was measured to empty
     static const char* const modes[] = { "cold", "cold", "cold", "hot" };
     for (int i = 0; i < 4; i++) {
         kb_result r;
@@ -241,7 +244,7 @@ static void test_cold(void) {
                    r.message ? r.message : "");
         kb_result_free(&r);
         kbi_result_clear(&r);
-        kbi_machine_clear(&machine, "script"); // it has no L2
+        kbi_machine_clear(&machine, "script"); // the scripted machine has no L2
         kbi_judge_cold(&r, &m, &machine);
         CHECK(!r.message), CHECK_INT(r.status, KB_OK);
         kb_result_free(&r);
@@ -256,7 +259,7 @@ static void test_rates(void) {
     CHECK_REAL(number(i, "inference_speed"), 1000 / ms, 1e-12);
     CHECK_REAL(number(i, "throughput_gbps"), 5e6 / ms / 1e6, 1e-12);
     CHECK_REAL(number(i, "gflops"), 2e4 / ms / 1e6, 1e-12);
-    CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3); // 5e11 of the script's 1e12 bytes a second
+    CHECK_REAL(number(i, "gpu_efficiency"), 50, 1e-3); // 5e11 of the scripted machine's 1e12 bytes a second
     CHECK_REAL(number(OF("below_roof"), "gpu_efficiency"), 100, 1e-3);
     CHECK_STR(get(OF("below_roof"), "status"), "\"ok\"");
     i = OF("queries");
@@ -270,7 +273,7 @@ static void test_rates(void) {
     CHECK_STR(get(OF("steady"), "items_per_second"), "null");
 }
 
-// zeros alone are no data: kernels are faster on them than on any other
+// data of zeros alone is unrealistic: kernels run faster on zeros than on other data
 static void test_constant_data(void) {
     run("--iters 30 --op zeros,numbers,zeros_and_numbers,zeros_and_own,zeros_and_output,zeroed_counter");
     CHECK_HAS(get(OF("zeros"), "flags"), "CONSTANT_DATA");
@@ -281,7 +284,7 @@ static void test_constant_data(void) {
     CHECK_FLAGS(OF("zeroed_counter"), "[]");
 }
 
-// withheld: not a number anywhere, and a word that says why
+// withheld: every number is null, and a flag and a message give the reason
 static void withheld(const char* operation, const char* implementation, const char* flag) {
     static const char* const keys[] = {
         "time_ms",         "time_ms_mean", "time_ms_std",        "time_ms_min",    "time_ms_max", "time_ms_mad",
@@ -298,10 +301,11 @@ static void withheld(const char* operation, const char* implementation, const ch
     CHECK_THAT(strlen(get(i, "message")) > 4, "%s: message %s", operation, get(i, "message"));
 }
 
-// without shared buffers, differences of up to 3 % may come from the placement: no verdict, but a flag if there was one
+// Without shared buffers, differences of up to 3 % may come from the placement: no verdict, but a flag if the
+// difference is significant.
 static void test_apart(void) {
     run("--op beside,apart --rounds 40");
-#ifndef TEST_SANITIZE // which looks between allocations: no stage
+#ifndef TEST_SANITIZE // the sanitizer checks the space between allocations, so buffers are not shared
     CHECK_STR(get(record("beside", "little"), "verdict"), "\"SLOWER\"");
     CHECK_FLAGS(record("beside", "little"), "[]");
     CHECK(number(record("beside", "little"), "noise_floor") < 0.01);
@@ -312,7 +316,7 @@ static void test_apart(void) {
     CHECK_STR(get(little, "verdict"), "\"UNRESOLVED\"");
     CHECK_FLAGS(little, "[\"PLACEMENT\"]");
     CHECK_REAL(number(little, "noise_floor"), 0.03, 1e-12);
-    CHECK_REAL(number(little, "speedup"), 1 / 1.02, 2e-3); // which is told all the same
+    CHECK_REAL(number(little, "speedup"), 1 / 1.02, 2e-3); // the speedup is reported without a verdict
     CHECK_STR(get(more, "verdict"), "\"SLOWER\"");
     CHECK_FLAGS(more, "[]");
     CHECK_STR(get(twin, "verdict"), "\"EQUIVALENT\"");
@@ -345,7 +349,7 @@ static void test_contest(void) {
     CHECK_REAL(number(one, "speedup"), 1, 1e-12);
     CHECK_REAL(number(half, "speedup"), 2, 2e-3);
     CHECK_REAL(number(triple, "speedup"), 1.0 / 3, 2e-3);
-    // from rounds in which both were measured: not quite the ratio of the medians
+    // from rounds in which both were measured, so slightly different from the ratio of the medians
     CHECK_REAL(number(half, "speedup"), number(one, "time_ms") / number(half, "time_ms"), 2e-3);
     CHECK(number(half, "speedup_low") <= number(half, "speedup") &&
           number(half, "speedup") <= number(half, "speedup_high"));
@@ -358,7 +362,7 @@ static void test_contest(void) {
     CHECK_STR(get(triple, "rating"), "\"needs work\""); // 0.5 / 3
     CHECK_STR(get(tenfold, "rating"), "\"needs work\"");
     CHECK_STR(get(half, "baseline"), "\"one\"");
-    // who won stands in every record of the group, with how sure that is
+    // every record of the group names the winner and whether it is certain
     static const char* const rivals[] = { "one", "half", "twin", "unchecked", "wrong" };
     for (size_t k = 0; k < sizeof rivals / sizeof *rivals; ++k) {
         int i = record("contest", rivals[k]);
@@ -373,37 +377,38 @@ static void test_contest(void) {
     CHECK_STR(get(OF("steady"), "baseline"), "null");
     CHECK_STR(get(OF("steady"), "winner"), "null");
     CHECK_STR(get(OF("steady"), "planned"), "1");
-    // what the machine is known to do, and why it has no GPU
+    // the measured peak of the machine, and the reason why there is no GPU
     CHECK_REAL(number(one, "copy_roof_gbps"), 1000, 1e-12);
     CHECK_STR(get(one, "read_roof_gbps"), "null");
     CHECK_STR(get(one, "no_gpu"), "\"scripted\"");
     CHECK_STR(get(one, "tool"), "null");
-    // what nobody checked is no measure for others, and gets no rating
+    // an unverified time is no reference for ratings, and gets no rating
     int unchecked = record("contest", "unchecked");
     CHECK_STR(get(unchecked, "rating"), "null");
     CHECK_HAS(get(unchecked, "flags"), "UNVERIFIED");
-    // the baseline itself is wrong: nothing to compare with, but the right one stands
+    // the baseline failed: no speedup, but the correct implementation keeps its time
     int right = record("wrong_first", "right");
     CHECK_STR(get(right, "status"), "\"ok\"");
     CHECK_STR(get(right, "speedup"), "null");
     CHECK_STR(get(right, "rating"), "\"excellent\"");
-    // nor is a baseline whose time is withheld for being too short
+    // a baseline with a withheld time gives no speedup either
     withheld("too_fast_first", "above", "ABOVE_ROOF");
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
-    CHECK_STR(get(OF("steady"), "speedup"), "null"); // alone in its group
-    // the baseline plays twice, however many samples were asked for
-#ifndef TEST_SANITIZE // no stage: 0.03
-    CHECK_REAL(number(half, "noise_floor"), 0, 1e-9); // by the script both are the same
+    CHECK_STR(get(OF("steady"), "speedup"), "null"); // the only implementation of its group
+    // the A/A control runs for any number of samples
+#ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
+    CHECK_REAL(number(half, "noise_floor"), 0, 1e-9); // the script gives both the same time
 #endif
-    // a slot of the quick one is eight samples, of the slow one a single one: it is in rounds that the other is not in
+    // A slot of the quick implementation has eight samples, of the slow one a single sample. The slow one
+    // therefore runs in more rounds.
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
     CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
     double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
     CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
     CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
-    // the 65th and those after it met in rounds of their own
+    // implementations from the 65th on have rounds of their own
     run("--iters 200 --op many");
     CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
     int other = record("many", "i69");
@@ -411,7 +416,7 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // the same with the baseline's control, which is the 65th
+    // the same with --rounds: the A/A control takes the 65th place
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
@@ -421,7 +426,7 @@ static void test_contest(void) {
                    "rival %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
                    get(i, "noise_floor"));
     }
-    // steady times are resolved well before the last round
+    // steady times resolve well before the last round
     run("--op contest --impl one,half,twin");
     double samples = number(record("contest", "half"), "samples");
     CHECK_THAT(samples <= 32 * 8, "%g samples of a steady time", samples);
@@ -429,12 +434,13 @@ static void test_contest(void) {
     CHECK_STR(get(record("contest", "half"), "winner"), "\"half\"");
     CHECK_STR(get(record("contest", "half"), "winner_certain"), "true");
     CHECK_STR(get(record("contest", "half"), "planned"), "3");
-    run("--op contest --impl one,twin"); // equal ones: one has the lower time, and nobody knows whether it is faster
+    // equal implementations: one has the lower time, but the difference is not significant
+    run("--op contest --impl one,twin");
     CHECK(strcmp(get(0, "winner"), "null") != 0);
     CHECK_STR(get(0, "winner_certain"), "false");
 }
 
-// sampling stops when the median is known well enough, not earlier than 30 samples, not later than 2,000
+// sampling stops when the median is precise enough, after 30 to 2,000 samples
 static void test_stopping(void) {
     run("--op steady,noisy");
     double steady = number(OF("steady"), "samples"), noisy = number(OF("noisy"), "samples");
@@ -447,13 +453,13 @@ static void test_stopping(void) {
                "%g samples, precision %g", number(OF("noisy"), "samples"), number(OF("noisy"), "precision"));
 }
 
-// what a reader of the table sees: the word, and no number in a row that has none
+// the table shows the flag, and no number in a row without a time
 static void test_table(void) {
     run("--iters 200 --op above_roof,steady");
     FILE* f = fopen("build/test/host/judge.out", "r");
     char line[1000], operation[100] = "";
     int word = 0, withheld_time = 0, time = 0;
-    while (f && fgets(line, sizeof line, f)) { // an operation's lines follow the one that begins with its name
+    while (f && fgets(line, sizeof line, f)) { // rows of an operation follow the row that begins with its name
         if (line[0] != ' ') snprintf(operation, sizeof operation, "%.*s", (int)strcspn(line, " \n"), line);
         double number;
         int shows = sscanf(line, "%*s %lf", &number) == 1;
@@ -466,13 +472,13 @@ static void test_table(void) {
     if (f) fclose(f);
 }
 
-// Launches that are not alike, by their times alone.
+// Work changes between launches, detected by times alone.
 static void test_alike(void) {
     static kbi_run run;
     static double s[60];
     run.m.samples = s, run.sampling.timer = &script_timer;
-    // the warm-up's second to fourth launch: more than twice as long as the samples, and by a microsecond; at the clock
-    // of the samples, less the bias
+    // Early launches of the warm-up (second to fourth): flagged if more than twice as long as the samples and at
+    // least 1 us longer. Times are scaled to the clock of the samples, and the bias is subtracted.
     static const struct {
         double first, early, late, bias, clock, clock_then;
         int n, shrinks;
@@ -491,7 +497,7 @@ static void test_alike(void) {
         kbi_find_speedup_over_time(&run);
         CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
-    // ten blocks of samples, each below the one before, or with a stop
+    // ten blocks of samples: each below the previous one, or with one exception
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;
@@ -499,7 +505,7 @@ static void test_alike(void) {
         CHECK_INT(strstr(run.work_change.finding, "the first samples took 9.000 us") != NULL, !stop);
     }
     run.work_change.finding[0] = 0;
-    // turns: 1.5 times as long, and by 500 ns, less the bias
+    // alternating launches: 1.5 times as long, and at least 500 ns longer, after the bias is subtracted
     double ns[KBI_SINGLES];
     for (int p = 1; p <= 5; p++)
         for (int kind = 0; kind < 5; kind++) {

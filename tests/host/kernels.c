@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests the formulas, oracles, number conversions, random numbers and the verifier of kbench_kernels.cuh without a
-   GPU and without CUDA. A verifier that accepts wrong results would make all other tests worthless, so it is tested
-   with wrong results here.
+/* Tests the formulas, oracles, number conversions, random numbers and the verifier of kbench_kernels.cuh without
+   a GPU and without CUDA. A verifier that accepts wrong results would make all other tests worthless, so this
+   file also feeds it wrong results.
 
    cc -std=c11 -O1 -g -fsanitize=address,undefined -I. tests/host/kernels.c -o kernels -lm && ./kernels */
 #include "kbench_kernels.cuh"
@@ -29,24 +29,24 @@ static kbk_shape shape(int64_t rows, int64_t cols, int64_t depth) {
 }
 static double* numbers(int64_t n) { return (double*)calloc((size_t)(n ? n : 1), sizeof(double)); }
 
-// --- every formula at one small shape, worked out by hand: rows 3, cols 5, depth 7, two bytes per element
+// --- every formula at one small shape, computed by hand: rows 3, cols 5, depth 7, two bytes per element
 static void test_formulas(void) {
     static const struct {
         const char *op, *dir;
         double flops, bytes;
     } want[] = {
         { "copy", "run", 0, 60 },              // two tensors of 30
-        { "fill", "run", 0, 30 },              // one
-        { "read", "run", 0, 34 },              // 30 + the fold
+        { "fill", "run", 0, 30 },              // one tensor of 30
+        { "read", "run", 0, 34 },              // 30 + the reduced value
         { "triad", "run", 30, 90 },            // 2 * 15; three tensors of 30
         { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
         { "gather", "run", 0, 164 },           // useful: 15 * (8 + 2) + 7 * 2, each of 7 elements once
-        { "chase", "run", 0, 65536 },          // useful: 16384 hops of 4
-        { "h2d", "run", 0, 30 },               // the bus carries a tensor once
-        { "d2h", "run", 0, 30 },               // likewise
+        { "chase", "run", 0, 65536 },          // useful: 16384 loads of 4 bytes
+        { "h2d", "run", 0, 30 },               // the bus transfers one tensor
+        { "d2h", "run", 0, 30 },               // as the row above
         { "d2d", "run", 0, 60 },               // two tensors of 30
-        { "alloc", "run", 0, 4 },              // the flag
-        { "null", "run", 0, 0 },               // nothing
+        { "alloc", "run", 0, 4 },              // one flag of 4 bytes
+        { "null", "run", 0, 0 },               // no memory traffic
         { "add", "fwd", 15, 90 },              // 15 additions; three tensors of 15 * 2
         { "mul", "fwd", 15, 90 },              // 15 multiplications; three tensors of 15 * 2
         { "div", "fwd", 15, 90 },              // 15 divisions
@@ -58,7 +58,7 @@ static void test_formulas(void) {
         { "silu", "fwd", 45, 60 },             // 3 * 15
         { "silu", "bwd", 120, 90 },            // 8 * 15
         { "dropout", "fwd", 15, 60 },          // 15 scalings; no mask
-        { "dropout", "bwd", 15, 60 },          // likewise
+        { "dropout", "bwd", 15, 60 },          // as the row above
         { "softmax", "fwd", 78, 60 },          // 5 * 15 + 3
         { "softmax", "bwd", 60, 90 },          // 4 * 15; three tensors of 30
         { "layernorm", "fwd", 117, 104 },      // 7 * 15 + 4 * 3; 30 + 30 + w, b 20 + mean, rstd 24
@@ -78,7 +78,7 @@ static void test_formulas(void) {
         { "embedding", "bwd", 15, 112 },       // one addition per element of dy; (3 + 7) * 10 + 12
         { "matmul", "fwd", 210, 142 },         // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
         { "matmul_e4m3", "fwd", 210, 94 },     // 2 * 3 * 5 * 7; (3 + 5) * 7 + 15 * 2 + two factors of 4
-        { "bmm", "fwd", 210, 142 },            // batch 1: as matmul
+        { "bmm", "fwd", 210, 142 },            // with batch 1 equal to matmul
         { "attention", "fwd", 180, 132 },      // 4 * 3 * 3 * 5; q, k, v, o 120 + lse 12
         { "attention", "bwd", 450, 252 },      // 2.5 times forward; do, q, k, v, o, dq, dk, dv 240 + lse 12
     };
@@ -91,15 +91,15 @@ static void test_formulas(void) {
         check_near(op->flops(&s), want[i].flops, 0, want[i].op);
         check_near(op->bytes(&s, 2), want[i].bytes, 0, want[i].op);
     }
-    check(n == KBK_OP_COUNT, "every operation has its numbers in this list");
-    // More elements than reads: as many are read as there are indices.
+    check(n == KBK_OP_COUNT, "this list covers every operation");
+    // If the source has more elements than the gather has indices, only as many elements as indices are read.
     for (s.depth = 0; s.depth < 99; s.depth += 49)
-        check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather among many");
+        check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather from a larger source");
 }
 
-/* Compulsory bytes are the sum over the tensors, whatever the shape: ties _bytes to _tensors. Not for access
-   patterns, which count the useful bytes of an input that they do not read whole; nor for the lookup, which
-   reads as many distinct rows of its table as uniform ids are expected to name. */
+/* Compulsory bytes equal the sum over the tensors for every shape, so _bytes and _tensors must agree. Two
+   exceptions: access patterns count only the useful bytes of an input; the embedding lookup counts the expected
+   number of distinct rows for uniform ids. */
 static void test_bytes_are_tensors(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++)
         for (int elem = 2; elem <= 4; elem += 2) {
@@ -120,7 +120,7 @@ static void test_bytes_are_tensors(void) {
         }
 }
 
-// --- Philox4x32-10: the known answers published with Random123 (kat_vectors)
+// --- Philox4x32-10: the known-answer tests published with Random123 (kat_vectors)
 static void test_philox(void) {
     static const uint32_t kat[3][10] = {
         { 0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
@@ -137,7 +137,7 @@ static void test_philox(void) {
     }
 }
 
-// --- dropout: kernels and oracle share the function that picks an element's half of a block, so here it is again
+// --- dropout: kernels and oracle share the function that selects an element's half word, so the test repeats it
 static void test_dropout(void) {
     enum { N = 1 << 18 };
     int kept = 0, wrong = 0, all = 0, none = 0;
@@ -149,8 +149,8 @@ static void test_dropout(void) {
         all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
     }
     double p = 1 - 6554 / 65536.0;
-    check(wrong == 0, "half i mod 8 of block i / 8 decides");
-    check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "kept, within five standard deviations");
+    check(wrong == 0, "half word i mod 8 of block i / 8 decides");
+    check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "kept elements, within five standard deviations");
     check(all == N && none == 0, "p = 0 keeps all, p = 1 nothing");
 }
 
@@ -160,7 +160,7 @@ static void test_fill(void) {
     double *x = numbers(N), y[7], sum = 0, square = 0;
     kbk_fill(&t, 3, KBK_F32, 42, 0, N, x);
     kbk_fill(&t, 3, KBK_F32, 42, 1001, 7, y);
-    check(memcmp(x + 1001, y, sizeof y) == 0, "a value depends on its index alone");
+    check(memcmp(x + 1001, y, sizeof y) == 0, "a value depends only on its index");
     for (int i = 0; i < N; i++) sum += x[i], square += x[i] * x[i];
     check_near(sum / N, 0, 5 / sqrt((double)N), "mean of the normals");
     check_near(square / N, 1, 5 * sqrt(2.0 / N), "variance of the normals");
@@ -178,7 +178,7 @@ static void test_fill(void) {
     free(x);
 }
 
-// --- all 16-bit patterns there and back; ties; the f32 path against the machine's own conversion
+// --- rounding: round trip of all 16-bit patterns; ties; the f32 path against the hardware conversion
 static void test_rounding(void) {
     int wrong = 0;
     for (int d = KBK_F16; d <= KBK_BF16; d++) {
@@ -190,7 +190,8 @@ static void test_rounding(void) {
             else
                 wrong += kbk_round(d, x) != b;
             if ((b & 0x7FFF) >= inf || b & 0x8000) continue;
-            // Halfway to the next value: to even. A little more or less: up or down.
+            // The midpoint between two values rounds to even. Values just above or below the midpoint round up or
+            // down.
             double next =
                 b + 1 == inf ? 2 * kbki_widen_bits(d, b) - kbki_widen_bits(d, b - 1) : kbki_widen_bits(d, b + 1);
             double half = 0.5 * (x + next);
@@ -206,7 +207,7 @@ static void test_rounding(void) {
         double x = kbki_from_bits((uint64_t)r.w[0] << 32 | r.w[1]);
         if (i & 1) x = ldexp((double)r.w[1] + r.w[2] * 2.3283064365386963e-10, (int)(r.w[0] % 320) - 200);
         if (kbk_is_nan(x)) continue;
-        if (fabs(x) > 3.5e38 && !kbk_is_inf(x)) continue; // the cast below would be undefined
+        if (fabs(x) > 3.5e38 && !kbk_is_inf(x)) continue; // the cast below would be undefined behaviour
         float f = (float)x;
         uint32_t b;
         memcpy(&b, &f, sizeof b);
@@ -220,8 +221,8 @@ static void test_rounding(void) {
           "ulp");
 }
 
-/* e4m3: every number against the table of OCP's "8-bit floating point specification" (revision 1.0, table 2 and what
-   follows from it), there and back; halfway goes to even; nothing is greater than 448. */
+/* e4m3: round trip of every value against table 2 of OCP's "8-bit floating point specification" (revision 1.0).
+   Ties round to even. Values saturate at 448. */
 static void test_e4m3(void) {
     static const struct {
         uint32_t bits;
@@ -237,21 +238,21 @@ static void test_e4m3(void) {
         double x = kbk_e4m3_value(known[i].bits);
         wrong += x != known[i].value || kbk_e4m3_bits(known[i].value) != known[i].bits;
     }
-    check(wrong == 0, "e4m3: what is known of it");
+    check(wrong == 0, "e4m3: known values");
     wrong = !kbk_is_nan(kbk_e4m3_value(0x7F)) || !kbk_is_nan(kbk_e4m3_value(0xFF));
     wrong += kbk_e4m3_bits(kbki_from_bits(0x7FF8ull << 48)) != 0x7F;
     check(wrong == 0, "e4m3: NaN");
     wrong = 0;
     for (uint32_t b = 0; b < 0x7F; b++) {
         double x = kbk_e4m3_value(b), next = b < 0x7E ? kbk_e4m3_value(b + 1) : 480, half = 0.5 * (x + next);
-        uint32_t up = b < 0x7E ? b + 1 : b; // 448 stays
+        uint32_t up = b < 0x7E ? b + 1 : b; // saturates at 448
         wrong += kbk_e4m3_bits(x) != b || kbk_e4m3_bits(-x) != (b | 0x80) || !(next > x);
         wrong += kbk_e4m3_bits(half) != (b & 1 ? up : b) || kbk_e4m3_bits(-half) != ((b & 1 ? up : b) | 0x80);
         wrong += kbk_e4m3_bits(nextafter(half, 0)) != b || kbk_e4m3_bits(nextafter(half, HUGE_VAL)) != up;
     }
     check(wrong == 0, "e4m3: rounding");
     check(kbk_e4m3_bits(1e300) == 0x7E && kbk_e4m3_bits(-HUGE_VAL) == 0xFE && kbk_e4m3_bits(1e-300) == 0,
-          "e4m3: too great, and too small");
+          "e4m3: overflow and underflow");
     double x[5] = { 1, -448, 0x1p-9, 1000, 0.3 }, y[5];
     unsigned char raw[8];
     memset(raw, 0xAA, sizeof raw);
@@ -264,7 +265,7 @@ static void test_e4m3(void) {
     t.kind = KBK_KE4M3;
     kbk_fill(&t, 0, KBK_BF16, 42, 0, 1000, z);
     for (int i = wrong = 0; i < 1000; i++) wrong += kbk_e4m3_value(kbk_e4m3_bits(z[i])) != z[i];
-    check(wrong == 0, "e4m3: inputs are numbers that it has");
+    check(wrong == 0, "e4m3: filled inputs are representable");
     free(z);
 }
 
@@ -357,8 +358,9 @@ static void test_row_oracles(void) {
     free(x), free(y), free(w), free(b);
 }
 
-/* Rows masked as a whole: only differences count, so that C equal logits have probability 1/C, loss log C and gradient
-   1/C - 1 or 1/C, wherever they are; a mask further down adds nothing; all -inf gives NaN. As PyTorch 2.11 gives it. */
+/* Fully masked rows: only differences of logits count. C equal logits have probability 1/C, loss log C and
+   gradient 1/C - 1 or 1/C, whatever their value. A lower mask adds nothing. A row of -inf gives NaN. Expected
+   values are from PyTorch 2.11. */
 static void test_masked_rows(void) {
     enum { R = 7, C = 11 };
     static const double left[R] = { -1e30, -3.4028234663852886e38, 3e38, -HUGE_VAL, -3.4028234663852886e38, -1e30,
@@ -374,7 +376,7 @@ static void test_masked_rows(void) {
     run_ref("cross_entropy", &s, in, out_fwd);
     both->ref(&s, 4, in, out_both, 0, R);
     for (int r = 0; r < R; r++) {
-        int equal = left[r] == right[r] ? C : C - 4; // so many are the greatest
+        int equal = left[r] == right[r] ? C : C - 4; // number of maximal logits
         for (int c = 0; c < C; c++) {
             double p = c < 4 && equal < C ? 0 : 1.0 / equal;
             check_near(y[r * C + c], p, 1e-15, "softmax of a masked row");
@@ -389,7 +391,8 @@ static void test_masked_rows(void) {
     check(kbk_is_nan(loss[0]) && kbk_is_nan(dx[0]) && kbk_is_nan(dx[6]) && !kbk_is_nan(dx[C]), "-inf throughout");
 }
 
-// Scores that are all -1e30: the mean of v. All -inf: 0, as the card says, and lse = -inf.
+// If all scores are -1e30, the output is the mean of v. If all scores are -inf, the output is 0, as the card says,
+// and lse = -inf.
 static void test_masked_attention(void) {
     enum { S = 5, D = 4 };
     kbk_shape s = shape(S, D, 0);
@@ -398,17 +401,16 @@ static void test_masked_attention(void) {
     for (int i = 0; i < S * D; i++) q[i] = 1e15, k[i] = -1e15, v[i] = i;
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check_near(o[i], 2 * D + i % D, 1e-13, "mean of v");
-    check_near(lse[0], -2e30, 1e16, "log-sum-exp of far scores");          // 4 * -1e30 / sqrt(4)
-    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL; // one key is seen
+    check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores");          // 4 * -1e30 / sqrt(4)
+    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL; // one key is visible
     run_ref("attention", &s, in, out);
-    for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the one key that is seen");
+    for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the only visible key");
     for (int i = 0; i < S * D; i++) k[i] = -HUGE_VAL;
     run_ref("attention", &s, in, out);
-    check(o[0] == 0 && o[S * D - 1] == 0 && lse[0] == -HUGE_VAL, "no key is seen");
+    check(o[0] == 0 && o[S * D - 1] == 0 && lse[0] == -HUGE_VAL, "no key is visible");
 }
 
-// Small integers: every product and sum is exact, so the three layouts must agree with integer arithmetic
-// exactly.
+// With small integers every product and sum is exact, so all three layouts must equal integer arithmetic exactly.
 static void test_matmul(void) {
     enum { M = 5, N = 4, K = 6 };
     double a[M * K], b[K * N], c[M * N], *out[8] = { c };
@@ -432,7 +434,7 @@ static void test_matmul(void) {
     }
 }
 
-// The product of e4m3: integers that it has, exactly; with factors; nothing to add up.
+// matmul_e4m3 with integers representable in e4m3 is exact, with scale factors and with K = 0.
 static void test_matmul_e4m3(void) {
     enum { M = 5, N = 4, K = 6 };
     double a[M * K], b[N * K], sa = 0.5, sb = -4, c[M * N], size[M * N], *out[8] = { c };
@@ -442,7 +444,7 @@ static void test_matmul_e4m3(void) {
     out[KBK_OUTS] = size;
     for (int i = 0; i < M * K; i++) a[i] = i % 7 - 3, wrong += kbk_e4m3_value(kbk_e4m3_bits(a[i])) != a[i];
     for (int i = 0; i < N * K; i++) b[i] = i % 5 * 2 - 4, wrong += kbk_e4m3_value(kbk_e4m3_bits(b[i])) != b[i];
-    check(wrong == 0, "integers that e4m3 has");
+    check(wrong == 0, "integers representable in e4m3");
     s.layout = KBK_NT;
     run_ref("matmul_e4m3", &s, in, out);
     for (int m = 0; m < M; m++)
@@ -454,14 +456,14 @@ static void test_matmul_e4m3(void) {
             }
             wrong += c[m * N + n] != -2.0 * (double)sum || fabs(size[m * N + n] - 2 * sqrt((double)squares)) > 1e-12;
         }
-    check(wrong == 0, "matmul of e4m3 against integers");
+    check(wrong == 0, "matmul_e4m3 against integers");
     s.depth = 0, sa = kbki_from_bits(0x7FF8ull << 48);
     run_ref("matmul_e4m3", &s, in, out);
     for (int i = wrong = 0; i < M * N; i++) wrong += c[i] != 0;
-    check(wrong == 0, "K = 0: zeros, whatever the factors");
+    check(wrong == 0, "K = 0: zeros for any scale factor");
 }
 
-// Units computed one at a time are the units computed together; null outputs are not written.
+// Reference outputs computed one unit at a time equal those computed together; null outputs are not written.
 static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
@@ -496,7 +498,7 @@ static void test_units(void) {
     }
 }
 
-// --- the verifier must notice
+// --- errors that the verifier must detect
 static void test_verifier(void) {
     enum { R = 3, C = 700 };
     for (int d = 0; d < KBK_DTYPES; d++) {
@@ -512,41 +514,41 @@ static void test_verifier(void) {
         run_ref("softmax", &s, in, out);
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && !r.why, "the rounded oracle passes");
-        check(r.norm > 0 || d == KBK_F32, "the norm is that of a rounding");
-        // an element never written, 0xFF all over
+        check(r.norm > 0 || d == KBK_F32, "the norm equals the rounding error");
+        // an element that was never written: all bytes 0xFF
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
-        check(kbk_is_nan(r.got) && r.want == y[1234], "and says so");
+        check(kbk_is_nan(r.got) && r.want == y[1234], "the report holds both values");
         // a NaN with a small payload
         kbk_narrow(KBK_T, d, y, got, R * C);
         double nan = kbki_from_bits(0x7FF8ull << 48);
         kbk_narrow(KBK_T, d, &nan, got + 77 * size, 1);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 77, "a NaN");
-        // one element wrong by its neighbour's value, invisible in the norm
+        // one element replaced by its neighbour, too small an error for the norm
         kbk_narrow(KBK_T, d, y, got, R * C);
         memcpy(got + 5 * size, got + 6 * size, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 5 && r.bad == 1, "one wrong element");
         kbk_narrow(KBK_T, d, y, got, R * C);
         memset(got + (R * C - 1) * size, 0, size);
-        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero at the very end");
-        // everything off by a factor: each element within its bound, the norm not
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero as the last element");
+        // a common factor: each element is within its bound, but the norm is not
         for (int i = 0; i < R * C; i++) x[i] = y[i] * (1 + 1.3 * op->check[d].norm);
         kbk_narrow(KBK_T, d, x, got, R * C);
         if (d != KBK_F32) check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a bias");
-        // NaN in the oracle: the result must have it, and only there
+        // NaN in the oracle: the result must be NaN at the same index and nowhere else
         kbk_narrow(KBK_T, d, y, got, R * C);
         y[10] = nan;
-        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 10, "a NaN that is missing");
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 10, "a missing NaN");
         kbk_narrow(KBK_T, d, y, got, R * C);
-        check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a NaN that belongs there");
-        // units from the middle
+        check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "an expected NaN");
+        // a unit that is not the first
         double* want[8] = { y + C };
         check(kbk_verify(op, d, &s, 0, got + C * size, want, 1, 2, &r), "a unit by itself");
         free(x), free(y), free(got);
     }
 }
 
-// One element makes up the norm, and its rounding is as far off as rounding can be: no result could be better.
+// One element dominates the norm and has the largest possible rounding error, so no result could be better.
 static void test_dominated(void) {
     const kbk_op* op = kbk_find_op("softmax", "fwd");
     enum { C = 2048 };
@@ -557,13 +559,13 @@ static void test_dominated(void) {
     kbk_report r;
     for (int i = 0; i < 2 * C; i++) y[i] = i % C ? 1e-9 : 0.5 * (1 + 0.49 * 0x1p-7);
     kbk_narrow(KBK_T, KBK_BF16, y, got, 2 * C);
-    check(kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r), "a row that one element dominates, rounded once");
-    check(r.norm > op->check[KBK_BF16].norm, "beyond the norm that many elements would have");
+    check(kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r), "a row dominated by one element, rounded once");
+    check(r.norm > op->check[KBK_BF16].norm, "the norm exceeds the bound for rows of many elements");
     for (int i = 0; i < 2 * C; i++) y[i] = i % C ? 1e-9 : 0.5;
     double off = 0.5 * (1 + 0x1p-7);
     kbk_narrow(KBK_T, KBK_BF16, y, got, 2 * C);
     kbk_narrow(KBK_T, KBK_BF16, &off, got, 1);
-    check(!kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r), "but not what rounding does not explain");
+    check(!kbk_verify(op, KBK_BF16, &s, 0, got, out, 0, 2, &r), "an error larger than rounding is rejected");
     free(y), free(got);
 }
 
@@ -575,9 +577,10 @@ static void test_exact(void) {
     kbk_report r;
     check(kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r), "exact: equal to the oracle rounded once");
     got[3] = nextafterf(-3, 0);
-    check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 3, "exact: one ulp is too much");
+    check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 3,
+          "exact: an error of one ulp is rejected");
     got[3] = -3, got[2] = 3e38f;
-    check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 2, "an infinity that is missing");
+    check(!kbk_verify(op, KBK_F32, &s, 0, got, out, 0, 4, &r) && r.index == 2, "a missing infinity");
 }
 
 static void test_table(void) {
@@ -586,18 +589,18 @@ static void test_table(void) {
         const kbk_variant* v = &kbk_table[i];
         if (kbk_find(v->op->name, v->op->dir, v->name) != v) twice++;
         if (v->rung < 1 || !v->note[0] || !v->dtypes) twice++;
-        for (int k = 0; k < i; k++) { // a rung of f32 and one of 16 bits may bear the same number
+        for (int k = 0; k < i; k++) { // rungs of f32 and of 16-bit types may have the same number
             const kbk_variant* w = &kbk_table[k];
             if (w->op == v->op && (w->dtypes & v->dtypes) && w->rung >= v->rung) twice++;
         }
     }
-    check(twice == 0, "rows are unique, in each type ordered by rung, and say something");
+    check(twice == 0, "rows are unique, ordered by rung within a type, and have a note");
     check(kbk_find("softmax", "fwd", "nothing") == NULL && kbk_find_op("nothing", "fwd") == NULL,
-          "nothing is not found");
+          "unknown names are not found");
     kbk_args a;
     memset(&a, 0, sizeof a);
     check(kbk_launch(kbk_find("add", "fwd", "naive"), KBK_F32, &a, NULL) != NULL,
-          "no launch without CUDA, but a text");
+          "a launch without CUDA returns an error text");
     kbk_variant v = kbk_table[0];
     v.sm = KBK_SM_90a;
     check(kbk_runs_on(&v, 0, 90) && !kbk_runs_on(&v, 0, 100) && !kbk_runs_on(&v, 0, 80), "90a means 9.0 alone");
@@ -605,10 +608,10 @@ static void test_table(void) {
     check(kbk_runs_on(&v, 0, 90) && !kbk_runs_on(&v, 0, 75), "80 means 8.0 and later");
     v.sm = KBK_SM_75;
     check(kbk_runs_on(&v, KBK_F16, 75) && !kbk_runs_on(&v, KBK_BF16, 75) && kbk_runs_on(&v, KBK_BF16, 80),
-          "75 means 8.0 and later in bf16");
+          "75 means 8.0 and later for bf16");
 }
 
-// --- how products are cut on compute capability 9.0: enough CTAs, and room for what they leave
+// --- split-K of matmul on compute capability 9.0: enough CTAs, and workspace for partial results
 static int64_t ctas_of(const kbk_shape* s, kbki_wg_choice by) {
     kbki_wg_way w = kbki_wg_way_of(by.way);
     int64_t tiles = (s->rows + w.tile_m - 1) / w.tile_m * ((s->cols + w.tile_n - 1) / w.tile_n);
@@ -628,32 +631,32 @@ static void test_cuts(void) {
         for (int sms = 78; sms <= 132; sms += 18) {
             kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
             kbki_wg_choice by = choose(&s, 2, 1, sms);
-            double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks, with every SM at it
+            double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks if every SM works at peak
             check(by.splits == 1 || (s.depth / by.splits >= 256 && kbki_wg_way_of(by.way).split),
-                  "pieces of some depth");
-            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "pieces all at once");
-            check(by.clocks > work, "no faster than the device");
-            check(work < 1000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do");
-            check(choose(&s, 2, 7, sms).splits == 1, "no pieces of a batch");
+                  "split-K slices have a minimum depth");
+            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "all split-K slices run in one wave");
+            check(by.clocks > work, "not faster than the device's peak");
+            check(work < 1000 || ctas_of(&s, by) >= sms / 2, "most SMs have work");
+            check(choose(&s, 2, 7, sms).splits == 1, "no split-K in a batch");
         }
     kbk_shape s = shape(256, 256, 131072), few = s;
     int64_t pieces = choose(&s, 2, 1, KBKI_WG_SMS).splits;
-    check(pieces >= 16, "few tiles of a long K are cut");
+    check(pieces >= 16, "split-K for few tiles with large K");
     check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_select) >= KBK_TICKETS + pieces * 256 * 256 * 4,
-          "room for each piece");
+          "workspace for each split-K slice");
     check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
-          "there too");
-    check(kbki_mma_splits(&s) == 66, "and for two CTAs per SM");
+          "mmapipe: workspace for each split-K slice");
+    check(kbki_mma_splits(&s) == 66, "two CTAs per SM");
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
-          "a batch of one as matmul");
-    few.depth = 131071; // lines that are to be copied as well
+          "a batch of one equals matmul");
+    few.depth = 131071; // rows that also need aligned copies
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
     check(kbki_scratch_matmul(&s, 2, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == 0,
-          "none where tiles are many");
+          "no workspace if there are many tiles");
     s = shape(256, 256, 131072), s.layout = KBK_NT;
-    check(choose(&s, 4, 1, KBKI_WG_SMS).splits == 66, "of tf32 as many as keep memory busy");
+    check(choose(&s, 4, 1, KBKI_WG_SMS).splits == 66, "tf32: as many split-K slices as saturate memory");
     for (int edge = 1536; edge <= 3072; edge += 1536)
         for (int layout = KBK_NN; layout <= KBK_NT; layout++) {
             s = shape(edge, edge, edge), s.layout = layout;
@@ -661,18 +664,18 @@ static void test_cuts(void) {
             kbki_wg_way w = kbki_wg_way_of(by.way);
             double rounds = ceil((double)ctas_of(&s, by) / KBKI_WG_SMS);
             check((double)edge * edge > 0.95 * rounds * KBKI_WG_SMS * w.tile_m * w.tile_n,
-                  "no SM idle in the last round");
+                  "no SM idle in the last wave");
         }
     s = shape(1536, 1536, 1536), s.layout = KBK_TN;
-    check(choose(&s, 2, 1, KBKI_WG_SMS).way == KBKI_WG_TURNS_160, "few SMs idle there, too");
+    check(choose(&s, 2, 1, KBKI_WG_SMS).way == KBKI_WG_TURNS_160, "few SMs idle in the last wave");
     for (int way = KBKI_WG_WIDE; way < KBKI_WG_TF32_ONE; way++) {
         int whole = kbki_wg_way_of(way).tile_n % 64 == 0, room = way == KBKI_WG_TURNS_160;
         check(kbki_wg_has(way, KBK_TN) == (whole || room) && kbki_wg_has(way, KBK_NT) == (whole || !room),
-              "whole panels where B is across k, or room for them");
+              "whole panels if B is not contiguous along K, or a workspace for them");
     }
 }
 
-// Where an SM gets less from L2, two ways that are as good as each other elsewhere are not: larger tiles ask for less.
+// On a device with less L2 bandwidth per SM, larger tiles win because they load fewer bytes.
 static void test_cuts_by_device(void) {
     static const int64_t edges[] = { 2048, 5120 };
     const kbki_wg_device h200 = kbki_wg_h200(), h100 = { KBKI_WG_SMS, 7000 };
@@ -682,32 +685,35 @@ static void test_cuts_by_device(void) {
         kbki_wg_way there = kbki_wg_way_of(kbki_wg_choose(&s, 2, 1, &h200).way),
                     here = kbki_wg_way_of(kbki_wg_choose(&s, 2, 1, &h100).way);
         check(here.tile_m * here.tile_n > there.tile_m * there.tile_n, "larger tiles on an H100");
-        check(kbki_wg_choose(&s, 2, 1, &h100).clocks >= kbki_wg_choose(&s, 2, 1, &h200).clocks, "no faster there");
+        check(kbki_wg_choose(&s, 2, 1, &h100).clocks >= kbki_wg_choose(&s, 2, 1, &h200).clocks,
+              "not faster on an H100");
     }
 }
 
-// Where the last round has few tiles, these are in pieces, and only they have room for results.
+// If the last wave has few tiles, only these tiles use split-K and workspace for partial results.
 static void test_cuts_of_a_rest(void) {
     const kbki_wg_device on = kbki_wg_h200();
     kbk_shape s = shape(2304, 2304, 2304);
     s.layout = KBK_NT;
     kbki_wg_choice by = choose(&s, 4, 1, KBKI_WG_SMS);
     check(by.way == KBKI_WG_TF32_ONE && by.whole == 132 && by.splits > 1 && (162 - 132) * by.splits <= 132,
-          "30 tiles of a second round are in pieces");
-    check((int64_t)kbki_wg_room(&s, by) == 30 * by.splits * 128 * 256 * 4, "and they alone have room");
-    check(by.clocks < kbki_wg_clocks(&s, 4, 1, &on, by.way, 1), "it pays");
+          "the 30 tiles of the second wave use split-K");
+    check((int64_t)kbki_wg_room(&s, by) == 30 * by.splits * 128 * 256 * 4, "only these 30 tiles have workspace");
+    check(by.clocks < kbki_wg_clocks(&s, 4, 1, &on, by.way, 1), "split-K of the last wave is faster");
     for (int edge = 1000; edge < 6000; edge += 184)
         for (int elem = 1; elem <= 4; elem *= 2) {
             s = shape(edge, 7000 - edge, 1024), s.layout = KBK_NT;
             by = choose(&s, elem, 1, KBKI_WG_SMS);
             kbki_wg_way w = kbki_wg_way_of(by.way);
             int64_t all = kbki_wg_layer(&s, w), slots = KBKI_WG_SMS / w.pair;
-            check(by.whole % slots == 0 && by.whole < all, "full rounds of whole tiles, and some behind them");
-            check(by.splits == 1 ? by.whole == 0 : (all - by.whole) * by.splits <= slots, "pieces all at once");
+            check(by.whole % slots == 0 && by.whole < all, "full waves of whole tiles, then the remaining tiles");
+            check(by.splits == 1 ? by.whole == 0 : (all - by.whole) * by.splits <= slots,
+                  "the remaining slices run in one wave");
         }
 }
 
-// Lines that start within a sector of memory come slowly: pairs, which fetch less each, are taken. Others are as before.
+// Rows that are not 32-byte aligned load slowly, so CTA pairs, which load less each, are selected. The choice for
+// aligned rows does not change.
 static void test_cuts_off_sectors(void) {
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         kbk_shape off = shape(1432, 2776, 3544), on = shape(1440, 2784, 3552);
@@ -715,10 +721,10 @@ static void test_cuts_off_sectors(void) {
         kbki_wg_choice slow = choose(&off, 2, 1, KBKI_WG_SMS), fast = choose(&on, 2, 1, KBKI_WG_SMS);
         check(kbki_wg_off(&off, 2, 0) && kbki_wg_off(&off, 2, 1) && !kbki_wg_off(&on, 2, 0) &&
                   !kbki_wg_off(&on, 2, 1),
-              "which lines those are");
-        check(kbki_wg_way_of(slow.way).pair == 2 && slow.clocks > fast.clocks, "pairs");
+              "which rows are not 32-byte aligned");
+        check(kbki_wg_way_of(slow.way).pair == 2 && slow.clocks > fast.clocks, "CTA pairs");
     }
-    kbk_shape half = shape(5000, 3000, 4000); // lines of B alone, and those of A alone
+    kbk_shape half = shape(5000, 3000, 4000); // only the rows of B, or only the rows of A, are not 32-byte aligned
     check(!kbki_wg_off(&half, 2, 0) && kbki_wg_off(&half, 2, 1), "B of NN");
     half.layout = KBK_NT;
     check(!kbki_wg_off(&half, 2, 0) && !kbki_wg_off(&half, 2, 1), "neither of NT");
@@ -726,7 +732,7 @@ static void test_cuts_off_sectors(void) {
     check(kbki_wg_off(&half, 2, 0) && !kbki_wg_off(&half, 2, 1), "A of TN");
     static const struct {
         int64_t m, n, k;
-        int way; // that was fastest of all on an H200, in every layout or within 2 % of that
+        int way; // the fastest on an H200, or within 2 % of the fastest in every layout
     } seen[] = { { 2200, 2200, 2200, KBKI_WG_WIDE_192 },
                  { 6008, 2056, 1544, KBKI_WG_WIDE_192 },
                  { 1096, 1096, 6008, KBKI_WG_TURNS },
@@ -748,24 +754,24 @@ static void test_cuts_e4m3(void) {
             kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
             kbki_wg_choice by = choose(&s, 1, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (8192.0 * sms);
-            check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a way of e4m3's");
+            check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a configuration for e4m3");
             check(by.splits == 1 || (s.depth / by.splits >= 512 && kbki_wg_way_of(by.way).split),
-                  "pieces of some depth, of e4m3");
-            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "pieces all at once, of e4m3");
-            check(by.clocks > work, "no faster than the device, in e4m3");
-            check(work < 2000 || ctas_of(&s, by) >= sms / 2, "most SMs have something to do, in e4m3");
+                  "e4m3: split-K slices have a minimum depth");
+            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "e4m3: all split-K slices run in one wave");
+            check(by.clocks > work, "e4m3: not faster than the device's peak");
+            check(work < 2000 || ctas_of(&s, by) >= sms / 2, "e4m3: most SMs have work");
         }
     kbk_shape s = shape(256, 256, 131072);
     int64_t pieces = choose(&s, 1, 1, KBKI_WG_SMS).splits;
-    check(pieces >= 16, "few tiles of a long K are cut, in e4m3");
+    check(pieces >= 16, "e4m3: split-K for few tiles with large K");
     check((int64_t)kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_select) == KBK_TICKETS + pieces * 256 * 256 * 4,
-          "room for each piece, of e4m3");
-    check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "and for none elsewhere");
+          "e4m3: workspace for each split-K slice");
+    check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "e4m3: the tma variant needs no workspace");
     s = shape(4096, 4096, 4096);
-    check(choose(&s, 1, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "large tiles for a large product");
+    check(choose(&s, 1, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "e4m3: large tiles for a large product");
 }
 
-// --- tf32 has a tolerance of its own, and it alone
+// --- only tf32 has a tolerance of its own
 static void test_tf32(void) {
     enum { N = 64 };
     const kbk_variant *v = kbk_find("matmul", "fwd", "tf32"), *other = kbk_find("matmul", "fwd", "vec");
@@ -774,25 +780,26 @@ static void test_tf32(void) {
     float got[N];
     double y[N], size[N], *out[2 * KBK_OUTS] = { y };
     out[KBK_OUTS] = size;
-    check(v && v->dtypes == KBK_SINGLE && other, "tf32 is a row of f32");
+    check(v && v->dtypes == KBK_SINGLE && other, "tf32 is a variant of f32");
     if (!v || !other) return;
     for (int i = 0; i < N; i++) y[i] = 1 + i / 64.0, size[i] = y[i], got[i] = (float)(y[i] * (1 - 0x1.8p-11));
     kbk_op tf32 = kbk_op_of(v), f32 = kbk_op_of(other);
-    check(kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "13 bits cut off twice");
-    check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "which no other variant may");
+    check(kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may truncate 13 bits of both inputs");
+    check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "no other variant may truncate 13 bits");
     for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
-    check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "nor tf32 more than that");
-    for (int i = 0; i < 6; i++) { // copies of A that does not run along k, and of such a B where TMA cannot take it
+    check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may not have a larger error");
+    // copies of A if it is not contiguous along K, and of B if in addition TMA cannot load it
+    for (int i = 0; i < 6; i++) {
         s.rows = 100, s.cols = 200 + i / 3, s.depth = 64, s.layout = KBK_NN + i % 3;
         size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 201 * 4;
-        check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "room for transposed copies");
+        check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "workspace for transposed copies");
     }
 }
 
-// --- kbk_launch looks at its arguments first: they are wrong with and without CUDA
+// --- kbk_launch validates its arguments first, so invalid arguments are reported with and without CUDA
 static int says(const char* why, const char* words) { return why && strstr(why, words); }
 static void test_launch_arguments(void) {
-    static double room[8]; // never looked at
+    static double room[8]; // never read or written
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         const kbk_variant* v = &kbk_table[i];
         const int dtype = v->dtypes & KBK_SINGLE ? KBK_F32 : KBK_BF16;
@@ -806,7 +813,7 @@ static void test_launch_arguments(void) {
         for (int k = 0; k < KBK_OUTS; k++) good.out[k] = room;
         check(says(kbk_launch(v, dtype, &good, NULL), "without CUDA"), v->op->name);
         check(says(kbk_launch(v, dtype, NULL, NULL), "null"), "no arguments");
-        check(says(kbk_launch(v, KBK_DTYPES, &good, NULL), "element type"), "no such type");
+        check(says(kbk_launch(v, KBK_DTYPES, &good, NULL), "element type"), "unknown element type");
         if (!(v->dtypes & KBK_HALF)) check(says(kbk_launch(v, KBK_F16, &good, NULL), "element type"), "not in f16");
         for (int k = 0, ins = 0, outs = 0; k < n; k++) {
             kbk_args a = good;
@@ -823,30 +830,31 @@ static void test_launch_arguments(void) {
             *sizes[k] = -1;
             check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "a negative size");
             *sizes[k] = INT64_MIN;
-            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the least number");
+            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the smallest int64");
         }
         kbk_args a = good;
         a.s.rows = a.s.cols = (int64_t)1 << 32;
         check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "sizes whose product is 0 in 64 bits");
-        check(kbk_workspace(v, dtype, &a.s) == 0, "no workspace for those");
+        check(kbk_workspace(v, dtype, &a.s) == 0, "no workspace for an invalid shape");
         a = good, a.s.rows = INT64_MAX;
-        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "the largest number");
+        check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "the largest int64");
         if (v->op->family != KBK_GEMM) continue;
         a = good, a.s.layout = KBK_TN + 1;
-        check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "a layout that does not exist");
+        check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "an unknown layout");
     }
-    // nothing to do: nothing is asked for
+    // without work no pointer is required
     kbk_args none;
     memset(&none, 0, sizeof none);
-    check(says(kbk_launch(kbk_find("softmax", "fwd", "onepass"), KBK_F32, &none, NULL), "without CUDA"), "nothing");
+    check(says(kbk_launch(kbk_find("softmax", "fwd", "onepass"), KBK_F32, &none, NULL), "without CUDA"),
+          "an empty shape needs no pointers");
     none.s.rows = 5;
     check(says(kbk_launch(kbk_find("weighted_sum", "fwd", "vec"), KBK_F32, &none, NULL), "output is null"),
-          "sums of no columns are written");
+          "sums over no columns are written as 0");
     check(says(kbk_launch(kbk_find("layernorm", "fwd", "warp"), KBK_F32, &none, NULL), "without CUDA"),
-          "there is no mean of no columns");
+          "a mean over no columns has no value");
 }
 
-/* Something of the shape is 0: every unit that there is has numbers, not NaN, and sums of nothing are 0. */
+/* If a size is 0, every remaining unit has finite values, and sums over no elements are 0. */
 static void test_zero_sizes(void) {
     for (int i = 0; i < KBK_OP_COUNT * 16; i++) {
         const kbk_op* op = &kbk_ops[i / 16];
@@ -854,7 +862,7 @@ static void test_zero_sizes(void) {
         kbk_shape s = shape(i & 1 ? 0 : 5, i & 2 ? 0 : 7, i & 4 ? 0 : 3);
         double *in[8] = { NULL }, *out[2 * KBK_OUTS] = { NULL };
         if (i & 8) s.batch = 0;
-        if (!strcmp(op->name, "embedding") && !s.depth) continue; // every id is wrong then, and its row NaN
+        if (!strcmp(op->name, "embedding") && !s.depth) continue; // every id is out of range, so its row is NaN
         const int64_t units = op->units(&s);
         const int n = op->tensors(&s, t);
         int ins = 0, outs = 0;
@@ -885,7 +893,7 @@ static void test_zero_sizes(void) {
     const kbk_shape no_columns = shape(5, 0, 3), nothing = shape(0, 0, 0);
     check(kbk_weighted_sum_fwd_units(&no_columns) == 5, "a weighted sum of no columns is 0");
     check(kbk_sum_run_units(&nothing) == 1 && kbk_read_run_units(&nothing) == 1, "a sum of no elements is 0");
-    check(kbk_mse_fwd_units(&nothing) == 0, "there is no mean of no elements");
+    check(kbk_mse_fwd_units(&nothing) == 0, "a mean over no elements has no value");
 }
 
 int main(void) {

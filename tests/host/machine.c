@@ -41,7 +41,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("numa_nodes"), "0-1") == 0);
     CHECK(strcmp(fact("microcode"), "0xd0003b9") == 0);
     CHECK(!*fact("hypervisor"));
-    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // no such files
+    CHECK(!*fact("numa_balancing") && !*fact("smt") && !*fact("clock_source")); // these files do not exist
     put("/proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu hypervisor vme\n");
     CHECK(strcmp(fact("hypervisor"), "yes") == 0);
     put("/sys/class/dmi/id/sys_vendor", "Virtual Machines, Inc.\n");
@@ -51,7 +51,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("container"), "docker") == 0);
 }
 
-// the least that the process's own group or one above it leaves
+// The smallest cpu.max limit of the process's own cgroup and its ancestors.
 static void test_limits(void) {
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
@@ -68,7 +68,7 @@ static void test_limits(void) {
     CHECK(!*fact("cpu_limit"));
 }
 
-// numbers are numbers in a record
+// Numeric settings are numbers in a record.
 static void test_record(void) {
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
@@ -83,7 +83,7 @@ static void test_record(void) {
                    0,
                "%s", t.s);
     kbi_text_free(&t);
-    // a record adds to a copy of the run's list
+    // A record adds to its own copy of the environment.
     kb_result own;
     kbi_record_start(&own, &r);
     kbi_fact(&own, "bias", "fitted");
@@ -99,7 +99,7 @@ static void test_differs(void) {
     kbi_result_clear(&b);
     const struct {
         const char** of[2];
-        const char *values[2], *said; // NULL: they may be compared
+        const char *values[2], *said; // NULL: the times may be compared
     } rows[] = {
         { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
         { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
@@ -144,7 +144,7 @@ static void test_differs(void) {
     kb_result_free(&b);
 }
 
-// What a case, its measurement and a machine leave in a record, each by itself.
+// The fields of a record that come from the case, the measurement and the machine, each alone.
 static void test_case(void) {
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
@@ -175,14 +175,15 @@ static void test_case(void) {
     CHECK_STR(t.s, "{\"batch_size\": 4, \"dir\": \"bwd\"}"), CHECK_STR(r.direction, "bwd"), CHECK_STR(r.dtype, "f16");
     CHECK(r.rung == 3 && r.place == 7), CHECK_STR(r.origin, "vendor");
     kbi_text_free(&t);
-    // counters: of two of a name the first stays; only those with a unit have one
+    // Counters: of two with the same name, the first stays. Only counters with a unit have an entry in
+    // counter_units.
     static const kbi_counter first[] = { { "a", "u", 1 }, { "b", "", 2 }, { "a", "v", 3 } },
                              more[] = { { "b", "w", 4 }, { "c", "x", 0 } };
     kbi_record_counters(&r, first, 3), kbi_record_counters(&r, more, 2), kbi_record_counters(&r, more, 0);
     kbi_json_params(&t, r.counters), kbi_puts(&t, " "), kbi_json_params(&t, r.counter_units);
     CHECK_STR(t.s, "{\"a\": 1, \"b\": 2, \"c\": 0} {\"a\": \"u\", \"c\": \"x\"}");
     kbi_text_free(&t), kb_result_free(&r), kbi_result_clear(&r);
-    // what was measured
+    // The measurement.
     m.n = 0, m.retaken = 5, m.launches = 8, m.rounds = 0, m.stage = 1, m.wall_ns = 2.5e6;
     m.memory = 3 << 20, m.host_memory = 1 << 19, m.leaked = 16, m.bytes = 100, m.flops = 200, m.occupancy = 75;
     kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_case(&r, &c, &m);
@@ -249,7 +250,7 @@ static void test_machine(void) {
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }
 
-// Where a program of the toolkit's lies: PATH first, then CUDA_HOME; not every folder that is named is there.
+// The lookup of a CUDA toolkit program: PATH first, then CUDA_HOME. Some directories in PATH do not exist.
 static void test_toolkit(void) {
     char folders[1400], path[512], want[512], home[400], long_one[460];
     kbi_text command = { NULL, 0, 0 };

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <time.h>
 
-// The host's clock as a test has it.
+// Host clock that the test controls.
 static struct {
     bool on;
-    double now; // ns
+    double now; // in ns
 } played;
 int played_gettime(int clock, struct timespec* out);
 int played_gettime(int clock, struct timespec* out) {
@@ -23,7 +23,7 @@ int played_gettime(int clock, struct timespec* out) {
 
 #define RAISED(r, flag) ((int)((r).flags >> KB_FLAG_##flag & 1))
 
-// --- a record: nothing stands where another value should ---
+// --- a record: each value in its own field ---
 
 static kbi_case case_of(kb_entry* entry) {
     kbi_case c;
@@ -72,7 +72,7 @@ static void test_record(void) {
     CHECK_INT(r.ecc, 1), CHECK_INT(r.mig, 0), CHECK_INT(r.clocks_locked, 1);
     CHECK_STR(r.operation, "op"), CHECK_STR(r.implementation, "impl"), CHECK_STR(r.origin, "user");
     kb_result_free(&r);
-    // what was not measured is null, not 0
+    // unmeasured fields are null, not 0
     kbi_result_clear(&r), kbi_measured_clear(&m), kbi_machine_clear(&machine, "cpu");
     kbi_result_take(&r, KBI_OF_MEASURED, &m), kbi_record_machine(&r, &machine), kbi_record_case(&r, &c, &m);
     CHECK_INT(r.memory_bytes, KB_NONE), CHECK_INT(r.samples_retaken, KB_NONE),
@@ -94,12 +94,12 @@ static void test_remarks(void) {
     memset(longer, 'x', sizeof longer), longer[sizeof longer - 1] = 0;
     for (int i = 0; i < 3; i++) kbi_note(&m, "%s", longer);
     CHECK_INT(strlen(m.message), sizeof m.message - 1);
-    CHECK_INT(m.cache[0], 0); // what follows it
+    CHECK_INT(m.cache[0], 0); // the field after the message is intact
 }
 
 // --- the judge ---
 
-// 101 samples of `ns` and a little beside it, evenly: their median is ns itself
+// 101 samples spread evenly around `ns`, at most `beside` away, so their median is exactly `ns`
 static void samples_at(double ns, double beside, double samples[101]) {
     for (int i = 0; i < 101; i++) samples[i] = ns + beside * (i * 37 % 101 - 50) / 50;
 }
@@ -129,14 +129,15 @@ static void test_times(void) {
     CHECK_REAL(r.cv, r.time_ms_std / r.time_ms_mean, 1e-12), CHECK_REAL(r.time_ms_mad, 5e-5, 1e-9);
     CHECK_REAL(r.precision, (r.time_ms_ci_high - r.time_ms_ci_low) / 2 / r.time_ms, 1e-9);
     CHECK_INT(r.flags, 0);
-    // what the bias may be off widens the interval, and only that
+    // the uncertainty of the bias widens the confidence interval and nothing else
     m.bias_error_ns = 40;
     wide = judged(&m, 30000, 100, &machine);
     double own = r.time_ms - r.time_ms_ci_low, more = wide.time_ms - wide.time_ms_ci_low;
     CHECK_REAL(more, hypot(own, 1.959964 * 40e-6), 1e-6), CHECK_REAL(wide.time_ms_std, r.time_ms_std, 0);
     CHECK_REAL(wide.precision, (wide.time_ms_ci_high - wide.time_ms_ci_low) / 2 / wide.time_ms, 1e-9);
     kb_result_free(&wide), kb_result_free(&r);
-    // FLOOR: where 1.96 times that is over 5 % of the time; without it, below five times the floor
+    // FLOOR: 1.96 standard errors of the bias exceed 5 % of the time; without an error, the time is below five
+    // times the floor
     static const struct {
         double error, left;
         int want;
@@ -149,10 +150,10 @@ static void test_times(void) {
         kb_result_free(&r);
     }
     m.bias_error_ns = 0;
-    r = judged(&m, 2200, 50, &machine); // nothing is left
+    r = judged(&m, 2200, 50, &machine); // the bias exceeds the time
     CHECK_INT(r.status, KB_FAILED), CHECK(RAISED(r, BAD_CASE) && isnan(r.time_ms)), CHECK_INT(r.samples, KB_NONE);
     kb_result_free(&r);
-    // a block that keeps nothing may be empty at such a time, unless it was seen to work
+    // a timed block that keeps no result may be empty at such a short time, unless it was proven to work
     static const struct {
         int kept, proven, no_work, floor;
         double ns;
@@ -172,7 +173,7 @@ static void test_times(void) {
     }
 }
 
-// Facts become flags, each its own.
+// Each observation raises its own flag.
 static void test_facts(void) {
     for (int i = 0; i < 9; i++) {
         static const kb_flag want[] = { KB_FLAG_SHARED_GPU,  KB_FLAG_LEAK,          KB_FLAG_UNGATED,
@@ -186,7 +187,7 @@ static void test_facts(void) {
         m.constant = i == 4, m.settled = i != 5, m.debug_build = i == 6;
         m.clock_high = 1000, m.clock_low = m.sm_clock = i == 8 ? 979 : 981, m.sm_clock += 15;
         kb_result r = judged(&m, 30000, 100, &machine);
-        // a warm-up that ran out, and a clock that swings, are no matter where times do not follow
+        // an unfinished warm-up and a varying clock raise no flag if the samples show no trend
         CHECK_THAT(r.flags == (i == 5 || i == 8 ? 0 : (uint64_t)1 << want[i]), "fact %d: flags %llx", i,
                    (unsigned long long)r.flags);
         CHECK_INT(r.status, KB_OK);
@@ -194,7 +195,7 @@ static void test_facts(void) {
     }
 }
 
-// --- the engine: when it is enough ---
+// --- the engine: when sampling ends ---
 
 static kbi_recipe recipe;
 static kbi_machine machine_here;
@@ -211,7 +212,7 @@ static void test_enough(void) {
     double samples[2000];
     samples_at(10000, 1000, samples);
     run->m.samples = samples;
-    // n samples after `time` seconds, with the rules of `recipe`
+    // whether sampling ends with n samples after `time` seconds under the rules of `recipe`
 #define ENOUGH(count, time) (run->m.n = (count), run->sampling.next_check = 0, kbi_sampled_enough(run, time))
     recipe.precision = 1e-9;
     CHECK(!ENOUGH(6, 1.0)), CHECK(ENOUGH(7, 1.0)), CHECK(!ENOUGH(29, 0.99));
@@ -219,7 +220,7 @@ static void test_enough(void) {
     CHECK(!ENOUGH(101, 0.5));
     recipe.max_samples = 101;
     CHECK(ENOUGH(101, 0.5)), CHECK(!ENOUGH(100, 0.5));
-    recipe.precision = 1; // any
+    recipe.precision = 1; // any interval is narrow enough
     recipe.max_samples = 2000;
     CHECK(!ENOUGH(29, 0.5)), CHECK(ENOUGH(30, 0.5));
     recipe.min_time = 0.6;
@@ -227,16 +228,16 @@ static void test_enough(void) {
     recipe.samples = 12;
     CHECK(!ENOUGH(11, 9.0)), CHECK(ENOUGH(12, 0.0));
     recipe.samples = 0, recipe.min_time = 0;
-    // the precision is that of the time that will be told: less the bias
+    // the precision refers to the reported time, after the bias was subtracted
     recipe.precision = 1.01 * kbi_precision_of(samples, 101);
     CHECK(ENOUGH(101, 0.5));
     run->m.bias_ns = 5000;
     CHECK(!ENOUGH(101, 0.5));
     recipe.precision *= 2;
     CHECK(ENOUGH(101, 0.5));
-    run->m.bias_ns = 10500; // nothing is left
+    run->m.bias_ns = 10500; // the bias exceeds the time
     CHECK(!ENOUGH(101, 0.5));
-    // looking is rare: after eight more, or a tenth
+    // the precision is checked rarely: after 8 more samples or 10 % more, whichever is larger
     recipe.precision = 1e-9, run->m.bias_ns = 0;
     CHECK(!ENOUGH(30, 0.5)), CHECK_INT(run->sampling.next_check, 38);
     for (int i = 101; i < 200; i++) samples[i] = samples[i - 101];
@@ -257,11 +258,11 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run));
     run->call.warm_units = 3;
     CHECK(kbi_warm_enough(run));
-    timer.host_clock = true; // batches have to be long enough first
+    timer.host_clock = true; // batches must reach the resolution of the clock first
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
     CHECK(kbi_warm_enough(run));
-    run->sampling.resolved = false, run->work.estimate_ns = 1000000; // a millisecond needs none
+    run->sampling.resolved = false, run->work.estimate_ns = 1000000; // a launch of 1 ms needs no batch
     CHECK(kbi_warm_enough(run));
     timer.host_clock = false;
     recipe.warmup_samples = -1, recipe.warmup_time = 1000;
@@ -270,13 +271,14 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
     run->call.warm_units = 0;
     CHECK(!kbi_warm_enough(run));
-    // until settled, or half of --max-time, of 2 s at most
+    // warm-up ends at steady state or after half of --max-time (1 s at most)
     recipe.warmup_time = -1, run->call.warm_units = 2;
     run->call.phase_start_ns = kbi_now() - 490000000;
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_start_ns = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
-    for (int i = 0; i < 2; i++) { // what took ten times as long had no windows to agree
+    // beyond 20 times this limit `settled` stays unchanged, because single runs were too long for windows
+    for (int i = 0; i < 2; i++) {
         run->m.settled = 7, run->call.phase_start_ns = kbi_now() - (i ? 10100000000 : 9900000000);
         CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
     }
@@ -287,7 +289,8 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
-// width of a comparison's intervals: 95 % for all implementations together, so each is wider the more there are
+// Half-width of a comparison's intervals. They hold at 95 % for all implementations together, so more
+// implementations give wider intervals.
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };
     kbi_member* all = (kbi_member*)calloc(RIVALS + 1, sizeof(kbi_member));
@@ -296,7 +299,8 @@ static void test_contest_width(void) {
     c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
         c.members[i] = &all[i];
-        for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS); // all alike
+        // the same noise for all but the first
+        for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS);
     }
     double log_ratio[ROUNDS], median, lo, hi;
     for (int r = 0; r < ROUNDS; r++) log_ratio[r] = log(all[0].ns[r] / all[1].ns[r]);
@@ -309,7 +313,7 @@ static void test_contest_width(void) {
     double apart = kbi_comparison_width(&c);
     c.n = c.slots = 2;
     CHECK(kbi_comparison_width(&c) < 0.95 * apart);
-    all[1].over = true; // by itself there is nothing left to be resolved
+    all[1].over = true; // a single remaining implementation leaves no difference to resolve
     CHECK_REAL(kbi_comparison_width(&c), 0, 0);
     free(all);
 }
@@ -321,7 +325,7 @@ static bool window(kbi_run* run, double ns, int n) {
 }
 static void test_windows(void) {
     kbi_run* run = new_run();
-    CHECK(!window(run, 1000, 8)); // the first has none to agree with
+    CHECK(!window(run, 1000, 8)); // there is no earlier window to agree with
     CHECK_REAL(run->call.window.median, 1000, 0), CHECK_INT(run->call.window.n, 0);
     CHECK(window(run, 1029, 8)), CHECK(!window(run, 1061, 8)), CHECK(!window(run, 1000, 4)),
         CHECK(window(run, 971, 4));
@@ -335,24 +339,24 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
-// The first runs of a slot that the slot before affects.
+// Number of launches at the start of a slot that the preceding slot affects.
 static void test_settling(void) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // over half a percent
+                ns[t][i] = (i < slow ? 1007 : 1000) + (t + i) % 2; // differs by more than 0.5 %
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), slow);
     }
     for (int t = 0; t < KBI_TRIALS; t++)
-        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // below it
+        for (int i = 0; i < KBI_TRIAL_RUNS; i++) ns[t][i] = i < 3 ? 1004 : 1000; // differs by less than 0.5 %
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_RUNS; i++)
-            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within what it scatters
+            ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within the scatter of the samples
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
-         decay += 4) { // a slow decay: a longer trial tells where it ends
+         decay += 4) { // a slow decay: only a longer trial shows where it ends
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
@@ -360,7 +364,7 @@ static void test_settling(void) {
     }
     for (int t = 0; t < KBI_TRIALS; t++)
         for (int i = 0; i < KBI_TRIAL_LONG; i++)
-            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // one by chance
+            ns[t][i] = i == KBI_TRIAL_LONG / 2 - 1 ? 1010 : 1000; // a single late outlier
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_LONG), KBI_TRIAL_LONG / 2);
 }
 
@@ -371,7 +375,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(1, KB_F16), ldexp(1, -10), 0), CHECK_REAL(kbi_ulp(1, KB_BF16), ldexp(1, -7), 0);
     CHECK_REAL(kbi_ulp(7.9, KB_F32), ldexp(1, -21), 0), CHECK_REAL(kbi_ulp(-0.3, KB_F16), ldexp(1, -12), 0);
     CHECK_REAL(kbi_ulp(5, KB_I32), 1, 0);
-    // of 0, and of what is below the smallest normal: the smallest there is
+    // for 0 and for subnormal values: the smallest positive value
     static const double tiny[] = { 0, 1e-300 };
     for (int i = 0; i < 2; i++) {
         CHECK_REAL(kbi_ulp(tiny[i], KB_F32), ldexp(1, -149), 0),
@@ -381,7 +385,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(0, KB_F64), ldexp(1, -1074), 0);
 }
 
-// Memory of which the device has room for some blocks only.
+// Allocator that has memory for `room` blocks only.
 static int room, lent;
 static void* scarce_alloc(kb_place place, size_t bytes) {
     if (lent == room) return NULL;
@@ -392,7 +396,7 @@ static void scarce_release(kb_place place, void* p) {
     lent--, kbi_cpu.memory.release(place, p);
 }
 
-// Without room for the shared buffers there are none, and nothing stays allocated.
+// If memory for the shared buffers is missing, the function fails and frees what it allocated.
 static void test_no_room(void) {
     enum { PLAYERS = 3 };
     kbi_backend scarce = kbi_cpu;
@@ -410,7 +414,7 @@ static void test_no_room(void) {
     }
 }
 
-// Where blocks lie on a stage, and who has which; a backend that says it is a GPU keeps the host's out of it.
+// Placement of blocks in the shared buffers. With a backend marked as a GPU, host memory is not shared.
 static void test_stage(void) {
     kbi_memory m;
     kbi_backend gpu = kbi_cpu;
@@ -425,7 +429,7 @@ static void test_stage(void) {
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_PINNED, 100)), CHECK_INT(m.layout_bytes, 100);
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_HOST, 100)), CHECK_INT(m.layout_bytes, 612),
         CHECK_INT(m.layout_peak, 612);
-    // two that play: each finds its own again
+    // two implementations: each finds its own contents restored
     kbi_memory other = m, *both[] = { &m, &other };
     kbi_shared_buffers s;
     CHECK(kbi_shared_open(&s, &kbi_cpu, both, 2));
@@ -445,8 +449,8 @@ static void test_stage(void) {
     }
     CHECK(!m.separate);
     m.layout_bytes = 0;
-    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate); // more than the first time
-    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));                 // and it stays beside
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 613) && m.separate); // larger than in the first call
+    CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_DEVICE, 1));                 // later blocks stay separate, too
     kbi_shared_close(&s, both, 2);
     CHECK(!m.shared && !m.saved && !other.shared && !other.saved);
 }
@@ -473,7 +477,7 @@ static void test_guards(void) {
         kbi_memory_free(&kbi_cpu, m, false, true);
         CHECK_INT(m->device, 0), CHECK_INT(m->device_peak, n), CHECK_INT(m->n, 0), CHECK(!m->blocks);
     }
-    // where it was is counted from the block's ends, of a block of nothing too
+    // positions count from the end of the requested bytes, also in a block of 0 bytes
     static const struct {
         int64_t n, at;
         const char* says;
@@ -492,7 +496,7 @@ static void test_guards(void) {
     }
 }
 
-// --- what a worker may have sent ---
+// --- data received from a worker ---
 
 static void test_received(void) {
     static struct {
@@ -513,13 +517,13 @@ static void test_received(void) {
         CHECK((got.m.control_ns != NULL) == control);
         kbi_measured_free(&got.m), CHECK(!got.m.samples && !got.m.round_ns && !got.m.control_ns);
     }
-    got = sent, got.m.n = 12, CHECK(!kbi_measured_receive(&got.m, sizeof got)); // more than there are
+    got = sent, got.m.n = 12, CHECK(!kbi_measured_receive(&got.m, sizeof got)); // more samples than the message holds
     got.m.n = -1, CHECK(!kbi_measured_receive(&got.m, sizeof got));
 }
 
-// --- comparisons: order, room, the arrays of rounds ---
+// --- comparisons: order of slots, shared buffers, arrays of rounds ---
 
-// Over a cycle everybody stands at every place equally often, and behind everybody else.
+// In a full cycle every implementation runs equally often at each position and after each other one.
 static void test_order(void) {
     for (int n = 1; n <= 9; n++) {
         int cycle = n % 2 ? 2 * n : n, at[9][9], behind[9][9], first[9], order[KBI_SLOTS], different = 0;
@@ -540,7 +544,7 @@ static void test_order(void) {
                 CHECK_THAT(at[i][k] == cycle / n, "%d of %d is %d times at place %d", i, n, at[i][k], k);
                 if (i != k) CHECK_THAT(behind[i][k] == cycle / n, "%d of %d behind %d: %d", i, n, k, behind[i][k]);
             }
-        for (int round = 0; round < 20 * cycle; round += cycle) { // drawn anew each time
+        for (int round = 0; round < 20 * cycle; round += cycle) { // each cycle is shuffled anew
             kbi_slot_order(order, n, round, 7);
             different += memcmp(order, first, sizeof(int) * (size_t)n) != 0;
         }
@@ -591,7 +595,7 @@ static void test_contest_enough(void) {
         for (int k = 0; k < 2; k++)
             CHECK((arms_of[k].run.sampling.next_check == INT64_MAX) == (rows[i].rounds_done % 8 != 0));
     }
-    // who is over is waited for no longer
+    // an implementation that ended is not waited for
     kbi_comparison c = new_contest(2);
     recipe.samples = 40, arms_of[0].run.m.n = 40, arms_of[1].run.m.n = 3;
     CHECK(!kbi_comparison_enough(&c, 0));
@@ -599,7 +603,8 @@ static void test_contest_enough(void) {
     CHECK(kbi_comparison_enough(&c, 0));
 }
 
-// What an implementation takes of the shared buffers; and the copies that together exceed L2 twice.
+// Bytes that an implementation uses of the shared buffers, and the number of copies that exceed twice the L2
+// cache.
 static void test_room(void) {
     kbi_memory m;
     memset(&m, 0, sizeof m);
@@ -643,7 +648,8 @@ static void test_rounds_kept(void) {
         }
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
-    kbi_comparison c = new_contest(2); // without a block there, or with one beside, nothing is shared
+    // without a block in the shared buffers, or with a separate block, the record reports no sharing
+    kbi_comparison c = new_contest(2);
     c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
         kbi_run* run = &arms_of[i].run;
@@ -654,7 +660,7 @@ static void test_rounds_kept(void) {
     }
 }
 
-// --- samples as they come ---
+// --- adding samples ---
 
 static void test_samples(void) {
     kbi_run* run = new_run();
@@ -690,14 +696,15 @@ static void test_samples(void) {
     KBENCH_FREE(run->m.samples);
 }
 
-// --- the engine: what comes next ---
+// --- the engine: choice of the next unit ---
 
 static void test_units(void) {
     kbi_run* run = new_run();
     static kbi_timer timer;
     kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
-    static const struct { // rests: the slot is full; else it takes a sample, or has enough
+    // rests: the slot is full and the run suspends; otherwise the run takes a sample, or has enough
+    static const struct {
         int order, settling, open, n, rests, enough;
     } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },
                   { KBI_SLOT, 0, 0, 7, 0, 0 },      { KBI_SLOT, 1, 0, 8, 0, 0 },
@@ -733,19 +740,19 @@ static void test_units(void) {
         CHECK_INT(kbi_wants_audit(run), audits[i].want);
     }
     run->work.host = false, run->work.expect = 0;
-    for (int i = 0; i < 16; i++) { // comparing wants all of these
+    for (int i = 0; i < 16; i++) { // work-change comparison needs all four conditions
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
         run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->schedule.is_copy = !(i >> 3);
         run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_FINAL, run->work_change.compared = 0;
         CHECK_INT(kbi_choose_unit(run), i == 15 ? KBI_COMPARED : KBI_NO_UNIT);
     }
     machine_here.simulated = false, run->schedule.is_copy = false;
-    for (int i = 0; i < 8; i++) { // under a tool every kernel is only run
+    for (int i = 0; i < 8; i++) { // under an external tool every GPU kernel runs without timing
         machine_here.tool[0] = i & 1 ? 'x' : 0, b.gpu = i >> 1 & 1, run->work.host = !(i >> 2);
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    for (int i = 0; i < 4; i++) { // a function that is called, with memory that was given and not filled
+    for (int i = 0; i < 4; i++) { // a function called by pointer whose memory was allocated but not filled
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
     }
@@ -755,7 +762,7 @@ static void test_units(void) {
     kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_WARM);
 }
 
-// What a timer takes by itself counts as the unit that it is.
+// A sample that a timer takes itself counts as a unit of the current kind.
 static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit == KBI_WARM ? 100 : 200); }
 static void test_alone(void) {
     static kbi_timer timer;
@@ -771,7 +778,7 @@ static void test_alone(void) {
     KBENCH_FREE(run->m.samples);
 }
 
-// Launches in a row behind the samples: which of them are timed for it.
+// Single launches after the samples: which cases time them.
 static void test_turns(void) {
     static const struct {
         int steady, by_clock, stand_in, launches, order, n;
@@ -801,7 +808,7 @@ static void test_turns(void) {
     }
 }
 
-// --- memory: what a body may do, what is held, put back and proven ---
+// --- memory: valid ranges; outputs saved, restored and proven ---
 
 static kb_state* new_state(kbi_run* run) {
     run->kb.run = run, run->kb.seed = 42;
@@ -818,7 +825,7 @@ static void test_may(void) {
         const void* p;
         int64_t n;
         size_t size;
-        const char* message; // "": it may
+        const char* message; // "": the range is valid
     } rows[] = { { p, 100, 1, "" },
                  { p, 101, 1, "fill of 101 words in a block of 100 bytes" },
                  { p + 1, 99, 1, "" },
@@ -846,7 +853,7 @@ static void test_may(void) {
     run->m.status = KB_OK, run->m.message[0] = 0;
     CHECK(kbi_block_of(run, p) == run->memory.blocks && kbi_block_of(run, p + 99) == run->memory.blocks);
     CHECK(!kbi_block_of(run, p - 1) && !kbi_block_of(run, p + 100));
-    // what cannot be allocated
+    // allocations that fail
     static const struct {
         int place;
         size_t size;
@@ -862,7 +869,7 @@ static void test_may(void) {
         CHECK(!kb_alloc(kb, (kb_place)none[i].place, none[i].size, none[i].count));
         CHECK_HAS(run->m.message, none[i].message);
         CHECK(run->m.flags == (uint64_t)1 << (i == 2 ? KB_FLAG_OOM : KB_FLAG_BAD_CASE));
-        CHECK(!kb_alloc(kb, KB_HOST, 1, 1)); // the case has failed
+        CHECK(!kb_alloc(kb, KB_HOST, 1, 1)); // no allocation after the case has failed
     }
     run->m.status = KB_OK, run->m.message[0] = 0;
     CHECK(kb_alloc(kb, KB_PINNED, 1, 1) && kb_alloc(kb, KB_HOST, 0, 5) && kb_alloc(kb, KB_HOST, 5, 0));
@@ -872,7 +879,7 @@ static void test_may(void) {
     CHECK_INT(run->memory.device_peak, 100), CHECK_INT(run->memory.host_peak, 1);
 }
 
-// Kinds of a fill, one number further for each, and zeros that are counted.
+// Kinds of fills: each fill uses the next random stream, and constant fills are counted.
 static void test_fills(void) {
     kbi_run* run = new_run();
     kb_state* kb = new_state(run);
@@ -892,25 +899,25 @@ static void test_fills(void) {
     }
     CHECK_HAS(run->m.message, "kb_fill takes KB_ZERO");
     kbi_memory_free(run->backend, &run->memory, false, true);
-    // to and from the host, and what that says of an output
+    // copies to and from the host, and how a copy to the host marks a block as an output
     run = new_run(), kb = new_state(run);
     char *a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10), *b = (char*)kb_alloc(kb, KB_DEVICE, 1, 20), host[20];
     memset(host, 7, sizeof host);
     kb_from_host(kb, a, host, 10);
     CHECK(a[0] == 7 && a[9] == 7);
     run->call.last = KBI_PHASE_CHECK;
-    kb_to_host(kb, host, b, 20); // before the loop
+    kb_to_host(kb, host, b, 20); // ignored before the timed block
     const kbi_block* block = run->memory.blocks;
     CHECK(!block[1].output), CHECK_INT((unsigned char)host[19], KBI_POISON);
     run->call.looped = true, run->call.last = KBI_PHASE_FINAL;
-    kb_to_host(kb, host, b, 20); // not in the first call
+    kb_to_host(kb, host, b, 20); // ignored outside the checked call
     CHECK(!block[1].output);
     run->call.last = KBI_PHASE_CHECK;
     for (int i = 0; i < 2; i++) kb_to_host(kb, host, b, 20);
     CHECK(block[1].output && !block[0].output), CHECK_INT(run->memory.output_bytes, 20);
     kb_to_host(kb, host, a + 9, 1);
     CHECK(block[1].output && block[0].output), CHECK_INT(run->memory.output_bytes, 30);
-    kbi_memory_free(run->backend, &run->memory, false, false); // outputs are known in the next call
+    kbi_memory_free(run->backend, &run->memory, false, false); // the next call still knows the outputs
     a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
     CHECK(run->memory.blocks[0].output && run->memory.blocks[1].output && run->memory.n == 1);
     kb_to_host(kb, host, a, 11);
@@ -924,38 +931,40 @@ static void test_fills(void) {
     kbi_memory_free(run->backend, &run->memory, false, true);
 }
 
-// What outputs held is put back for the last run: only that can have written them then.
+// Outputs are restored before the last run, so a changed output proves that this run wrote it.
 static void test_held(void) {
-    static const size_t sizes[] = { 1, 64, 65, 78, 79, 1009, 100024, 100030 }; // the last look ends with them
+    // sizes that place the last compared window at the end of the block
+    static const size_t sizes[] = { 1, 64, 65, 78, 79, 1009, 100024, 100030 };
     for (int i = 0; i < 8; i++) {
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
         size_t n = sizes[i];
         char *out = (char*)kb_alloc(kb, KB_DEVICE, 1, (int64_t)n), *in = (char*)kb_alloc(kb, KB_HOST, 1, 50);
         run->memory.blocks[0].output = true, run->call.last = KBI_PHASE_FINAL, run->work.checked = true;
-        CHECK(!kbi_restore_outputs(run)); // nothing is held
+        CHECK(!kbi_restore_outputs(run)); // no output is saved
         memset(out, 1, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks[0].saved && !run->memory.blocks[1].saved), CHECK_INT(run->memory.saved_bytes, n);
         CHECK(!run->memory.blocks->changed);
-        out[n - 1] = 2; // the last byte is looked at
+        out[n - 1] = 2; // the last byte is compared, too
         CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->changed), CHECK_INT(out[n - 1], 1);
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         run->call.restored = true;
-        CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true)); // as it was, though it had been written
+        // unchanged by this run, although earlier runs changed it
+        CHECK(!kbi_output_seen(run, false) && kbi_output_seen(run, true));
         out[0] = 3;
         CHECK(kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         kbi_restore_outputs(run);
         run->memory.blocks->changed = false;
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
-        // held once more: what still is as it was kept is an output that changes
+        // saved again: an output equal to its saved copy counts as changed by each run
         memset(out, 5, n);
         kbi_save_outputs(run);
         CHECK(!run->memory.blocks->changed), CHECK_INT(run->memory.blocks->saved[0], 5);
         CHECK_INT(run->memory.saved_bytes, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks->changed);
-        // kept for the next call, in its order, with what it left
+        // kept for the next call, in allocation order, with their contents
         out[n - 1] = 9, in[0] = 4;
         kbi_memory_reuse(run);
         CHECK(run->memory.n == 0 && run->memory.n_known == 2 && run->memory.layout_bytes == 0);
@@ -964,16 +973,18 @@ static void test_held(void) {
         CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && run->memory.n == 2);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
         kbi_memory_reuse(run);
-        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data); // another: all are new
+        // a different size: all blocks are allocated again
+        CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data);
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false, true);
         CHECK_INT(run->memory.device, 0), CHECK_INT(run->memory.saved_bytes, 0);
     }
 }
 
-// What cannot be set back is said, once, of what was checked: nobody knows then who wrote it.
+// A case whose outputs could not be restored is noted once, if it was verified, because the writer of the outputs
+// is unknown.
 static void test_unheld(void) {
-    for (int i = 0; i < 6; i++) { // kb_open; large; its result was looked at
+    for (int i = 0; i < 6; i++) { // i > 0: kb_open; i > 1: large buffers; i != 3: the result was verified
         bool embedded = i > 0, large = i > 1, verified = i != 3;
         kbi_run* run = new_run();
         kb_state* kb = new_state(run);
@@ -992,7 +1003,7 @@ static void test_unheld(void) {
     }
 }
 
-// Whether all of a call's data is zeros.
+// Whether all data of a call is constant.
 static void test_constant(void) {
     for (int how = 0; how < 9; how++) {
         kbi_run* run = new_run();
@@ -1009,7 +1020,7 @@ static void test_constant(void) {
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
-    for (int k = 0; k < 4; k++) { // guards, in words
+    for (int k = 0; k < 4; k++) { // message for each damaged guard
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
                                             "a byte 4096 before a block of 10 bytes",
                                             "a byte 1 behind the end of a block of 10 bytes",
@@ -1026,7 +1037,7 @@ static void test_constant(void) {
     }
 }
 
-// What a call took: of what is tracked, of the pool, or by how much the device's free memory fell.
+// Memory use of a call: tracked blocks, plus the growth of the pool, or the fall of the device's free memory.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
@@ -1053,7 +1064,7 @@ static void test_taken(void) {
         CHECK_INT(run->m.host_memory, 9);
         run->memory.host_peak = 8, kbi_memory_facts(run), CHECK_INT(run->m.host_memory, 9);
     }
-    // where memory is moved to: 0 for the first process, and multiples of what is promised
+    // placement of memory: shift 0 for the first process, a multiple of the promised alignment for later ones
     int64_t different = 0;
     kbi_backend gpu = kbi_cpu;
     gpu.gpu = true;
@@ -1082,7 +1093,7 @@ static void test_taken(void) {
     for (int i = 0; i < 4; i++) CHECK_INT(kbi_block_total((size_t)sizes[i]), totals[i]);
 }
 
-// A stage for which there is no room leaves nothing behind.
+// If memory for shared buffers is missing, no block stays allocated.
 static int alive, allowed;
 static void* alloc_some(kb_place place, size_t bytes) {
     return (void)place, alive >= allowed ? NULL : (alive++, malloc(bytes));
@@ -1107,14 +1118,15 @@ static void test_stage_fails(void) {
     kbi_memory m, *one[] = { &m };
     kbi_shared_buffers s;
     memset(&m, 0, sizeof m), allowed = 1;
-    CHECK(!kbi_shared_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // nothing to lie there
+    CHECK(!kbi_shared_open(&s, &b, one, 1)), CHECK_INT(alive, 0); // no implementation has blocks
     m.layout_peak = 8;
-    CHECK(kbi_shared_open(&s, &b, one, 1)), CHECK(!m.saved), CHECK_INT(alive, 1); // alone nothing is saved
+    // a single implementation needs no saved copy
+    CHECK(kbi_shared_open(&s, &b, one, 1)), CHECK(!m.saved), CHECK_INT(alive, 1);
     kbi_shared_close(&s, one, 1);
     CHECK_INT(alive, 0);
 }
 
-// --- what profilers are told ---
+// --- profiler annotations (NVTX) ---
 
 static struct {
     kbi_nvtx_event e;
@@ -1146,7 +1158,7 @@ static void test_nvtx(void) {
         CHECK(kbi_nvtx_module(i, &table, &size) == 1), CHECK_INT(size, sizes[i]);
         CHECK(kbi_nvtx_module(i, &table, NULL) == 1);
         for (int k = 0; k < 16; k++) CHECK(table[k] == &kbi_nvtx.slots[i][k]);
-        CHECK(!table[16]); // the end of a table
+        CHECK(!table[16]); // the table ends with NULL
     }
     CHECK(kbi_nvtx_export(1) && kbi_nvtx_export(3) && !kbi_nvtx_export(0) && !kbi_nvtx_export(2));
     uint64_t range = 0, other = 0;
@@ -1167,14 +1179,15 @@ static void test_nvtx(void) {
             CHECK_INT(heard.e.category, 0);
         CHECK((heard.e.colour & 0xff404040u) == 0xff404040u);
         uint32_t colour = heard.e.colour;
-        other = 0, kbi_nvtx_show(&other, "other", "op"), CHECK(heard.e.colour == colour); // by operation
+        // the colour depends on the operation
+        other = 0, kbi_nvtx_show(&other, "other", "op"), CHECK(heard.e.colour == colour);
         other = 0, kbi_nvtx_show(&other, "other", "op2"), CHECK(heard.e.colour != colour);
         heard.starts = 1 + named;
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ended, 91 + named), CHECK_INT(range, 0),
             CHECK_INT(heard.ends, named + 1);
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ends, named + 1);
     }
-    // the phases of a case, one behind the other, inside of its own range; nothing of a copy's
+    // the phases of a case follow each other inside the range of the case; a copy of the case has no ranges
     static const struct {
         kbi_phase phase;
         const char* name;
@@ -1200,7 +1213,7 @@ static void test_nvtx(void) {
     memset(&kbi_nvtx, 0, sizeof kbi_nvtx), kbi_nvtx.asked = true;
 }
 
-// What a look inside gathers: texts and counters once each, and reasons one behind the other.
+// Data of a profile: each text and counter is stored once, messages are joined.
 static void test_insight(void) {
     kbi_insight* in = &kbi_meter.insight;
     int32_t a = kbi_insight_text(1, "first"), b = kbi_insight_text(2, "second");
@@ -1234,13 +1247,15 @@ static void test_insight(void) {
     KBENCH_FREE(all);
 }
 
-// Instruments in turn: those that are asked for, and made for what the block is. Each runs until it has enough.
+// Instruments run one after the other, if requested and made for this kind of work (host or device). Each
+// instrument runs until it has enough.
 static struct {
-    int opened[4], closed[4], begun, more; // more: ends that want another run
+    int opened[4], closed[4], begun, more; // more: number of further runs that the instrument requests
 } looks;
 static bool opens_0(kb_state* kb) { return (void)kb, looks.opened[0]++, true; }
 static bool opens_1(kb_state* kb) { return (void)kb, looks.opened[1]++, true; }
-static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; } // it said why
+// fails to open and has reported the reason
+static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; }
 static bool opens_3(kb_state* kb) { return (void)kb, looks.opened[3]++, true; }
 static int64_t looks_begin(kb_state* kb) { return (void)kb, ++looks.begun; }
 static bool looks_end(kb_state* kb) { return (void)kb, looks.more-- > 0; }
@@ -1255,14 +1270,14 @@ static void test_inside(void) {
         of[i].open = opens[i], of[i].begin = looks_begin, of[i].end = looks_end;
         of[i].close = i == 3 ? closes_3 : closes_0, of[i].next = i < 3 ? &of[i + 1] : NULL;
     }
-    of[0].bit = 8; // no instrument's is the first: that is the inspection's
+    of[0].bit = 8; // no instrument owns the first bit, which belongs to the inspection
     kbi_backend b = kbi_cpu;
     kbi_run* run = new_run();
     kbi_insight* in = &kbi_meter.insight;
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
-    for (int end = 0; end < 2; end++) { // it has enough; or the case ends before
+    for (int end = 0; end < 2; end++) { // end 0: the instrument has enough; end 1: the case ends earlier
         memset(&looks, 0, sizeof looks);
         looks.more = 1;
         CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[3]), CHECK_INT(kbi_inside_begin(run), 1);
@@ -1274,14 +1289,15 @@ static void test_inside(void) {
         KBENCH_FREE(kbi_inside_take(run));
         CHECK_INT(looks.closed[3], 1), CHECK_INT(looks.closed[0], 0), CHECK(!in->by);
     }
-    run->work.host = true, recipe.inside = 3; // host work: those of the host
+    run->work.host = true, recipe.inside = 3; // host work: the instruments for host work
     memset(&looks, 0, sizeof looks);
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]), CHECK(!looks.opened[0] && looks.opened[1] == 1);
-    run->work.host = false, b.gpu = false, kbi_insight_clear(); // and all work where there is no GPU
+    // without a GPU all work uses the instruments for host work
+    run->work.host = false, b.gpu = false, kbi_insight_clear();
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]);
     kbi_insight_clear();
     kbi_process.instruments = registered;
-    // nobody is looked into who was not measured
+    // a case that was not measured is not profiled
     CHECK(kbi_run_cases(NULL, &recipe, &b, &machine_here, 0, 3, "\0\0\0", NULL));
 }
 
@@ -1298,22 +1314,22 @@ static void test_wall(void) {
     run->work_change.n_early = 3, CHECK_INT(kbi_wall_runs(run), 1);
     recipe.launches = 0;
     CHECK(kbi_measure_wall_bias() >= 1e-3);
-    // a sample in which somebody else had the processor: at most a third of them, and 8
+    // a sample that another process interrupted is discarded: at most a third of the samples, and 8 more
     kbi_turn here_now = kbi_turn_now();
-    if (here_now.waits < 0 || here_now.ran <= 0) return; // no such clock
+    if (here_now.waits < 0 || here_now.ran <= 0) return; // the system has no scheduler statistics
     for (int kind = 0; kind < 4; kind++) {
         run = new_run();
         run->call.unit = kind == 1 ? KBI_WARM : KBI_SAMPLE;
         kbi_meter.thread_clock_coarse = kind == 2, kbi_meter.undisturbed = kbi_meter.disturbed = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
-            for (int again = 0; again < 5 && !lost; again++) { // unless it was so in truth
+            for (int again = 0; again < 5 && !lost; again++) { // unless the scheduler really interrupted the test
                 kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
                 int64_t was = kbi_meter.disturbed;
                 bool said = kbi_wall_lost(run, kind == 3 ? 1e6 : 5e6);
                 lost = kbi_meter.disturbed > was;
                 if (kind) CHECK(!said && !lost);
-                if (lost) CHECK_THAT(said == (i < 4), "loss %d of no kept ones", i);
+                if (lost) CHECK_THAT(said == (i < 4), "loss %d without kept samples", i);
                 if (kind) break;
             }
         }
@@ -1322,7 +1338,8 @@ static void test_wall(void) {
     kbi_meter.undisturbed = kbi_meter.disturbed = 0, kbi_meter.thread_clock_coarse = false;
 }
 
-// Before a sample of the device's work by the host's clock its errors are looked for; host work waits for none.
+// Before a host-clock sample of device work, pending CUDA errors are reported. Host work does not wait for the
+// device.
 static const char* an_error(void) { return "cudaErrorOfSomeKind"; }
 static void test_wall_begin(void) {
     kbi_backend b = kbi_cpu;
@@ -1364,7 +1381,7 @@ static void test_amounts(void) {
         CHECK_THAT(kbi_failed(run), "amount %d", i);
     }
     CHECK_REAL(run->m.items, 8, 0);
-    // counters of its own
+    // counters of the benchmark
     char name[70], unit[40];
     memset(name, 'a', sizeof name), memset(unit, 'b', sizeof unit);
     run = new_run(), kb = new_state(run);
@@ -1372,7 +1389,7 @@ static void test_amounts(void) {
     kb_count(kb, name, 1, unit);
     CHECK_INT(run->m.n_counters, 1), CHECK_STR(run->m.counters[0].name, name),
         CHECK_STR(run->m.counters[0].unit, unit);
-    kb_count(kb, name, 2, NULL); // of one name the last one counts
+    kb_count(kb, name, 2, NULL); // the last value of a name counts
     CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
         CHECK_STR(run->m.counters[0].unit, "");
     for (int i = 1; i < KBI_COUNTERS; i++) {
@@ -1402,7 +1419,7 @@ static void test_amounts(void) {
         CHECK_HAS(run->m.message, "a name has 1 to 63"), CHECK_INT(run->m.n_counters, KBI_COUNTERS);
     }
     CHECK_REAL(run->m.counters[1].value, 1, 0);
-    // checks: passed while all of them pass; the largest error, the last tolerance
+    // checks: verified if all pass; the largest error and the last tolerance are kept
     run = new_run(), kb = new_state(run);
     static const double errors[] = { 0.1, 0.3, 0.2 };
     for (int i = 0; i < 3; i++) {
@@ -1418,7 +1435,7 @@ static void test_amounts(void) {
     CHECK_HAS(run->m.message, "not 0x40"), CHECK_INT(run->work.expect & 64, 0);
 }
 
-// --- what a body is told, and what becomes of one that throws ---
+// --- parameters of a benchmark function, and exceptions from it ---
 
 static void test_axes(void) {
     static kb_entry entry;
@@ -1479,7 +1496,7 @@ static void test_threw(void) {
     CHECK_STR(run->m.message, "C++ exception that is no std::exception"), CHECK_INT(run->m.status, KB_FAILED);
 }
 
-// The host's clock in nanoseconds.
+// The host clock in nanoseconds.
 static void test_now(void) {
     played.on = true, played.now = 7e15;
     CHECK_INT(kbi_now(), 7000000000000000);
@@ -1489,7 +1506,7 @@ static void test_now(void) {
     CHECK_REAL(since, 0.25, 1e-12);
 }
 
-// What a call leaves behind is none of the next one's: the folder, a timer.
+// Side effects of a call are undone before the next call: the working directory and interval timers.
 static void test_call_clear(void) {
     char first[500], now[500];
     struct itimerval timer, none;
@@ -1502,7 +1519,8 @@ static void test_call_clear(void) {
     kbi_call_clear();
     CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
     CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
-    snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear(); // it is gone: the next one is kept
+    // the directory is gone: the next one is kept
+    snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear();
     CHECK_STR(kbi_meter.folder, ""), kbi_call_clear(), CHECK_STR(kbi_meter.folder, first);
 }
 

@@ -16,13 +16,13 @@ static void test_times(void) {
     static const char* const bad[] = { "",       "3",    "s",    "3 s", "-1s",   "3sec",
                                        "1e999s", "nans", "infs", "3ss", "ms200", "1,5s" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i)
-        CHECK_THAT(kbi_parse_time(bad[i]) < 0, "'%s' is taken for a time", bad[i]);
+        CHECK_THAT(kbi_parse_time(bad[i]) < 0, "'%s' is accepted as a time", bad[i]);
 }
 
 static void test_wholes(void) {
     static const struct {
         const char* text;
-        int64_t want; // -1: none
+        int64_t want; // -1: not a whole number
     } cases[] = { { "0", 0 },     { "10", 10 },    { "010", 10 },  { "09", 9 },   { "+7", 7 },
                   { "0x10", 16 }, { "0XfF", 255 }, { "100", 100 }, { "", -1 },    { "1e3", -1 },
                   { "x", -1 },    { "0x", -1 },    { "-1", -1 },   { "101x", -1 } };
@@ -64,7 +64,7 @@ static void test_names(void) {
     CHECK_STR(kb_flag_name(KB_FLAG_FLOOR), "FLOOR");
 }
 
-// the values of a list, joined by blanks
+// the values of a list, separated by blanks
 static const char* values(kb_axis_type type, const char* list) {
     static char out[4][200];
     static int turn;
@@ -75,7 +75,8 @@ static const char* values(kb_axis_type type, const char* list) {
     for (int i = 0; i < d.n && at < out[turn] + 150; ++i) {
         const kb_param* v = &d.values[i];
         CHECK(v->type == type && kbi_is(v->name, "n"));
-        if (type == KB_AXIS_INTS) CHECK(v->r == (double)v->i && (v->i || !signbit(v->r))); // by either name; no -0
+        // the same value in both fields; no -0
+        if (type == KB_AXIS_INTS) CHECK(v->r == (double)v->i && (v->i || !signbit(v->r)));
         at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)v->i)
               : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", v->r)
                                       : sprintf(at, "%s%s", i ? " " : "", v->s);
@@ -84,13 +85,13 @@ static const char* values(kb_axis_type type, const char* list) {
     return out[turn];
 }
 
-// What is no list is none either in front of a good one or behind it: nothing of it is passed over.
+// An invalid element invalidates the whole list, alone, at the end or at the beginning.
 static void refuses(kb_axis_type type, const char* bad) {
     for (int way = 0; way < 3; way++) {
         char list[64];
         snprintf(list, sizeof list, "%s%s%s", way == 1 ? "7," : "", bad, way == 2 ? ",7" : "");
         const char* taken = values(type, list);
-        CHECK_THAT(!taken[0], "'%s' is taken for the list %s", list, taken);
+        CHECK_THAT(!taken[0], "'%s' is accepted as the list %s", list, taken);
     }
 }
 
@@ -114,7 +115,7 @@ static void test_lists(void) {
     CHECK_STR(values(KB_AXIS_REALS, "-1:-0.7:+0.1"), "-1 -0.9 -0.8 -0.7");
     CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
     CHECK_STR(values(KB_AXIS_REALS, "inf,-inf,+Infinity,1"), "inf -inf inf 1");
-    errno = ERANGE; // of a call before it
+    errno = ERANGE; // left by an earlier call
     CHECK_STR(values(KB_AXIS_REALS, "0,0.0,-0,0^2,1e-300,2^-2,0^0"), "0 0 -0 0 1e-300 0.25 1");
     CHECK_STR(values(KB_AXIS_INTS, "0,-0,0^2"), "0 0 0");
     CHECK_STR(values(KB_AXIS_INTS, "999999999999999,-999999999999999"), "999999999999999 -999999999999999");
@@ -135,7 +136,7 @@ static void test_lists(void) {
     for (size_t i = 0; i < sizeof no_words / sizeof *no_words; ++i) refuses(KB_AXIS_STRINGS, no_words[i]);
 }
 
-// every number can be a value of an axis of reals
+// an axis of reals may contain any number
 static void test_axis_ends(void) {
     static const kb_axis axes[] = { KB_AXIS_REAL("p", 1.7976931348623157e308, INFINITY, -INFINITY, 0.0, 0),
                                     KB_AXIS_REAL("one", 0.0),
@@ -152,12 +153,12 @@ static void test_axis_ends(void) {
         for (int k = 0; k < d.n; k++)
             CHECK(d.values[k].r == axes[i].r[k] || (isnan(d.values[k].r) && isnan(axes[i].r[k])));
     }
-    for (int i = 0; i < KBI_COUNT(axes); i++) // a value that ends the list, and something behind it
+    for (int i = 0; i < KBI_COUNT(axes); i++) // a value after the end marker of the list
         CHECK_INT(kbi_axis_dimension(&a, &axes[i]).wrong != NULL, i >= 3);
     static const kb_axis ends[] = { KB_AXIS("i", 1, KB_LAST_INT, 2), KB_AXIS_STR("s", "a", NULL, "b"),
                                     KB_AXIS("i", 1, 0, 0), KB_AXIS("i", KB_LAST_INT), KB_AXIS_STR("s", "a") };
     for (int i = 0; i < KBI_COUNT(ends); i++) CHECK_INT(kbi_axis_dimension(&a, &ends[i]).wrong != NULL, i < 2);
-    kb_axis endless; // made by hand
+    kb_axis endless; // initialised by hand, without end marker
     memset(&endless, 0, sizeof endless);
     endless.name = "i", endless.type = KB_AXIS_INTS;
     for (int i = 0; i <= KB_AXIS_MAX; i++) endless.i[i] = i + 1;
@@ -165,7 +166,7 @@ static void test_axis_ends(void) {
     kbi_arena_free(&a);
 }
 
-// names as the macros give them: any text, or string literals
+// names from macros: any text, or string literals
 static void test_words(void) {
     static const char* const names[][2] = { { "norm", "norm" },
                                             { "tile(64, (1, 2))", "tile(64, (1, 2))" },
@@ -192,7 +193,7 @@ static void test_words(void) {
     CHECK(!*p && kbi_lists(list, "PLAIN") && kbi_lists("a, b", "a, b") && !kbi_lists(list, "2)"));
 }
 
-// what a list of numbers breaks is said; numbers of ranges have the digits that were written
+// the message names the violated rule; values of ranges keep the written digits
 static void test_list_rules(void) {
     static const struct {
         kb_axis_type type;
@@ -247,21 +248,21 @@ static void test_list_rules(void) {
     kbi_arena_free(&a);
 }
 
-// a set of keys: new once, however many there are and wherever they lie
+// a set of keys: each key is new once, for any number and distribution of keys
 static void test_set(void) {
     kbi_set s = { NULL, 0, 0 };
     int wrong = 0;
     for (int turn = 0; turn < 2; turn++)
         for (uint64_t i = 0; i < 20000; i++) {
-            wrong += kbi_set_add(&s, i * 64) != !turn;                 // as addresses lie
-            wrong += kbi_set_add(&s, kbi_hash(i + 1, "key")) != !turn; // as hashes do
+            wrong += kbi_set_add(&s, i * 64) != !turn;                 // distributed like addresses
+            wrong += kbi_set_add(&s, kbi_hash(i + 1, "key")) != !turn; // distributed like hashes
         }
     CHECK_INT(wrong, 0);
     CHECK_INT(s.n, 40000);
     kbi_set_free(&s);
 }
 
-// texts at random: whatever is accepted is a list, and nothing crashes or runs away (this is for the
+// random texts: an accepted text is a list of valid length, without a crash or an endless loop (for the
 // sanitizers)
 static void test_fuzz(void) {
     static const char letters[] = "0123456789:,+*-^.eE axn";

@@ -11,7 +11,7 @@
 static kbi_options options;
 static char line_words[6000];
 
-// Whether that is a command line; what it says stands in options.
+// Whether the line is a valid command line; fills `options`.
 static bool parse(const char* line) {
     static char* argv[200];
     int argc = 1;
@@ -23,7 +23,7 @@ static bool parse(const char* line) {
     return kbi_options_parse(&options, argc, argv);
 }
 
-// The last value of each range is in it, and the next is not.
+// The last value of each range is accepted, the next is rejected.
 static void test_limits(void) {
     static const struct {
         const char *in, *out;
@@ -102,15 +102,15 @@ static void test_limits(void) {
                  { "-a xy=1 -a x=1", "-a x" },
                  { "-v", "-a x= -v -q" } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
-        CHECK_THAT(parse(rows[i].in), "'%s' is refused", rows[i].in);
-        CHECK_THAT(!parse(rows[i].out), "'%s' is taken", rows[i].out);
+        CHECK_THAT(parse(rows[i].in), "'%s' is rejected", rows[i].in);
+        CHECK_THAT(!parse(rows[i].out), "'%s' is accepted", rows[i].out);
     }
     char line[2000] = "", name[120];
     for (int i = 0; i <= KBI_LISTS; i++) {
         if (i) CHECK_THAT(parse(line) && options.op.n == i, "%d lists: %d", i, options.op.n);
         snprintf(line + strlen(line), sizeof line - strlen(line), " --op o%d", i);
     }
-    CHECK(!parse(line)); // one more than there is room for
+    CHECK(!parse(line)); // one more than the list holds
     for (int n = 98; n < 102; n++) {
         memset(name, 'a', sizeof name), name[n] = 0;
         snprintf(line, sizeof line, "--save-baseline %s", name);
@@ -119,7 +119,7 @@ static void test_limits(void) {
     CHECK(!parse("--save-baseline .a") && !parse("--save-baseline a/b") && parse("--save-baseline a.b_+-"));
 }
 
-// Each option writes to a file of its own, whatever the file is called.
+// Each option writes to its own file, whatever the file is called.
 static void test_apart(void) {
     static const struct {
         const char* line;
@@ -139,7 +139,7 @@ static void test_apart(void) {
                    rows[i].apart);
 }
 
-// No option with a value is read and then forgotten, and every file has somebody who writes it.
+// Every option with a value changes the options, and every file option has a writer.
 static void test_wired(void) {
     static const char* const tries[] = { "a",   "1",    "2",     "0.1", "time", "2s", "2/5",  "few",
                                          "5 b", "wall", "never", "all", "x=1",  "0",  "json", "true" };
@@ -161,7 +161,7 @@ static void test_wired(void) {
     }
 }
 
-// What each option becomes, and what an effort stands for beside others.
+// The value of each option, and the effect of --fast and --thorough together with other options.
 static void test_values(void) {
     CHECK(parse("--max-time 2s --min-time 500ms --timeout 3m --precision 0.25% --warmup 7 --iters 9 --seed 11"));
     CHECK_REAL(options.max_time, 2, 0), CHECK_REAL(options.min_time, 0.5, 0), CHECK_REAL(options.timeout, 180, 0);
@@ -188,7 +188,7 @@ static void test_values(void) {
     CHECK(parse("--load a - x- -q")), CHECK_INT(kbi_wanted.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
     CHECK(parse("--compare a b- -q")), CHECK_STR(kbi_wanted.compare[1], "b-"), CHECK(!parse("--compare a -q"));
     static const char* const files[] = { "json", "jsonl", "csv", "trace", "svg" };
-    for (int i = 0; i < KBI_COUNT(files); i++) { // an option is not taken for the name of a file
+    for (int i = 0; i < KBI_COUNT(files); i++) { // an option is not taken as a file name
         const char *name = files[i], *figure = i == 4 ? " --plot time" : "";
         char line[4][60];
         snprintf(line[0], sizeof line[0], "--%s -q%s", name, figure);
@@ -226,7 +226,7 @@ static void test_values(void) {
     }
 }
 
-// What the options ask of the measuring.
+// The measuring recipe that results from the options.
 static void test_recipe(void) {
     kbi_recipe r;
     CHECK(parse(""));
@@ -251,7 +251,7 @@ static void test_recipe(void) {
     CHECK(parse("--timer cupti")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_CUPTI);
     CHECK(parse("--timer wall")), kbi_recipe_of(&r, &options), CHECK(r.timing == KBI_BY_WALL);
     static const struct {
-        const char *line, *host, *all; // the options of the instruments that are wanted; without CUDA there are the host's
+        const char *line, *host, *all; // options of the requested instruments; without CUDA only host instruments exist
     } rows[] = { { "", "", "" },
                  { "--counters", "counters", "counters" },
                  { "--counters=few --json x", "counters", "counters" } };
@@ -264,14 +264,13 @@ static void test_recipe(void) {
         }
 }
 
-// Which part of a plan a task of a Slurm array has (id, lowest, highest, step, count);
-// "": not set.
+// The shard of a task in a Slurm array (id, lowest, highest, step, count); "": not set.
 static void test_shards_by_environment(void) {
     static const char* const slurm[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
                                          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
     static const struct {
         const char* set[5];
-        int shard, shards; // 0: refused
+        int shard, shards; // 0: rejected
     } rows[] = { { { "1", "1", "8", "1", "8" }, 1, 8 },
                  { { "8", "1", "8", "1", "8" }, 8, 8 },
                  { { "8", "2", "14", "3", "5" }, 3, 5 },
@@ -347,17 +346,17 @@ static void test_axes(void) {
     static char many[2 * KBI_VALUES + 3];
     for (int i = 0; i <= KBI_VALUES; i++) many[2 * i] = 'a', many[2 * i + 1] = ',';
     many[2 * KBI_VALUES + 1] = 0;
-    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // one more than there may be
+    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // one more than the maximum
     CHECK_INT(length_of_list(KB_AXIS_STRINGS, many + 2), KBI_VALUES);
     kbi_arena a = KBI_BLANK;
     kbi_dimension d = kbi_parse_list(&a, "n", KB_AXIS_INTS, "-0,3", 4);
     CHECK(!signbit(d.values[0].r) && d.values[1].r == 3 && d.values[1].i == 3);
     d = kbi_parse_list(&a, "n", KB_AXIS_REALS, "-0,0.5", 6);
     CHECK(signbit(d.values[0].r) && d.values[1].r == 0.5 && d.values[1].i == 0);
-    // the axes of a size
+    // axes of a size
     static const struct {
         const char* spec;
-        int n; // -1: none
+        int n; // -1: rejected
         const char* last;
         int64_t value;
     } sizes[] = { { "", 0, NULL, 0 },
@@ -384,7 +383,7 @@ static void test_axes(void) {
     kbi_arena_free(&a);
 }
 
-// Lists of processors, as they are written and shown; of one that is too long the beginning.
+// Lists of processors: parsing and formatting; a long list is truncated.
 static void test_cpus(void) {
     kbi_cpus c, allowed, now;
     char out[80];
@@ -398,7 +397,7 @@ static void test_cpus(void) {
     memset(&c, 0, sizeof c), CHECK_STR(kbi_cpus_show(&c, out, sizeof out), "");
     if (!kbi_cpus_allowed(&allowed)) return;
     CHECK(kbi_cpus_has(&allowed, kbi_cpu_now()));
-    memset(&c, 0, sizeof c); // only the first of those that it may run on
+    memset(&c, 0, sizeof c); // only the first processor on which the process may run
     for (int i = 0; i < KBI_CPUS && !c.words[i / KBI_CPUS_IN]; i++)
         if (kbi_cpus_has(&allowed, i)) c.words[i / KBI_CPUS_IN] = 1ul << i % KBI_CPUS_IN;
     CHECK(kbi_cpus_pin(&c) && kbi_cpus_allowed(&now) && memcmp(&now, &c, sizeof c) == 0);
@@ -448,7 +447,7 @@ static bool plan_of(kbi_plan* plan, const char* line) {
     return kbi_plan_make(plan, &options, &all);
 }
 
-// The names of a plan, a group in brackets, each as short as it can be told: "[a.one 1 3][...".
+// The cases of a plan in short form, groups in brackets: "[a.one 1 3][...".
 static const char* shown(const kbi_plan* plan) {
     static char out[4][4000];
     static int turn;
@@ -470,10 +469,10 @@ static const char* shown(const kbi_plan* plan) {
 
 static void check_plan(const char* line, int groups, int all, const char* want) {
     kbi_plan plan;
-    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is refused", line)) return;
+    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is rejected", line)) return;
     CHECK_THAT(strcmp(shown(&plan), want) == 0, "%s: %s", line, shown(&plan));
     CHECK_THAT(plan.groups == groups && plan.n_all == all, "%s: %d groups of %d", line, plan.groups, plan.n_all);
-    for (int i = 0; i < plan.n_all; i++) { // behind the shard's own cases stand those of the others
+    for (int i = 0; i < plan.n_all; i++) { // cases of other shards follow the cases of this shard
         int same = 0;
         for (int k = 0; k < plan.n_all; k++) same += plan.cases[k].place == plan.cases[i].place;
         CHECK(same == 1 && plan.cases[i].place >= 1 && plan.cases[i].place <= plan.n_all);
@@ -504,14 +503,15 @@ static void test_plans(void) {
     kbi_plan plan;
     CHECK(!plan_of(&plan, "--op b --size small --dtype f64") && !plan.cases);
     CHECK(!plan_of(&plan, "--op nothing") && !plan_of(&plan, "nothing") && !plan_of(&plan, "("));
-    CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001")); // above a million
-    CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));      // in many steps of growing
+    CHECK(!plan_of(&plan, "--op a -a x=1:1000 -a y=1:1001")); // more than a million cases
+    CHECK(plan_of(&plan, "--op a -a x=1:30 -a y=1:20"));      // large enough to grow the plan several times
     CHECK_INT(plan.n, 1200), CHECK_INT(plan.groups, 600);
     for (int i = 0; i < plan.n; i++) CHECK(plan.cases[i].group == i / 2 && plan.cases[i].place == i + 1);
     kbi_plan_free(&plan);
 }
 
-// Which values of -a an entry takes: as low as the axis declares them, and above 0 when it declares no 0.
+// Values of -a that an entry accepts: the lowest declared value of the axis, and positive values unless 0 is
+// declared.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
@@ -536,7 +536,7 @@ static void test_lowest(void) {
 static void check_list(const char* line, const char* want) {
     kbi_plan plan;
     kbi_text t = KBI_BLANK;
-    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is refused", line)) return;
+    if (!CHECK_THAT(plan_of(&plan, line), "'%s' is rejected", line)) return;
     CHECK(kbi_list(&t, &plan, &options) == (want != NULL));
     if (want) CHECK_STR(t.s, want);
     kbi_text_free(&t);
@@ -548,14 +548,15 @@ static void test_listed(void) {
     check_list("--list --op c", "c/impl=gpu\nc/impl=cpu\n");
     check_list("--list-ops", "a   one two\nb fwd bwd  f32 bf16  one\nc   gpu cpu\n");
     check_list("--list-ops --op b,c -v", "b fwd bwd  f32 bf16  one\nc   gpu cpu\n    gpu        a note\n");
-    check_list("--list-ops --op b -a dir=one,f32 -a dtype=f32", "b one f32  f32  one\n"); // each a word of its own
+    // each value listed once, as a whole word
+    check_list("--list-ops --op b -a dir=one,f32 -a dtype=f32", "b one f32  f32  one\n");
     check_list("--list-sizes --op b", "b                small    n=4\nb                large    n=8\n"
                                       "b                large    n=16\n");
     check_list("--list-sizes --op c", "c                -       \n");
     check_list("--op c", NULL);
 }
 
-// --- how long a group takes ---
+// --- time limit of a group ---
 
 static void test_seconds(void) {
     static const struct {
@@ -563,10 +564,10 @@ static void test_seconds(void) {
         double max_time;
         int n;
         double want;
-    } rows[] = { { "", 1, 1, 1.5 },           // half as much of warm-up
-                 { "", 1, 2, 4 },             // the baseline twice
+    } rows[] = { { "", 1, 1, 1.5 },           // half of the time again for the warm-up
+                 { "", 1, 2, 4 },             // the baseline and its control
                  { "", 1, 3, 5.5 },           //
-                 { "", 4, 1, 5 },             // a second of warm-up at most
+                 { "", 4, 1, 5 },             // at most one second of warm-up
                  { "", 2, 1, 3 },             //
                  { "--warmup 0s", 1, 1, 1 },  //
                  { "--warmup 3s", 1, 2, 9 },  //
@@ -579,11 +580,11 @@ static void test_seconds(void) {
     }
 }
 
-// Axes as a program declares them: sizes that can be read, and 16 dimensions at most.
+// Axes declared by a program: sizes must be readable, and there are at most 16 axes.
 static void test_declared(void) {
     static const struct {
         const char* spec;
-        int cases; // 0: refused
+        int cases; // 0: rejected
     } sizes[] = { { "rows=512 cols=1,2", 2 },
                   { " rows=512  cols=1 ", 1 },
                   { "rows=512 cols", 0 },
@@ -618,7 +619,8 @@ static void test_declared(void) {
     }
 }
 
-// Entries stand as in the source, by file and line, whatever order they came in; all of an operation where its first is.
+// Entries are sorted by file and line, in any order of registration. All entries of an operation follow its first
+// one.
 static void test_registry(void) {
     static kb_entry all[] = { { .operation = "zebra", .implementation = "two", .file = "b", .line = 7 },
                               { .operation = "zebra", .implementation = "three", .file = "b", .line = 7 },
@@ -627,7 +629,7 @@ static void test_registry(void) {
                               { .operation = "yak", .implementation = "one", .file = "a", .line = 9 },
                               { .operation = "ape", .implementation = "one", .file = "a", .line = 8 } };
     kbi_process.entries = NULL, kbi_process.entry_count = 0;
-    for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL); // twice is once
+    for (int i = 0; i < 12; i++) kb_add_from(&all[i % 6], NULL); // registering twice has no effect
     kbi_registered registered = kbi_registry();
     kbi_text said = KBI_BLANK;
     for (int i = 0; i < registered.n; i++)
@@ -638,7 +640,7 @@ static void test_registry(void) {
 }
 
 int main(void) {
-    if (!freopen("/dev/null", "w", stderr)) return SKIP("nowhere to put what is refused"), test_end();
+    if (!freopen("/dev/null", "w", stderr)) return SKIP("cannot redirect stderr"), test_end();
     test_limits();
     test_apart();
     test_wired();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // --procs with planted differences between processes: the record's mean, interval, median process, flags and
-// comparisons; failures of one process, and which processes exist. Without arguments this is the test; it runs itself
-// with arguments as a program of benchmarks with scripted times.
+// comparisons. Also failures of one process, and the order of processes. Without arguments, this program is the test;
+// with arguments, it is a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 
 #define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
 static const double alone_ns[] = { 10000, 10100, 9900, 10050, 9980 };
-static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 }; // of the baseline to `mine`
-static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 }; // of the baseline to itself
+static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 }; // baseline / `mine`, per process
+static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 }; // baseline / its A/A control, per process
 
 static double hashed(const char* name,
-                     int placement) { // 0 to 1: another one for each of the name's processes and runs
+                     int placement) { // pseudo-random number from 0 to 1 for a case, process and run
     const char* world = getenv("PROCS_WORLD");
     uint64_t z = kbi_hash(1469598103934665603u + (uint64_t)(placement + (world ? 100 * atoi(world) : 0)) * 977, name);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -23,7 +23,7 @@ static double hashed(const char* name,
     return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
 }
 
-// ns of a sample: the same for all of a process, but for what `noisy` and `simulated` add
+// The time of a sample in ns: constant within a process, except for the cases `noisy` and `simulated`.
 static double script(const char* name, int64_t i, uint64_t* flags) {
     int p = scripted.placement % 5;
     double wave = 1 + 0.001 * (double)(i * 7 % 5 - 2); // its median is 1
@@ -43,7 +43,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 10000 * wave;
 }
 
-static void note(kb_state* kb) { // which process this is
+static void note(kb_state* kb) { // logs the process
     FILE* f = getenv("PROCS_LOG") ? fopen(getenv("PROCS_LOG"), "a") : NULL;
     if (!f) return;
     fprintf(f, "%s %d %d\n", kb->operation, scripted.placement, (int)getpid());
@@ -137,13 +137,13 @@ static double number(int i, const char* key) {
     const char* s = get(i, key);
     return strchr("-0123456789", s[0]) ? strtod(s, NULL) : (double)NAN;
 }
-static int numbers(int i, const char* key, double* of) { // of a list
+static int numbers(int i, const char* key, double* of) { // reads a list
     int n = 0;
     for (const char* s = get(i, key); *s == '[' || *s == ','; s += strcspn(s, ",]")) of[n++] = strtod(++s, NULL);
     return n;
 }
 
-// Mean of logarithms and what one of them scatters by.
+// The geometric mean; sd gets the standard deviation of the logarithms.
 static double mean_of(const double* values, int n, double* sd) {
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) sum += log(values[i]) / n;
@@ -173,33 +173,33 @@ static void test_times(void) {
         CHECK_REAL(number(0, "queries_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "items_per_second"), 1e5 / time, 1e-9);
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
-        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9); // of all
+        CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9); // the largest error of all processes
         CHECK_INT(number(0, "samples"), 30);
-        CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12); // of these 10000 is the middle one, or the lower of two
+        CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12); // the process with the median time, or the faster of two
         CHECK_STR(get(0, "verified"), "true");
         CHECK_STR(get(0, "flags"), n == 2 ? "[\"NOISY\"]" : "[]"); // t(0.975; 1) is 12.7
     }
-    CHECK_HAS(said, "+-: 95 % over 5 processes\n");
+    CHECK_HAS(said, "+-: 95 % over several processes\n");
     run("", "--op alone --iters 30");
     CHECK_INT(number(0, "processes"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.01, 1e-12);
     CHECK_STR(get(0, "process_ms"), "[0.01]");
     CHECK_HAS(said, "+-: 95 % of the median and its bias within one process");
-    run("", "--op alone --iters 3 --procs 5"); // too few for an interval within a process, but not for one over them
+    run("", "--op alone --iters 3 --procs 5"); // one process has too few samples for an interval
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);
-    run("", "--op slow --iters 30 --procs 5"); // one of five 10 % slower: it is in the interval
+    run("", "--op slow --iters 30 --procs 5"); // one of five processes is 10 % slower: the interval includes it
     CHECK(number(0, "time_ms_ci_high") > 0.0107 && number(0, "precision") > 0.05);
-    CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // though each process's own interval is narrow
+    CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // although the interval within each process is narrow
     run("", "--op slow --iters 30 --procs 5 --quiet");
     CHECK(!strstr(said, "+-:"));
 }
 
-// a warning stands where more than half of the processes raised it
+// A warning is reported if more than half of the processes raised it.
 static void test_flags(void) {
     run("", "--op warned --iters 30 --procs 5");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
-    run("", "--op warned --iters 30 --procs 4"); // two of four are no more than half
+    run("", "--op warned --iters 30 --procs 4"); // two of four are not more than half
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
     run("", "--op warned --iters 30 --procs 3");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\", \"SHARED_GPU\"]");
@@ -219,11 +219,13 @@ static const char* logged(void) {
     return text;
 }
 
-// what fails in one process has failed, and is not tried again; all others have their numbers, from all processes
+// A case that fails in one process has failed and is not run again. The other cases get times from all processes.
 static void test_faults(void) {
     static const struct {
         const char *op, *flag, *message;
-    } faults[] = { { "crash", "[\"CRASHED\"]", "\"process 2 of 5: signal 9 (killed, perhaps because memory ran out)\"" },
+    } faults[] = { { "crash", "[\"CRASHED\"]",
+                     "\"process 2 of 5: signal 9 (killed, perhaps because memory ran out), in a process that had run "
+                     "other cases\"" },
                    { "hang", "[\"TIMEOUT\"]", "\"process 2 of 5: longer than 1.000 s\"" },
                    { "wrong", "[\"VERIFY_FAIL\"]", "\"process 3 of 5: it is wrong here\"" } };
     CHECK_INT(run("", "--op alone,crash,hang,wrong,skips,skips_all,slow --iters 30 --timeout 1s --procs 5"), 1);
@@ -248,7 +250,7 @@ static void test_faults(void) {
     CHECK_INT(number(record("alone/impl=default"), "processes"), 5);
     CHECK_INT(number(record("slow/impl=default"), "processes"), 5);
     CHECK_HAS(said, "7 cases: 2 ok, 3 failed, 2 skipped");
-    // in a comparison: the other implementation keeps its time, and is not compared
+    // A failure in a comparison: the other implementation keeps its time, but is not compared.
     run("", "--op rivals --iters 30 --procs 4");
     int good = record("rivals/impl=good"), dies = record("rivals/impl=dies");
     CHECK_STR(get(good, "status"), "\"ok\"");
@@ -270,26 +272,26 @@ static void test_contest(void) {
     CHECK_STR(get(mine, "verdict"), "\"FASTER\"");
     CHECK_REAL(number(base, "speedup"), 1, 1e-12);
     CHECK_STR(get(base, "verdict"), "null");
-    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9); // both of the baseline are the same here
+    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9); // the control equals the baseline here
     CHECK_STR(get(base, "winner"), "\"mine\"");
     CHECK_STR(get(base, "winner_certain"), "true");
     CHECK_STR(get(base, "baseline"), "\"base\"");
     CHECK_STR(get(mine, "rating"), "\"excellent\"");
-    run("", "--op unsure --rounds 16 --procs 2"); // t(0.975; 1) is 12.7: two say little
+    run("", "--op unsure --rounds 16 --procs 2"); // t(0.975; 1) is 12.7: two processes are too few
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(0, "winner_certain"), "false");
     run("", "--op unsure --rounds 16 --procs 5");
     CHECK_STR(get(record("unsure/impl=mine"), "verdict"), "\"FASTER\"");
-    run("", "--op contest --iters 30 --procs 5"); // the baseline plays twice here, too
+    run("", "--op contest --iters 30 --procs 5"); // the A/A control runs here, too
     CHECK_REAL(number(record("contest/impl=mine"), "noise_floor"), 0, 1e-9);
     CHECK_INT(number(record("contest/impl=base"), "samples"), 30);
     CHECK_STR(get(record("contest/impl=mine"), "verdict"), "\"FASTER\"");
 }
 
-// The judge alone, where rounds of the baseline's equal differ, and a process has none.
+// The pooled comparison alone: the rounds of the control differ, then one process has none.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
-    double samples[2][5][2], sd, lo, hi;
+    double samples[2][5][2], sd;
     kb_result results[2];
     kbi_pools pools;
     kbi_compared c;
@@ -311,7 +313,8 @@ static void test_ratios(void) {
     }
     kbi_compared_pool(&c, &pools);
     kbi_pool_settle(&pools.ratios, 0), kbi_pool_settle(&pools.equals, 0);
-    CHECK_REAL(kbi_judge_ratio_over(&c, &pools, 0, 1, 0.05, &lo, &hi), exp(mean_of(ratios, 5, &sd)), 1e-12);
+    const kbi_estimate q = kbi_judge_ratio_over(&c, &pools, 0, 1, 0.05);
+    CHECK_REAL(q.value, exp(mean_of(ratios, 5, &sd)), 1e-12);
     kbi_judge_group(&c, &pools);
     double mean = mean_of(equals, 5, &sd), reach = 2.776445105 * sd / sqrt(5);
     CHECK_REAL(results[1].noise_floor, KBI_MAX(exp(mean + reach), exp(reach - mean)) - 1, 1e-6);
@@ -319,10 +322,10 @@ static void test_ratios(void) {
     CHECK_REAL(results[1].speedup, exp(mean), 1e-12);
     CHECK_REAL(results[1].speedup_low, exp(mean - reach), 1e-9);
     reach = 2.776445105 * sd / sqrt(5);
-    CHECK_REAL(lo, exp(mean - reach), 1e-9);
+    CHECK_REAL(q.low, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
-    // without the last process
+    // The same comparison without a result from the last process.
     kbi_pools_open(&pools, &memory, 2, 5);
     kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
@@ -337,7 +340,8 @@ static void test_ratios(void) {
     for (int i = 0; i < 2; i++) kb_result_free(&results[i]);
 }
 
-// One process: the code of two implementations has different addresses, which can cost 1 %; clearly more is reported.
+// In one process, the code addresses of two implementations differ, which can change the time by 1 %. Only larger
+// differences are reported.
 static kb_verdict verdict_of(bool core, double ratio, double scatter, double* noise) {
     enum { ROUNDS = 40 };
     kbi_measured measured[2];
@@ -369,7 +373,7 @@ static kb_verdict verdict_of(bool core, double ratio, double scatter, double* no
 static void test_code(void) {
     double noise;
     kbi_registered all = kbi_registry();
-    for (int i = 0; i < all.n; i++) // equal functions begin alike
+    for (int i = 0; i < all.n; i++) // functions have the same alignment
         if (all.of[i]->file) CHECK_INT((uintptr_t)all.of[i]->body % 64, 0);
     KBENCH_FREE(all.of);
     CHECK_INT(verdict_of(false, 1.01, 1e-3, &noise), KB_FASTER);
@@ -382,7 +386,8 @@ static void test_code(void) {
     CHECK_INT(verdict_of(true, 1.003, 1e-3, &noise), KB_EQUIVALENT);
 }
 
-// Each pass of a batch is a process of its own, in turn; a batch is 16 cases or more, or the groups that make them.
+// Each process of --procs runs a whole batch before the next process starts. A batch has at least 16 cases, if
+// there are as many.
 static void test_laps(void) {
     static const int counts[] = { 1, 16, 17, 40 };
     for (int k = 0; k < KBI_COUNT(counts); k++) {
@@ -401,20 +406,20 @@ static void test_laps(void) {
         CHECK_INT(processes, 3 * batches);
         CHECK_INT(wrong, 0);
     }
-    run("", "--op simulated -a n=1:40 --iters 6"); // one for all
+    run("", "--op simulated -a n=1:40 --iters 6"); // one process for all cases
     CHECK_INT(times_in(logged(), "simulated 0 "), times_in(logged(), "simulated"));
     const char* first = logged();
     char line[64];
     snprintf(line, sizeof line, "%.*s", (int)strcspn(first, "\n"), first);
     CHECK_INT(times_in(first, line), times_in(first, "simulated"));
     run("",
-        "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time"); // the table's order; the file's is as measured
+        "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time"); // sorts the table, but not the file
     CHECK(strstr(said, "n=20") && strstr(said, "n=20") < strstr(said, "n=19 "));
     CHECK_HAS(get(0, "name"), "n=1\"");
 }
 
-// 160 cases of 2 us to 5 ms, whose processes scatter by 1 %: the interval of five holds the median of 15 others in 95 of
-// 100; and what a process says of itself does not.
+// 160 cases of 2 us to 5 ms, whose processes differ by 1 %. The interval of five processes covers the median of 15
+// other processes in 95 % of cases. The interval within one process does not.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };
@@ -432,7 +437,7 @@ static void test_coverage(void) {
         median = kbi_median_of(ms, 15, scratch);
         for (int k = 0; k < 2; k++) held[k] += (low[k][i] <= median && median <= high[k][i]) / 1.6;
     }
-    CHECK_THAT(held[0] >= 95 - 4, "--procs 5 holds %.1f %%", held[0]); // 2.33 standard errors of a binomial
+    CHECK_THAT(held[0] >= 95 - 4, "--procs 5 holds %.1f %%", held[0]); // 2.33 binomial standard errors
     CHECK_THAT(held[1] < 50, "one process holds %.1f %%", held[1]);
 }
 

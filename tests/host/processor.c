@@ -6,7 +6,7 @@
 #include "guarded.h"
 #include "kit.h"
 
-static char root[200]; // beside this program
+static char root[200]; // folder beside this program
 
 static void put(const char* path, const char* text) {
     char whole[300];
@@ -24,7 +24,7 @@ static void put(const char* path, const char* text) {
 
 static void test_clock(void) {
     char governor[32] = "";
-    CHECK(!kbi_cpu_says(root, 1, "scaling_governor", governor, (int)sizeof governor)); // a virtual machine
+    CHECK(!kbi_cpu_says(root, 1, "scaling_governor", governor, (int)sizeof governor)); // as in a virtual machine
     CHECK(isnan(kbi_cpu_mhz(root, 1)));
     CHECK_INT(kbi_cpu_boost(root), -1);
     kbi_machine m;
@@ -40,23 +40,23 @@ static void test_clock(void) {
     CHECK(isnan(kbi_cpu_mhz(root, 0)));
     put("cpu1/cpufreq/scaling_cur_freq", "<unknown>");
     CHECK(isnan(kbi_cpu_mhz(root, 1)));
-    put("cpufreq/boost", "1"); // acpi-cpufreq and others
+    put("cpufreq/boost", "1"); // acpi-cpufreq and other drivers
     CHECK_INT(kbi_cpu_boost(root), 1);
     put("cpufreq/boost", "0");
     CHECK_INT(kbi_cpu_boost(root), 0);
-    put("intel_pstate/no_turbo", "0"); // the other way round
+    put("intel_pstate/no_turbo", "0"); // opposite meaning: 0 is boost
     CHECK_INT(kbi_cpu_boost(root), 1);
     put("intel_pstate/no_turbo", "1");
     CHECK_INT(kbi_cpu_boost(root), 0);
 }
 
-// The governor and the clock of a record are those of the processor that the thread is on.
+// The governor and the clock of a record belong to the processor on which the thread runs.
 static void test_here(void) {
     kbi_cpus allowed, one;
     kbi_machine m;
     kbi_measured now;
     kbi_machine_clear(&m, "cpu"), kbi_measured_clear(&now);
-    if (!kbi_cpus_allowed(&allowed)) return SKIP("this system tells of no processors");
+    if (!kbi_cpus_allowed(&allowed)) return SKIP("the system does not report its processors");
     for (int i = 0, tried = 0; i < KBI_CPUS && tried < 4; i++) {
         char path[60], text[40];
         if (!kbi_cpus_has(&allowed, i)) continue;
@@ -82,11 +82,11 @@ static void test_here(void) {
     CHECK(kbi_cpus_pin(&allowed));
 }
 
-// Everything is counted from the begin of the samples on.
+// Counts start at the beginning of the samples.
 static void test_load(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
-    kbi_load then = kbi_load_now(root); // nothing there but what getrusage says
+    kbi_load then = kbi_load_now(root); // the folder has no files, only getrusage works
     CHECK(isnan(then.waited) && isnan(then.busy) && isnan(then.stolen));
     then.at -= 1000000000;
     kbi_note_load(&m, &then, root, root);
@@ -126,14 +126,14 @@ static void test_lists(void) {
         CHECK(kbi_cpus_parse(good[i][0], &c));
         CHECK_STR(kbi_cpus_show(&c, text, sizeof text), good[i][1]);
     }
-    for (int i = 0; i < KBI_COUNT(bad); i++) CHECK_THAT(!kbi_cpus_parse(bad[i], &c), "'%s' is taken", bad[i]);
-    CHECK(kbi_cpus_parse("0,2,4,6,8,10,12,14,16", &c)); // as many as there is room for
+    for (int i = 0; i < KBI_COUNT(bad); i++) CHECK_THAT(!kbi_cpus_parse(bad[i], &c), "'%s' is accepted", bad[i]);
+    CHECK(kbi_cpus_parse("0,2,4,6,8,10,12,14,16", &c)); // as many as fit
     CHECK_STR(kbi_cpus_show(&c, text, 16), "0,2,4,6,8,...");
 }
 
 int main(int argc, char** argv) {
     snprintf(root, sizeof root, "%.180s.XXXXXX", argc > 0 ? argv[0] : "sysfs");
-    if (!mkdtemp(root)) return SKIP("no folder of one's own"), test_end();
+    if (!mkdtemp(root)) return SKIP("cannot create a temporary folder"), test_end();
     test_clock();
     test_here();
     test_load();

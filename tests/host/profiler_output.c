@@ -17,7 +17,7 @@ static void read_file(const char* path) {
     CHECK(kbi_tool_csv_read(&looks, text.s));
     kbi_text_free(&text);
 }
-// A kernel of a case, by the begin of its name; all of them: ""
+// Returns the profile of a kernel of a case, by the beginning of the kernel's name; "": the total of all kernels.
 static const kbi_launches* look(int number, const char* kernel) {
     static kbi_launches none;
     for (int i = 0; i < looks.n; i++) {
@@ -35,7 +35,7 @@ static const char* unit(const kbi_launches* l, const char* name) {
 }
 #define VALUE(number, kernel, name) kbi_launches_value(look(number, kernel), name)
 
-// A second table behind the first, with a column more: what stands in it is that table's.
+// A second table after the first, with one more column: its values belong to the second table.
 static void test_ncu_tables(void) {
     kbi_text whole = KBI_BLANK, text = KBI_BLANK;
     int line = 0;
@@ -47,7 +47,7 @@ static void test_ncu_tables(void) {
         if (row) kbi_putf(&text, "%.*s%s\n", (int)(end - at), at, more);
     }
     CHECK(read_text(text.s));
-    CHECK_INT(looks.n, 10); // what was seen whole is seen again
+    CHECK_INT(looks.n, 10); // repeated launches of a complete case form a second profile
     if (looks.n == 10) {
         CHECK_STR(looks.of[6].kernel, look(0, "void scale")->kernel);
         CHECK_INT(looks.of[6].calls, 2);
@@ -59,7 +59,7 @@ static void test_ncu_tables(void) {
 
 static void test_ncu_raw(void) {
     read_file("tests/fixtures/ncu_raw.csv");
-    CHECK_INT(looks.n, 5); // two cases, three kernels
+    CHECK_INT(looks.n, 5); // two cases with three kernels
     const kbi_launches *all = look(0, ""), *scale = look(0, "void scale");
     CHECK_INT(all->calls, 3);
     CHECK_INT(scale->calls, 2);
@@ -68,17 +68,18 @@ static void test_ncu_raw(void) {
     CHECK_STR(scale->block, "(256, 1, 1)");
     CHECK_REAL(scale->ns, 400000, 0);
     CHECK_REAL(all->ns, 500000, 0);
-    // sums are added, what a launch is configured with is the largest, shares are averaged over the time
+    // sums are added, the configuration of a launch is the maximum, percentages are averaged with the time as
+    // weight
     CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 805306368.0 + 805306369 + 1024, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_REAL(VALUE(0, "", "sm__warps_active.avg.pct_of_peak_sustained_active"), (90 * 3 + 80 + 20) / 5.0, 1e-12);
     CHECK_REAL(VALUE(0, "", "smsp__cycles_active.max"), 1200, 0);
     CHECK_REAL(VALUE(0, "", "smsp__cycles_active.min"), 50, 0);
-    // n/a has no say
+    // n/a is ignored
     CHECK_REAL(VALUE(0, "", "dram__throughput.avg.pct_of_peak_sustained_elapsed"), (91.5 * 3 + 93.5) / 4, 1e-12);
     CHECK(isnan(VALUE(0, "reduce", "dram__throughput.avg.pct_of_peak_sustained_elapsed")));
     CHECK_STR(unit(all, "gpu__time_duration.sum"), "ns");
-    // neither words, nor facts of the device, nor parts
+    // ignored: text values, device attributes and breakdown metrics
     CHECK(isnan(VALUE(0, "", "launch__func_cache_config")));
     CHECK(isnan(VALUE(0, "", "device__attribute_clock_rate")));
     CHECK_STR(look(2, "name")->kernel, "name with \"quotes\", and a comma");
@@ -89,7 +90,7 @@ static void test_ncu_raw(void) {
 
 static void test_nsys(void) {
     read_file("tests/fixtures/nsys_trace.csv");
-    CHECK_INT(looks.n, 5); // a case with three kinds of work, one without any
+    CHECK_INT(looks.n, 5); // one case with three kinds of work, one case without work
     const kbi_launches* scale = look(0, "void scale");
     CHECK_INT(scale->calls, 2);
     CHECK_REAL(scale->ns, 9000, 0);
@@ -99,7 +100,7 @@ static void test_nsys(void) {
     CHECK_REAL(VALUE(0, "", "nsys.kernel_ns"), 10000, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 1, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4000, 1e-12);
-    CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0); // with its gaps; what overlaps counts once
+    CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0); // including gaps; overlapping work counts once
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_INT(look(1, "")->calls, 0);
     read_file("tests/fixtures/nsys_old.csv");
@@ -121,7 +122,7 @@ static void test_numbers(void) {
     check_number("4.0e-05", 4e-5);
     check_number("-3", -3);
     static const char* const none[] = { "n/a", "", "inf", "12 (3)", "1e999", "65,77", "1.234,567", "27.595.520" };
-    for (int i = 0; i < KBI_COUNT(none); i++) check_number(none[i], NAN); // of another locale, too
+    for (int i = 0; i < KBI_COUNT(none); i++) check_number(none[i], NAN); // including formats of other locales
     char out[40];
     CHECK_REAL(kbi_unit_base("Gbyte/second", out), 1e9, 0);
     CHECK_STR(out, "byte/s");
@@ -134,7 +135,7 @@ static void test_numbers(void) {
     CHECK_REAL(kbi_unit_base("", out), 1, 0);
 }
 
-// A block whose end was not seen is not known.
+// A case without an end mark is not reported.
 static void test_half(void) {
     static const char head[] = "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"gpu__time_duration.sum\"\n";
     char text[1000];
@@ -149,7 +150,7 @@ static void test_half(void) {
     CHECK(kbi_launches_total(&looks, 1));
 }
 
-// Whatever is cut off or turned round: nothing is read that is not there.
+// Truncated or corrupted files: nothing is read beyond the text.
 static void test_broken(void) {
     CHECK(!read_text(""));
     CHECK(!read_text("==ERROR== nothing\n"));
@@ -172,7 +173,7 @@ static void test_broken(void) {
     }
 }
 
-// Units brought to ns, bytes and hertz, each prefix of them, and what is none.
+// Units are converted to ns, bytes and hertz with any prefix; unknown units are kept.
 static void test_units(void) {
     static const struct {
         const char* unit;
@@ -224,11 +225,11 @@ static void test_units(void) {
           !kbi_ncu_metric("a_b"));
 }
 
-// Launches added up: what kind of number a metric is follows from its name and its unit.
+// Totals over launches: name and unit of a metric decide between sum, maximum, minimum and mean.
 static void test_added(void) {
     static const struct {
         const char *name, *unit;
-        double first, second, want; // launches of 1 and of 3 ns
+        double first, second, want; // values of launches of 1 and of 3 ns
     } rows[] = { { "a.sum", "", 2, 5, 7 },         { "a.sum", "Kbyte", 2, 5, 7000 }, { "a.max", "", 2, 5, 5 },
                  { "a.max", "", -5, -2, -2 },      { "a.max", "", 5, 2, 5 },         { "a.min", "", 2, 5, 2 },
                  { "a.min", "", 5, 2, 2 },         { "launch__x", "", 2, 5, 5 },     { "launch__x", "", 5, 2, 5 },
@@ -239,7 +240,7 @@ static void test_added(void) {
         kbi_launch_list_free(&looks);
         int all = kbi_launches_find(&looks, 0, NULL, NULL, NULL);
         kbi_launches* l = &looks.of[all];
-        for (int k = 0; k < 40; k++) { // behind many others
+        for (int k = 0; k < 40; k++) { // after many other metrics
             char other[24];
             snprintf(other, sizeof other, "m%d.sum", k);
             kbi_metric_add(&looks, l, other, "", k, 1);
@@ -251,7 +252,7 @@ static void test_added(void) {
                    rows[i].name, rows[i].unit, kbi_launches_value(l, rows[i].name));
         CHECK_REAL(kbi_launches_value(l, "m39.sum"), 39, 0), CHECK(isnan(kbi_launches_value(l, "m40.sum")));
     }
-    // kernels are told apart by all of what they are called with
+    // kernels with different name, grid or block are separate
     kbi_launch_list_free(&looks);
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 40; i++) {
@@ -266,7 +267,8 @@ static void test_added(void) {
     CHECK(!kbi_launches_total(&looks, 1));
 }
 
-// Into a record: beside what the body counted itself, which stays; nothing of a case that was not seen.
+// Counters of a profiler are added to a record; the benchmark's own counters take precedence. A case that was not
+// profiled gets none.
 static void test_record(void) {
     kb_result r;
     static const kb_param counts[] = { { "mine", KB_AXIS_REALS, 0, 1, NULL }, { "two", KB_AXIS_REALS, 0, 2, NULL } };
@@ -291,12 +293,12 @@ static void test_record(void) {
         "\"sm__warps_active.avg.pct_of_peak_sustained_active\": 55.5} "
         "{\"two\": \"u\", \"dram__bytes.sum\": \"byte\", \"sm__warps_active.avg.pct_of_peak_sustained_active\": \"%\"}");
     CHECK_REAL(r.occupancy_achieved, 55.5, 0);
-    kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // each once
+    kbi_record_launches(&r, &looks, 0), CHECK_INT(r.counters.n, 5); // adding again changes nothing
     kbi_text_free(&t);
     kb_result_free(&r);
 }
 
-// A column stands where any of the looks has its number, be it the first or the last one alone.
+// A column is shown if any case has a value for it, even if only the first or the last case has one.
 static void test_shown(void) {
     kbi_metric registers = { "launch__registers_per_thread", "", 40, 0 };
     for (int has = 0; has < 3; has++) {
@@ -315,7 +317,7 @@ static void test_shown(void) {
     }
 }
 
-// Rows of kernels, whose names are cut where they are long.
+// Rows of kernels; long names are shortened.
 static void test_rows(void) {
     static char name[160];
     static const int lengths[] = { 1, 100, 101, 150 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// --profile and --trace on the virtual GPU: their results and failures for blocks of known work, and that they do not
-// change the times. Without arguments this is the test; it runs itself with arguments.
+// --profile, --trace, --counters, --sass and --energy on the virtual GPU: results and failures for blocks of known
+// work. Profiling must not change the times. Without arguments, this program is the test; with arguments, it is the
+// program of benchmarks that the test runs.
 #include "test.h"
 #include "json.h"
 #include "virtual_gpu.h"
@@ -28,7 +29,7 @@ KBENCH(mixed) {
 }
 KBENCH_IMPL(rivals, first) {
     KB_SAMPLE(kb) {
-        put(kb->stream, KERNEL, &wide, 9000); // a reset is no part of the block
+        put(kb->stream, KERNEL, &wide, 9000); // the reset is not part of the block
         KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 5000); }
     }
 }
@@ -40,7 +41,7 @@ KBENCH_IMPL(rivals, wrong) {
 KBENCH_IMPL(rivals, second) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &wide, 6000); }
 }
-KBENCH(waits) { // behind a gate it would wait for ever
+KBENCH(waits) { // behind a gate, this block would wait for ever
     kb_expect(kb, KB_EXPECT_SYNC);
     KB_TIME(kb) {
         put(kb->stream, KERNEL, &plain, 5000);
@@ -54,7 +55,7 @@ KBENCH(many) {
         for (int i = 0; i < 14; i++) put(kb->stream, KERNEL, &of[i], 1000 + 100 * i);
     }
 }
-// Nothing that looks on may be in a process that times: of 20 groups, more than are measured in one go.
+// Profiling must not share a process with timing. The test has 20 groups, more than one batch.
 KBENCH(apart, KB_AXIS("n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)) {
     bool looks = kb->run->recipe->inside != 0;
     if (!looks && (kbi_meter.cupti.loaded || tracing.on)) kb_fail(kb, "CUPTI is here");
@@ -73,7 +74,7 @@ KBENCH(streams) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
     kb_bytes(kb, 3.9e9);
 }
-KBENCH(dies) { // only where somebody looks
+KBENCH(dies) { // dies only while being profiled
     KB_TIME(kb) {
         if (kb->run->recipe->inside) abort();
         put(kb->stream, KERNEL, &plain, 5000);
@@ -117,7 +118,7 @@ static const char* text(int i, const char* key) {
     return s ? s : "(none)";
 }
 static void said(const char* what) {
-    char squeezed[60000], *to = squeezed; // columns are as wide as they need
+    char squeezed[60000], *to = squeezed; // runs of spaces count as one, because column widths vary
     for (const char* s = output; *s; s++)
         if (*s != ' ' || to == squeezed || to[-1] != ' ') *to++ = *s;
     *to = 0;
@@ -135,7 +136,7 @@ static void test_profile(void) {
     not_said("local"), not_said("clusters");
     said("cudaLaunchKernel 8 24.00 us 100% 3.000 us");
     not_said("cuLaunchKernel"), not_said("_v7000"),
-        not_said("kbi_"); // the driver's own, suffixes, the harness's work
+        not_said("kbi_"); // kernels of the driver and the harness, and API suffixes
     said("per run: 5.000 us from first start to last end, no gaps");
     said("3.000 us per launch");
 
@@ -147,15 +148,15 @@ static void test_profile(void) {
     said("3.81 MiB each");
     said("in 4.0 gaps");
     said("; no copy overlaps a kernel");
-    CHECK_THAT(strstr(output, "spills") < strstr(output, "memcpy"), "what takes most stands first");
+    CHECK_THAT(strstr(output, "spills") < strstr(output, "memcpy"), "the longest operation is listed first");
 
-    // of a comparison all that have times; what a reset does is not the block's
+    // In a comparison, all implementations with a time are profiled. The work of a reset is not part of the block.
     run("VIRTUAL_CUPTI=1 --op rivals --profile");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 3);
     said("plain 8 40.00 us 100%"), said("wide 8 48.00 us 100%");
     said(
-        "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)"); // 10 of 1536 in each quarter, 40 for blocks of 16
+        "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)"); // registers for 40 warps: 2 blocks of 16
     not_said("72.00 us");
     run("VIRTUAL_CUPTI=1 --op waits --profile");
     CHECK_INT(code, 0);
@@ -183,11 +184,11 @@ static void test_profile(void) {
         for (int i = 0; i < file.n; i++) CHECK_STR(text(i, "status"), "\"ok\"");
         not_said("CUPTI is here"), said("plain 8 40.00 us 100%");
     }
-    run("VIRTUAL_CUPTI=1 --op one"); // nobody asked
+    run("VIRTUAL_CUPTI=1 --op one"); // without --profile
     not_said("on the GPU in");
 }
 
-// Sums of events that were made up: who was at work beside whom.
+// Sums over synthetic events: overlap of kernels and copies.
 static void test_sums(void) {
     union {
         kbi_inside head;
@@ -216,7 +217,7 @@ static void test_sums(void) {
     CHECK_INT(p.device[0].calls, 3);
     CHECK_REAL(p.device[0].total, 300, 1e-12);
     CHECK_REAL(p.device_ns, 400, 1e-12);
-    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // a run
+    CHECK_REAL(p.span, (300 + 100) / 2.0, 1e-12); // mean of the two runs
     CHECK_REAL(p.busy, (250 + 100) / 2.0, 1e-12);
     CHECK_REAL(p.gaps, 0.5, 1e-12);
     CHECK_REAL(p.gap_ns, 25, 1e-12);
@@ -227,16 +228,17 @@ static void test_sums(void) {
     kbi_profile_free(&p);
 }
 
-// The timeline: its schema, by a script; and what of it can be counted here.
+// The timeline file: a script checks its schema and counts its events.
 static void test_trace(void) {
     if (system("python3 -c ''") != 0) {
-        SKIP("no python3 to read the timeline with");
+        SKIP("no python3, which checks the timeline");
         return;
     }
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
     CHECK_INT(code, 1);        // one of the implementations is wrong
-    not_said("on the GPU in"); // the table is --profile's
-    // 8 runs of mixed and of two implementations: blocks; calls and submitted work, 5 per run of mixed, 1 of the others
+    not_said("on the GPU in"); // only --profile prints the table
+    // 8 runs of mixed and of two implementations give 24 blocks. Calls and submitted work: 5 per run of mixed, 1
+    // per run of an implementation.
     CHECK_INT(
         system("python3 tests/host/trace.py build/test/host/profiling.trace block=24 call=56 kernel=40 copy=8 memset=8 "
                "> build/test/host/profiling.out"),
@@ -245,18 +247,18 @@ static void test_trace(void) {
     output[f ? fread(output, 1, sizeof output - 1, f) : 0] = 0;
     if (f) fclose(f);
     CHECK_STR(output, "good\n");
-    run("--op one --trace build/test/host/profiling.trace"); // nothing was found: still a timeline
+    run("--op one --trace build/test/host/profiling.trace"); // nothing was recorded, but the file is still a timeline
     CHECK_INT(system("python3 tests/host/trace.py build/test/host/profiling.trace block=0 > build/test/host/profiling.out"),
               0);
     start("VIRTUAL_CUPTI=1 --op one --trace build/no/such/folder/x");
     CHECK_INT(code, 2);
     said("cannot write --trace");
-    start("--load build/test/host/profiling.json --profile"); // no file keeps what was found inside
-    CHECK(code != 0); // 2, but for a sanitizer that counts what is left at the end
+    start("--load build/test/host/profiling.json --profile"); // profiles are not saved in any file
+    CHECK(code != 0);                                         // 2, unless a sanitizer reports leaks at exit
     said("--load shows records and runs nothing, so --profile has no effect");
 }
 
-// The machine code of the kernel that takes most: asked of cuobjdump, here a script.
+// The machine code of the longest kernel is read with cuobjdump, here replaced by a script.
 static void test_code(void) {
     FILE* f = fopen("build/test/host/cuobjdump", "w");
     if (f)
@@ -275,7 +277,8 @@ static void test_code(void) {
     run("VIRTUAL_CUPTI=1 --op one --sass");
     said("--sass: plain is not in this program's file");
     remove("build/test/host/cuobjdump");
-    // a shell sees the program, the kernel and the file, or nothing at all
+    // The shell command contains the program, the kernel and the file as quoted words; otherwise no command is
+    // built.
     static const char* const hostile[][2] = { { "cuobjdump", "a;b" },   { "cuobjdump", "a b" },
                                               { "cuobjdump", "$(b)" },  { "cuobjdump", "a'b" },
                                               { "cuobjdump", "a\nb" },  { "cuobjdump", "`b`" },
@@ -302,8 +305,8 @@ static double counted(int i, const char* name) {
     return at ? strtod(at + strlen(key), NULL) : (double)NAN;
 }
 
-// Counters, what they make of what was declared, and what of the bound. L2 has 60 MiB; each operation of the GPU's lasts
-// 1 ms for 4e9 bytes declared, since more than the machine moves is an error.
+// Counters, the flags DECLARED_BYTES and DECLARED_FLOPS derived from them, and the bound. L2 has 60 MiB. Each GPU
+// operation takes 1 ms, because a rate above the peak for the declared bytes would be an error.
 static void test_counters(void) {
 #define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
 #define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
@@ -313,49 +316,51 @@ static void test_counters(void) {
         " --op declares --counters");
     CHECK_INT(code, 0);
     CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
-    CHECK(isnan(counted(0, "gpu_time_ns"))); // the profiler's own work is in it
+    CHECK(isnan(counted(0, "gpu_time_ns"))); // would include the profiler's own work
     CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
-    CHECK_REAL(counted(0, "mine"), 5, 0); // beside the body's own
+    CHECK_REAL(counted(0, "mine"), 5, 0); // counters of kb_count and of the hardware in one record
     CHECK_STR(text(0, "occupancy_achieved"), "51.5");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "counter_units"), "\"dram_bytes\": \"B\"");
     CHECK_HAS(text(0, "message"),
               "bound by memory: DRAM 91 %, L2 30 %, tensor cores 0 %, issue slots 0 %, 52 % of the warps");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
-    // without -v, in scaled units and without zeros; the message, with what binds the case, comes before the counters
+    // Without -v, counters are printed in scaled units, without zeros, and after the message about the bound.
     said("bound by memory:");
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
     said("dram_bytes 954 MiB"), said("dram_pct 91 %"), said("intensity_dram 1");
-    // a range that took four times as long as the block: its shares of the time are four times as much of the block's
+    // A profiled range that is four times as long as the block: percentages of elapsed time are multiplied by four.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=gpu__time_duration.sum:4000000,"
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");
     CHECK_REAL(counted(0, "dram_pct"), 80, 0.01), CHECK_REAL(counted(0, "l2_pct"), 100, 0);
-    CHECK_REAL(counted(0, "tensor_pct"), 15, 0); // of the cycles in which warps were there
+    CHECK_REAL(counted(0, "tensor_pct"), 15, 0); // percentage of active cycles, which is not scaled
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // of a short kernel's writes DRAM has seen little at its end: the roof says what binds it, if nothing is busier
+    // DRAM has not seen all writes of a short kernel at its end. The rate relative to the peak then determines the
+    // bound, if no unit is busier.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "message"), "bound by memory: DRAM 40 %, L2 30 %, tensor cores 0 %, copy roof 9");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
-        " --op streams --counters=few --hot"); // which may be L2's
+        " --op streams --counters=few --hot"); // hot: the traffic may be from L2
     CHECK_STR(text(0, "bound"), "\"latency\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
     not_said("tensor_pct"), not_said("ffma");
-    // a second witness that a cold launch finds its data gone: who is not cold has no time
+    // The counters are a second proof that a cold launch finds no data in L2. A case that is not cold gets no
+    // time.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
-    CHECK(isnan(counted(0, "evicted_pct"))); // nothing is evicted
+    CHECK(isnan(counted(0, "evicted_pct"))); // a hot case evicts nothing
     run("VIRTUAL_CUPTI=1 VIRTUAL_WARM=1 --op one,rivals --counters=few");
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 4);
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"failed\"");
         CHECK_STR(text(i, "time_ms"), "null");
-        bool wrong = strstr(text(i, "name"), "wrong") != NULL; // that one has another reason
+        bool wrong = strstr(text(i, "name"), "wrong") != NULL; // the wrong implementation fails for another reason
         CHECK_HAS(text(i, "flags"), wrong ? "VERIFY_FAIL" : "NOT_COLD");
         CHECK_HAS(text(i, "message"), wrong ? "" : "only 50 % of a read of the size of L2 came from DRAM (counters)");
     }
@@ -366,7 +371,7 @@ static void test_counters(void) {
     start("VIRTUAL_CUPTI=1 --env");
     not_said("by the counters");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
-    // bytes: twice as many declared as moved, and half as many
+    // Declared bytes: twice the measured bytes, then half of them.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "kb_bytes declares 954 MiB, but DRAM moved 477 MiB");
@@ -374,26 +379,26 @@ static void test_counters(void) {
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times the bytes of kb_bytes");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
-    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES"); // from L2: all goes through it
+    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES"); // hot: L2 traffic is compared
     CHECK_HAS(text(0, "message"), "but L2 moved 477 MiB");
-    // operations: 1e9 are declared
+    // Declared operations: 1e9.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_REAL(counted(0, "ffma"), 5e8, 0);
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // as declared
-    CHECK(isnan(counted(0, "intensity_l2")));       // nothing went through it
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // from the declared operations
+    CHECK(isnan(counted(0, "intensity_l2")));       // no L2 traffic
     CHECK_HAS(text(0, "counter_units"), "\"intensity_dram\": \"FLOP/B\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,lts__t_bytes.sum:2000000000" FP32
         "500000000 --op one --counters");
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // nothing is declared: as counted
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // without declared operations, the counted operations are used
     CHECK_REAL(counted(0, "intensity_l2"), 0.5, 0);
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
         "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
         "500000000 --op one --counters");
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // moves by the tensor pipe
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // tensor instructions that only move data
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
         "500000000 --op one --counters");
-    CHECK(isnan(counted(0, "intensity_dram"))); // what tensor cores did is not counted
+    CHECK(isnan(counted(0, "intensity_dram"))); // operations on tensor cores are not counted
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "250000000" FP32 "250000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_FLOPS");
     CHECK_HAS(text(0, "message"),
@@ -401,17 +406,17 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "1000000000" FP32 "1000000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "did 2000 million operations, 2.00 times the operations of kb_flops");
-    // what is busiest
+    // The busiest unit determines the bound.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"latency\"");
-    CHECK_THAT(isnan(counted(0, "ffma")), "few has no more");
+    CHECK_THAT(isnan(counted(0, "ffma")), "few does not include ffma");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:75" BUSY
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"compute\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
-    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // of two spellings the one that the chip has
-    said("plain 8");                                  // both at once
+    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // the spelling that this chip supports
+    said("plain 8");                                  // --profile with --counters
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
     CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
     said("this chip has no metric no_such__c.sum");
@@ -420,7 +425,7 @@ static void test_counters(void) {
     start("--op one --counters=many");
     CHECK_INT(code, 2);
     said("--counters takes few, usual or all, or names of metrics");
-    // whatever forbids it, the times stand
+    // If counters are unavailable, the times are still reported.
     static const struct {
         const char *how, *line;
     } rows[] = {
@@ -446,9 +451,10 @@ static void test_counters(void) {
     }
 }
 
-// Energy: the virtual GPU takes 1 kW at work and 80 W at rest. A graph's kernels have 400 ns of gaps behind them.
+// Energy: the virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is followed
+// by a gap of 400 ns.
 static void test_energy(void) {
-    run("--op one,declares --energy --no-isolate"); // in one process as well, and without CUPTI
+    run("--op one,declares --energy --no-isolate"); // with --no-isolate, and without CUPTI
     CHECK_INT(code, 0);
     CHECK_REAL(atof(text(0, "energy_mj")), 5.4, 1e-3);
     CHECK_REAL(atof(text(0, "idle_power_w")), 80, 0.1);
@@ -460,14 +466,14 @@ static void test_energy(void) {
     CHECK_REAL(atof(text(1, "bytes_per_joule")), 1e9 / 1.0004, 1e-3);
     said("time us +- mJ"), said(" J MB/J");
     said("J: of one launch, from launches back to back over 2 s");
-    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // what no graph can hold runs by itself
+    run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // a block that no graph can hold runs without a graph
     CHECK_STR(text(0, "energy_mj"), "null");
     CHECK_HAS(text(0, "message"), "cannot be separated from the energy of its resets");
-    CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not looked into
+    CHECK_STR(text(1, "energy_mj"), "null"); // wrong: not profiled
     CHECK_REAL(atof(text(2, "energy_mj")), 6.4, 1e-3);
     CHECK_REAL(atof(text(3, "energy_mj")), 5, 1e-3);
     said("plain 8 40.00 us 100%");
-    run("--op one"); // nobody asked
+    run("--op one"); // without --energy
     CHECK_STR(text(0, "energy_mj"), "null");
     not_said("J:");
     static const struct {
@@ -477,7 +483,7 @@ static void test_energy(void) {
                  { "breaks", "NVML's energy counter failed while the block ran" } };
     for (int i = 0; i < 3; i++) {
         char arguments[200];
-        if (i == 1 && test_rounds(2) < 2) continue; // it takes seconds to see that: in make test-all
+        if (i == 1 && test_rounds(2) < 2) continue; // takes seconds, so only in make test-all
         snprintf(arguments, sizeof arguments, "VIRTUAL_ENERGY=%s --op one --energy", rows[i].how);
         run(arguments);
         CHECK_INT(code, 0);
@@ -490,7 +496,7 @@ static void test_energy(void) {
     said("--energy: it profiles GPU work; --device cpu and a build without CUDA have none");
 }
 
-// Whatever goes wrong, the times stand, and one line gives the fix.
+// If profiling fails, the times are still reported, and one line says how to fix the failure.
 static void test_failures(void) {
     static const struct {
         const char *how, *line;
@@ -506,7 +512,7 @@ static void test_failures(void) {
         run(arguments);
         CHECK_INT(code, 0);
         said("one/impl=default is not profiled: "), said(rows[i].line);
-        not_said("waits/impl=default is not"); // one line is enough for one reason
+        not_said("waits/impl=default is not"); // each reason is printed once
         CHECK_THAT(strstr(text(0, "message"), "not looked into: ") != NULL, "message %s", text(0, "message"));
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
         not_said("on the GPU in");
@@ -516,7 +522,7 @@ static void test_failures(void) {
     CHECK_INT(file.n, 2);
     said("dies/impl=default is not profiled: signal 6 (Aborted)"), said("plain 8 40.00 us 100%");
     CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
-    run("VIRTUAL_CUPTI=1 --op on_host --profile"); // no work of the GPU's
+    run("VIRTUAL_CUPTI=1 --op on_host --profile"); // no GPU work
     CHECK_INT(code, 0);
     not_said("on the GPU in");
 }

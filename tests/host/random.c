@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Random numbers and floats of 16 and 8 bits: known answers, conversions compared with their definitions, moments,
- * splitting. */
+ * filling in parts. */
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -35,7 +35,7 @@ static void test_conversions(void) {
         CHECK(kbi_f32_to_small(kbi_bits_float(from[i]), 10) == f16[i]);
         CHECK(kbi_f32_to_bf16(kbi_bits_float(from[i])) == bf16[i]);
     }
-    for (i = 0; i < 65536; i++) { /* there and back is the identity; a NaN stays one */
+    for (i = 0; i < 65536; i++) { /* the round trip is the identity; a NaN stays a NaN */
         float h = kbi_small_to_f32((uint32_t)i, 10), b = kbi_bits_float((uint32_t)i << 16);
         uint16_t hh = (uint16_t)kbi_f32_to_small(h, 10), bb = kbi_f32_to_bf16(b);
         bad16 += h != h ? (hh & 0x7fff) <= 0x7c00 || (hh ^ i) & 0x8000 : hh != i;
@@ -48,9 +48,8 @@ static void test_conversions(void) {
     CHECK(kbi_small_to_f32(0x0001, 10) == 5.9604644775390625e-8f && kbi_small_to_f32(0x7bff, 10) == 65504.0f);
 }
 
-/* any start, length and alignment gives the same elements; nothing beside them is written */
-/* OCP's 8-bit floats, by their definition: the value of each code; between two neighbours the nearer one, in their
- * middle the even one; above the largest the largest, as GPUs convert */
+/* OCP's 8-bit floats, from their definition: the value of each code; rounding to nearest even; saturation at the
+ * largest value, as GPUs convert */
 static void test_8_bits(int dtype, int fraction, int bias, int most, float largest) {
     int code, bad = 0;
     for (code = 0; code < 256; code++) {
@@ -104,6 +103,7 @@ static void test_fill_8_bits(void) {
     CHECK_INT(bad, 0);
 }
 
+/* any start, length and alignment gives the same elements, and nothing else is written */
 static void test_splitting(void) {
     enum { N = 1003 };
     static unsigned char whole[8 * N], part[8 * N + 32];
@@ -139,18 +139,19 @@ static void test_values(void) {
     kbi_fill_host(f, 0, 8, KB_F32, KB_UNIFORM, 0, 0);
     for (i = 0; i < 8; i++) bad += f[i] != (float)(u[i] >> 8) / 16777216.0f;
     kbi_fill_host(big, 0, 8, KB_U64, KB_UNIFORM, 0, 0);
-    static const uint32_t upper[] = { 0x2dce73e5, 0x1348e23f, 0xfcf8e0ec, 0xa287aadb,   /* Philox elsewhere, of the */
+    static const uint32_t upper[] = { 0x2dce73e5, 0x1348e23f, 0xfcf8e0ec, 0xa287aadb,   /* independent Philox with */
                                       0xe9535be3, 0x510c4549, 0x63517a4d, 0x9a6323a7 }; /* counters n, 0, 0, 1 */
     for (i = 0; i < 8; i++) bad += big[i] != (u[i] | (uint64_t)upper[i] << 32);
     kbi_fill_host(wide, 0, 4, KB_I64, KB_UNIFORM, 0, 0);
     for (i = 0; i < 4; i++) bad += wide[i] != (int64_t)big[i];
     CHECK(!bad);
-    kbi_fill_host(f, 0, 4, KB_F32, KB_NORMAL, 0, 0); /* mpmath from the words above, rounded to float */
+    kbi_fill_host(f, 0, 4, KB_F32, KB_NORMAL, 0, 0); /* mpmath applied to the words above, rounded to float */
     CHECK(f[0] == 0.9911375045776367f && f[1] == -0.9246627688407898f && f[2] == -0.6176090836524963f &&
           f[3] == -0.48206835985183716f);
     int32_t s32[4];
     uint16_t u16[4];
-    kbi_fill_host(s32, 0, 4, KB_I32, KB_NORMAL, 0, 0); /* eight times these, rounded; below 0 is 0 without a sign */
+    /* eight times the normal values, rounded; a negative value becomes 0 if the type is unsigned */
+    kbi_fill_host(s32, 0, 4, KB_I32, KB_NORMAL, 0, 0);
     CHECK(s32[0] == 8 && s32[1] == -7 && s32[2] == -5 && s32[3] == -4);
     kbi_fill_host(u16, 0, 4, KB_U16, KB_NORMAL, 0, 0);
     CHECK(u16[0] == 8 && u16[1] == 0 && u16[2] == 0 && u16[3] == 0);
@@ -201,7 +202,7 @@ static void test_load(void) {
     CHECK(kbi_dtype_size(-1) == 0 && kbi_dtype_size(16) == 0);
 }
 
-/* 2^20 deviates: each bound is 5 standard errors */
+/* 2^20 deviates; each bound is 5 standard errors */
 static void test_moments(void) {
     enum { N = 1 << 20 };
     float* z = (float*)malloc(N * sizeof *z);

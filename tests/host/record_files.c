@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Record files with obstacles: records that cannot be written yet wait, and are written or counted in the end.
-// Neighbouring files are left alone unless a killed run left them. A link's target is replaced as a whole.
+// Record files under failures: records that cannot be written yet are kept, then written or reported as lost.
+// Neighbouring files are left alone unless a killed run left them behind. The target of a symbolic link is replaced
+// atomically.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -15,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// a disk that takes no more than so many bytes, at most `piece` at once; with `refused` 0 a write takes none and says
-// nothing. room -1: it takes all
+// A disk with `room` bytes left (-1: unlimited) that accepts at most `piece` bytes at once. If `refused` is 0, a
+// write to the full disk returns 0 without an error.
 static struct {
     long room;
     size_t piece;
@@ -32,12 +33,12 @@ static ssize_t played_write(int file, const void* from, size_t n) {
 }
 static int sync_error;
 static int played_fsync(int file) { return sync_error ? (errno = sync_error, -1) : fsync(file); }
-static int read_good, read_error; // after so many reads that are good, this error; 0: none
+static int read_good, read_error; // after `read_good` successful reads, this error; 0: none
 static ssize_t played_read(int file, void* to, size_t n) {
     if (read_error && read_good-- <= 0) return errno = read_error, -1;
     return read(file, to, read_error && n > 100 ? 100 : n);
 }
-static int waited; // ms, for nothing: a test has no time for it
+static int waited; // simulated waiting time in ms
 static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
     return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
 }
@@ -57,7 +58,7 @@ static char folder[200], told[4000];
 static int told_kept = -1;
 static FILE* told_in;
 
-static void hear(void) { // what kbench says from here on
+static void hear(void) { // captures the messages of kbench
     fflush(stderr);
     told_in = tmpfile(), told_kept = dup(2);
     dup2(fileno(told_in), 2);
@@ -71,7 +72,7 @@ static const char* heard(void) {
     return told;
 }
 
-static const char* in(const char* name) { // a path in the test's folder; of the last ones that were asked for
+static const char* in(const char* name) { // a path in the test's folder; valid for the last 32 calls
     static char paths[32][500];
     static int at;
     char* path = paths[at++ % 32];
@@ -93,7 +94,7 @@ static bool there(const char* name) {
     struct stat about;
     return lstat(in(name), &about) == 0;
 }
-static int files(void) { // in the folder
+static int files(void) { // number of files in the folder
     int n = 0;
     DIR* d = opendir(folder);
     for (struct dirent* e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
@@ -112,7 +113,7 @@ static kb_result record(const char* name) {
     return r;
 }
 
-// --- what could not be written at once ---
+// --- delayed writes ---
 
 // Two records are added to a full disk, which has room again before the end, or never.
 static void test_full(void) {
@@ -126,10 +127,10 @@ static void test_full(void) {
         disk.room = 100, disk.piece = 30;
         kbi_store_add(&s, &a, 1, true), kbi_store_add(&s, &b, 1, true);
         const char* text = heard();
-        CHECK_INT(count(text, "\n"), 1); // said once; the array is written in the end
+        CHECK_INT(count(text, "\n"), 1); // reported once; the array is written in the end
         snprintf(said, sizeof said, "writing --jsonl %s failed: No space left on device\n", in("r.jsonl"));
         CHECK_HAS(text, said);
-        CHECK_STR(text_of("r.json"), OLD); // until the new one is complete
+        CHECK_STR(text_of("r.json"), OLD); // the old array stays until the new one is complete
         size_t waiting = s.lines.waiting.n;
         hear();
         disk.room = room ? -1 : 0;
@@ -153,7 +154,7 @@ static void test_full(void) {
         disk.room = -1, disk.piece = 0;
     }
     for (int how = 0; how < 3;
-         how++) { // what fails in the end only: the last bytes, the disk itself, in all files or none
+         how++) { // failures at the end only: the last bytes; the disk; fsync is not supported
         kbi_store s;
         char said[600];
         unlink(in("r.json"));
@@ -161,7 +162,7 @@ static void test_full(void) {
         kbi_store_add(&s, &a, 1, true);
         hear();
         disk.room = how == 0 ? 0 : -1, sync_error = how == 1 ? EIO : how == 2 ? EINVAL : 0;
-        CHECK_INT(kbi_store_close(&s), how == 2); // a pipe knows of no disk
+        CHECK_INT(kbi_store_close(&s), how == 2); // a pipe does not support fsync
         snprintf(said, sizeof said, "writing --json %s failed: %s", in("r.json"), strerror(how ? EIO : ENOSPC));
         CHECK_INT(count(heard(), said), how < 2), CHECK_INT(there("r.json"), how == 2),
             CHECK_INT(files(), 1 + (how == 2));
@@ -171,7 +172,7 @@ static void test_full(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// A reader that is slow is waited for, as long as it takes pieces; one that takes none is not.
+// A slow reader is waited for as long as it accepts data; a reader that accepts none times out.
 static void test_slow(void) {
     enum { SIZE = 300000 };
     static char some[SIZE];
@@ -209,7 +210,7 @@ static void test_slow(void) {
         if (reads) CHECK(waitpid(child, &status, 0) == child && status == 0);
         kbi_text_free(&waiting);
     }
-    // a write that is interrupted is done again; one that takes nothing and says nothing is a full disk
+    // an interrupted write is repeated; a write of 0 bytes without an error means a full disk
     put("o", "");
     kbi_text waiting = KBI_BLANK;
     int file = open(in("o"), O_WRONLY);
@@ -223,7 +224,7 @@ static void test_slow(void) {
     close(file), kbi_text_free(&waiting), unlink(in("o"));
 }
 
-// --- what lies beside a file ---
+// --- names of files beside a file ---
 
 static void test_beside(void) {
     char name[260];
@@ -239,9 +240,9 @@ static void test_beside(void) {
         }
 }
 
-// --- files that are opened, and replaced ---
+// --- opening and replacing files ---
 
-static void opens(const char* json, const char* jsonl, const char* says) { // says NULL: it does
+static void opens(const char* json, const char* jsonl, const char* says) { // says NULL: opening succeeds
     kbi_store s;
     hear();
     bool good = kbi_store_open(&s, json, jsonl);
@@ -265,7 +266,8 @@ static void test_open(void) {
     opens(in("a"), "", "--jsonl needs a file's name"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
-    // the name stays a link, what it leads to is replaced and keeps its mode; a body may change the directory
+    // the name stays a link; its target is replaced and keeps its mode; a benchmark function may change the
+    // directory
     char here[500];
     kbi_store s;
     struct stat about;
@@ -275,11 +277,11 @@ static void test_open(void) {
     kbi_store_add(&s, &r, 1, true), CHECK(kbi_store_close(&s));
     CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\"");
-    CHECK_INT(count(text_of("lines"), "\n"), 2); // behind what was there
-    // a relative name that there is nothing of yet
+    CHECK_INT(count(text_of("lines"), "\n"), 2); // after the existing line
+    // a relative name of a file that does not exist yet
     CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
     CHECK_STR(text_of("new"), "[]\n");
-    // an earlier run's results are worth more than an empty array
+    // results of an earlier run are not replaced by an empty array
     for (int keep = 0; keep < 3; keep++) {
         put("new", OLD);
         CHECK(kbi_store_open(&s, in("new"), NULL)), s.keep = keep > 0;
@@ -292,7 +294,7 @@ static void test_open(void) {
     kb_result_free(&r);
 }
 
-// A line that a killed run left half is ended; --resume puts others in the place of all, as a whole.
+// An incomplete last line of a killed run is terminated. --resume replaces the whole file atomically.
 static void test_lines(void) {
     static const char* const before[] = { "", ONE "\n", ONE };
     kb_result r = record("one");
@@ -307,7 +309,7 @@ static void test_lines(void) {
         text += strlen(before[i]);
         CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
     }
-    // what --resume puts in the place of all: by a link; with nothing to keep; where another process does so, too
+    // replacement by --resume: through a link; with no lines to keep; while another process replaces the file, too
     for (int how = 0; how < 3; how++) {
         kbi_text lines = KBI_BLANK;
         put("l", ONE "\n{\"name\": \"torn"), chmod(in("l"), 0604), unlink(in("k"));
@@ -328,7 +330,7 @@ static void test_lines(void) {
     CHECK_INT(files(), 0);
 }
 
-// Whose file it is, by its text: only what is empty or begins as one of records is written to.
+// kbench overwrites a file only if it is empty or begins like a record file.
 static void test_ours(void) {
     static const struct {
         const char* text;
@@ -343,7 +345,7 @@ static void test_ours(void) {
                  { "[package]\nname = \"x\"\n", false, false },
                  { "[core]\n\tbare = false\n", false, false },
                  { "[] and more", false, false },
-                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false }, // reformatted
+                 { "[{\"name\": \"x\", \"operation\": \"y\"}]", true, false }, // reformatted by another tool
                  { "[\n  {\n    \"name\":\"x\",\n    \"operation\":\"y\"\n  }\n]", true, false },
                  { " [ ] ", true, false },
                  { "[\n{\"name\": \"x\"}\n]\n", false, false },
@@ -366,7 +368,7 @@ static void test_ours(void) {
         CHECK_THAT(kbi_file_ours(file, &kbi_line_mark) == rows[i].lines && errno == 0, "lines: %s", rows[i].text);
         close(file);
     }
-    int file = open(in("h"), O_RDWR); // of zeros, as after a loss of power; of more blanks than are looked at
+    int file = open(in("h"), O_RDWR); // zeros, as after a power failure; then more blanks than the check reads
     CHECK(ftruncate(file, 0) == 0 && ftruncate(file, 100) == 0);
     CHECK(!kbi_file_ours(file, &kbi_array_mark) && !kbi_file_ours(file, &kbi_line_mark)), close(file);
     FILE* f = fopen(in("h"), "w");
@@ -376,14 +378,14 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// What happens to a file of lines while a run writes to it. What the run wrote is there in the end, or beside it.
+// Changes of a JSON Lines file while a run writes to it. The records of the run end up in the file or beside it.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");
     char beside[60], said[100];
     snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
     for (int how = 0; how < HOWS; how++)
-        for (int late = 0; late < 2; late++) { // before the last record, or behind it
+        for (int late = 0; late < 2; late++) { // before or after the last record
             kbi_store s;
             bool lost = how == REPLACED || how == REMOVED || how == CUT || how == FOLDER;
             put("l", ONE "\n");
@@ -399,7 +401,7 @@ static void test_changed(void) {
             case CUT: put("l", ONE "\n"); break;
             case OTHERS: put("n", "another tool\n"), rename(in("n"), in("l")); lost = true; break;
             case GROWN: CHECK(truncate(in("l"), (off_t)strlen(was)) == 0); break;
-            case REWRITTEN: put("n", was), rename(in("n"), in("l")); break; // as another run's --resume does
+            case REWRITTEN: put("n", was), rename(in("n"), in("l")); break; // as --resume of another run does
             case FOLDER: unlink(in("l")), mkdir(in("l"), 0777); break;
             }
             if (!late) kbi_store_add(&s, &b, 1, true);
@@ -418,7 +420,7 @@ static void test_changed(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// One process at a time: another waits, and writes beside the file when the first does not end.
+// One process at a time: a second process waits, and writes beside the file if the first does not end.
 static void test_locked(void) {
     int ends[2];
     char byte = 0;
@@ -438,7 +440,7 @@ static void test_locked(void) {
     CHECK(read(ends[0], &byte, 1) == 1 && byte == 1);
     waited = 0, opens(NULL, in("l"), "another process has locked it"), CHECK_THAT(waited >= 10000 && waited < 10100, "%d ms", waited);
     kill(child, SIGKILL), waitpid(child, NULL, 0);
-    // a lock that is taken during the run, and never given up
+    // a lock that another process takes during the run and never releases
     char beside[60];
     CHECK(kbi_store_open(&s, NULL, in("l")));
     child = fork();
@@ -462,7 +464,7 @@ static void test_locked(void) {
     unlink(in("l")), kb_result_free(&r);
 }
 
-// An error while reading is not the end of a file: nothing is opened, and nothing changed.
+// A read error is not the end of a file: the file is rejected and stays unchanged.
 static void test_unreadable(void) {
     kbi_text all = KBI_BLANK;
     put("l", ONE "\n" ONE "\n" ONE "\n" ONE "\n" ONE "\n"), put("a", OLD);
@@ -477,7 +479,7 @@ static void test_unreadable(void) {
         CHECK(!kbi_hash_file(&h, open(in("l"), O_RDONLY))), CHECK_INT(errno, EIO);
         read_good = good;
     }
-    // the end of the file cannot be read: a new line is begun
+    // the end of the file cannot be read, so the record begins a new line
     kbi_store s;
     kb_result r = record("one");
     read_error = 0;
@@ -488,7 +490,7 @@ static void test_unreadable(void) {
     kbi_text_free(&all), unlink(in("l")), unlink(in("a")), kb_result_free(&r);
 }
 
-// A file that changed during the run stays: of two runs that write the same one, the second to end writes beside it.
+// A file that changed during the run is kept: if two runs write the same file, the second to end writes beside it.
 static void test_two(void) {
     kbi_store s;
     kb_result r = record("one");
@@ -506,7 +508,7 @@ static void test_two(void) {
     CHECK_INT(files(), 0), kb_result_free(&r);
 }
 
-// A pipe that nobody reads is waited for, for two seconds; one with a reader gets the records as they come.
+// A pipe without a reader is waited for, up to two seconds. With a reader, records are written as they come.
 static void test_pipe(void) {
     char got[8000];
     kb_result r = record("one");
@@ -520,7 +522,7 @@ static void test_pipe(void) {
             kbi_store_add(&s, &r, 1, true);
             ssize_t n = read(reader, got, sizeof got - 1);
             got[KBI_MAX(n, 0)] = 0;
-            CHECK_INT(count(got, "\"one\""), 2); // its name, and its operation's
+            CHECK_INT(count(got, "\"one\""), 2); // once as name, once as operation
         }
         CHECK(kbi_store_close(&s)), close(reader);
     }
@@ -530,7 +532,7 @@ static void test_pipe(void) {
 int main(int argc, char** argv) {
     snprintf(folder, sizeof folder, "%.180s.XXXXXX", argc > 0 ? argv[0] : "store");
     char* whole = mkdtemp(folder) ? realpath(folder, NULL) : NULL;
-    if (!whole || strlen(whole) >= sizeof folder) return SKIP("no folder of one's own"), test_end();
+    if (!whole || strlen(whole) >= sizeof folder) return SKIP("cannot create a temporary folder"), test_end();
     strcpy(folder, whole), free(whole);
     signal(SIGPIPE, SIG_IGN);
     umask(022);

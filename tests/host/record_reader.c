@@ -13,7 +13,7 @@ static void put_file(const char* text, size_t n) {
     if (f) fclose(f);
 }
 
-// What reading the file says on stderr, in one of a few buffers.
+// Reads the file and returns the messages on stderr, in one of four rotating buffers.
 static const char* said(kbi_records* r, bool* good) {
     static char out[4][2000];
     static int turn;
@@ -34,7 +34,7 @@ static const char* said(kbi_records* r, bool* good) {
     return to;
 }
 
-// A record with something in every field.
+// Fills every field of a record.
 static void fill(kb_result* r) {
     static const kb_param params[] = { { "rows", KB_AXIS_INTS, -3, 0, NULL },
                                        { "alpha", KB_AXIS_REALS, 0, 0.1, NULL },
@@ -92,7 +92,7 @@ static void test_round_trip(void) {
         kbi_records_free(&r);
         kbi_text_free(&file);
     }
-    // the file cut off at every byte: never more than what is whole, and never a wrong value
+    // the file truncated at every byte: only complete records are returned, and never a wrong value
     for (size_t n = 0; n<lines.n; n += n + 300> lines.n ? 1 : 7) {
         put_file(lines.s, n);
         const char* text = said(&r, &good);
@@ -111,7 +111,7 @@ static void test_round_trip(void) {
 }
 
 #define A "{\"name\": \"a\", \"operation\": \"o\""
-// Files, how many records they have (-1: the file is refused), and a part of what is said of them.
+// Text of a file, its number of records (-1: the file is rejected), and a part of the message.
 static const struct file {
     const char* text;
     int n;
@@ -131,7 +131,7 @@ static const struct file {
     { A ", \"message\": \"\\u00e4\\ud83d\\ude00\\ud83d \\u0000\\/\"}\n", 1, "" },
     { A ", \"schema\": 99}\n", 1, ":1: a later version wrote this file" },
     { A ", \"flags\": [\"FLOOR\", \"LATER\"]}\n", 1, ":1: this version does not know the flag LATER" },
-    // lines that end in the middle
+    // lines that end in the middle of a record
     { A "}\n" A ", \"time_ms\": 1.2", 1, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"time_ms\"\n" A "}\n", 2, ":2: this line ends in the middle of a record" },
     { A "}\n{\"na\n" A "}", 2, ":2: this line ends in the middle of a record" },
@@ -139,7 +139,7 @@ static const struct file {
     { A "}\n{\"name\": tr\n" A "}", -1, ":2: name is a string or null, not 't'" },
     { A "}\n" A ", \"verified\": tr\n" A "}", 2, ":2: this line ends in the middle of a record" },
     { A "}\n" A ", \"later\": [[1, 2\n" A "}", 2, ":2: this line ends in the middle of a record" },
-    // files of others, and damaged ones
+    // files of other formats, and damaged files
     { "hello", -1, ":1: records must begin with [ or {, not 'h'" },
     { "\x7f"
       "ELF",
@@ -196,15 +196,15 @@ static void test_files(void) {
         bool good;
         put_file(files[i].text, strlen(files[i].text));
         const char* text = said(&r, &good);
-        CHECK_THAT(good == (files[i].n >= 0), "'%s' is %s: %s", files[i].text, good ? "taken" : "refused", text);
+        CHECK_THAT(good == (files[i].n >= 0), "'%s' is %s: %s", files[i].text, good ? "accepted" : "rejected", text);
         CHECK_THAT(!good || r.n == files[i].n, "'%s' has %lld records", files[i].text, (long long)r.n);
-        CHECK_THAT(*files[i].says ? strstr(text, files[i].says) != NULL : !*text, "'%s': '%s' is said, not '%s'",
+        CHECK_THAT(*files[i].says ? strstr(text, files[i].says) != NULL : !*text, "'%s': the message is '%s', not '%s'",
                    files[i].text, text, files[i].says);
         kbi_records_free(&r);
     }
 }
 
-// Characters by their numbers, in pairs where they need one; a half alone is what stands for no character.
+// JSON escapes of code points, as surrogate pairs if necessary; a lone surrogate becomes U+FFFD.
 static void test_escapes(void) {
     static const char* const rows[][2] = { { "\\u0041\\u00e9\\u07ff\\u0800\\uffff",
                                              "A\xc3\xa9\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf" },
@@ -231,7 +231,7 @@ static void test_escapes(void) {
     }
 }
 
-// A pattern that is none leaves the records as they are, whatever stands where the others would have been.
+// An invalid pattern leaves the records unchanged, whatever the stack contained.
 static void test_chosen(void) {
     kbi_options o;
     kbi_records r;
@@ -252,14 +252,14 @@ static void test_chosen(void) {
     kbi_records_free(&r);
 }
 
-// Files that are too much of something, of which a table has no text.
+// Files with one excessive element, too large for the table above.
 static void test_large(void) {
     kbi_records r;
     bool good;
     static const struct {
         const char *before, *again, *after;
         int times;
-        const char* says; // "": it is taken
+        const char* says; // "": the file is accepted
     } large[] = { { A ", \"later\": ", "[", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "{\"a\": ", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
@@ -292,13 +292,14 @@ static void test_large(void) {
     CHECK_HAS(said(&r, &good), "params: more than 256 values");
     kbi_records_free(&r);
     kbi_text_free(&axes);
-    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // what a machine leaves that lost its power
+    put_file(A "}\n\0\0\0\0\n", sizeof A - 1 + 7); // blocks of zeros, as a power failure leaves in a file
     CHECK_HAS(said(&r, &good), ":2: this line ends in the middle of a record");
     CHECK(good && r.n == 1);
     kbi_records_free(&r);
 }
 
-// A record takes the place of the same measurement's; of another run, or another benchmark of its name, it stands behind.
+// A record replaces an earlier one of the same measurement. A record of another run, or of another benchmark with
+// the same name, is appended.
 static void test_again(void) {
     kbi_records r;
     bool good;
@@ -320,7 +321,8 @@ static void test_again(void) {
     kbi_records_free(&r);
 }
 
-// What schema 1 and 2 called mode is cache and timer, wherever it stands; a record is written as what it is.
+// Schemas 1 and 2 had a key `mode`; it is read as cache and timer, wherever the key stands. Records are written in
+// the current schema.
 static void test_older(void) {
     static const struct {
         const char *keys, *cache, *timer;
@@ -366,7 +368,7 @@ static void test_env(void) {
     b = a;
     b.driver = "580.9", b.build = "nvcc, optimised; kbench: gcc, not optimised", b.git_commit = "other";
     CHECK(!kbi_env_differs(&a, &b, &what));
-    b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL; // not known is not different
+    b = a, b.cpu = NULL, b.cache = NULL, b.driver = NULL, b.build = NULL; // an unknown value does not differ
     CHECK(!kbi_env_differs(&a, &b, &what));
     b = a, b.gpu = "H", b.driver = "590.1";
     CHECK(kbi_env_differs(&a, &b, &what));
@@ -384,10 +386,10 @@ static void test_env(void) {
 
 // --- lines as --resume reads them ---
 
-// The begin of a record.
+// The first keys of a record.
 #define RECORD(name) "{\"name\": \"" name "\", \"operation\": \"o\""
 
-// Reads the file as --resume does. The answer is how many lines it has.
+// Reads the file as --resume does. Returns the number of lines.
 static int past_of(const char* text) {
     put_file(text, strlen(text));
     int file = open(path, O_RDONLY);
@@ -396,7 +398,8 @@ static int past_of(const char* text) {
 }
 
 static void test_resume(void) {
-    // which records stand for a case: every key that tells one program, machine and seed from others does; no other
+    // which records match a case: all keys that identify program, machine and seed must match, other keys do not
+    // matter
 #define PAST(name, binary, more) "{\"name\": \"" name "\", \"operation\": \"o\", \"binary\": \"" binary "\", " more "}"
 #define HERE "\"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1"
     static const struct {
@@ -424,7 +427,7 @@ static void test_resume(void) {
         CHECK_THAT(kbi_past_of(r, "a", "b", NULL) == rows[i].program && kbi_past_of(r, "a", "b", &like) == rows[i].here,
                    "line %d", i);
     }
-    // which lines are records, and which break off
+    // which lines are records, and which are incomplete
     static const struct {
         const char* line;
         bool record, old;
@@ -432,19 +435,19 @@ static void test_resume(void) {
                  { RECORD("2") ", \"status\": \"failed\"}", true, false },
                  { RECORD("3") ", \"status\": \"ok\"", false, true },
                  { "\"name\": \"4\", \"status\": \"ok\"}", false, false },
-                 { RECORD("5") ", \"status\": \"ko\"}", false, false }, // of another version
+                 { RECORD("5") ", \"status\": \"ko\"}", false, false }, // written by another version
                  { "", false, false },
                  { RECORD("8") ", \"status\": null}", true, false },
                  { RECORD("8") ", \"status\": null} {}", false, false },
                  { " " RECORD("9") ", \"x\": [1, {\"y\": null}]} \r", true, false },
-                 { "{\"name\": \"10\", \"status\": \"ok\"}", false, false }, // of another tool
+                 { "{\"name\": \"10\", \"status\": \"ok\"}", false, false }, // written by another tool
                  { "{\"name\": \"a \\", false, true },
                  { "{\"name\": \"a\", \"opera", false, true },
                  { "{\"tool\": \"other", false, false },
                  { "{", false, false },
-                 { "{\"name\":", false, false } }; // perhaps of another tool
+                 { "{\"name\":", false, false } }; // possibly written by another tool
     static const struct {
-        const char* line; // the last one, without its end
+        const char* line; // the last line, without a newline
         bool record, old;
     } last[] = { { RECORD("all") ", \"status\": \"ok\"}", true, false },
                  { RECORD("torn") ", \"status\": \"o", false, true },
@@ -469,11 +472,12 @@ static void test_resume(void) {
             CHECK_THAT(l->old == (end ? last[k].old : file[in].old), "line %d: %s", i, line);
         }
         int opened = open(path, O_RDWR);
-        CHECK(kbi_past_drop(opened, path) && kbi_file_text(path, &got)); // the torn ones go
+        CHECK(kbi_past_drop(opened, path) && kbi_file_text(path, &got)); // incomplete lines are removed
         CHECK_STR(got.s, want.s), close(opened);
         kbi_text_free(&text), kbi_text_free(&want), kbi_text_free(&got);
     }
-    // a group is done when all of its cases that run here are; of several lines the last one counts, and all go
+    // a group is done if all of its cases that run here are done; the last of several lines counts, and all are
+    // replaced
     static const char ok[] = ", \"status\": \"ok\"}\n", failed[] = ", \"status\": \"failed\"}\n";
     kbi_text text = { NULL, 0, 0 };
     const char* binary = kbi_binary_hash();
@@ -495,7 +499,7 @@ static void test_resume(void) {
 
 // --- files that are written ---
 
-// Whose file it is: empty, or of the mark that files of its kind begin with.
+// Whether kbench may overwrite a file: it is empty or begins with the signature of its kind.
 static void test_marks(void) {
     static const kbi_signature mark = { "# A", "mark", 2 }, whole = { "", "mark", 1 };
     static const struct {
@@ -505,7 +509,7 @@ static void test_marks(void) {
     } rows[] = { { "", &mark, true },
                  { "# A\na mark\n", &mark, true },
                  { "# A mark", &mark, true },
-                 { "# A\n\na mark\n", &mark, false }, // it stands too far down
+                 { "# A\n\na mark\n", &mark, false }, // the signature is too far down
                  { "# A mar\nk", &mark, false },
                  { "x\n# A mark\n", &mark, false },
                  { "[]", &mark, false },
@@ -520,7 +524,7 @@ static void test_marks(void) {
     CHECK(!kbi_file_ours(-1, &mark) && errno == EBADF);
 }
 
-// What is said on stderr until heard() is called.
+// Redirects stderr until heard() is called.
 static int heard_kept;
 static void listen(void) {
     fflush(stderr);
@@ -537,11 +541,12 @@ static const char* heard(void) {
     return out;
 }
 
-// Each thing that may have become of a case, by itself and beside a pair that is not comparable, under each --fail-on.
+// Every possible outcome of a case, alone and together with an incomparable pair, for each --fail-on.
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
-        int regressed, improved, more, less, open, added, removed, recovered, missed, none; // none: nothing was compared
+        // none: nothing was compared
+        int regressed, improved, more, less, open, added, removed, recovered, missed, none;
         int codes[3], apart[3];                                                          // regress, change, noise
     } rows[] = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0 }, { 0, 0, 4 } },
                  { 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 3, 3, 3 }, { 3, 3, 3 } },
@@ -569,11 +574,11 @@ static void test_toll(void) {
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
                            apart ? ", one not comparable" : "", code, want);
             }
-        kbi_wanted.fail_on = "noise", a.apart = 0; // goals alone are certain
+        kbi_wanted.fail_on = "noise", a.apart = 0; // without a comparison only goals count
         int code = kbi_regression_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
-    // a regression between two machines is none, unless --ignore-env has them compared
+    // a difference between two machines is not a regression, unless --ignore-env compares them
     kb_result pair[2];
     kbi_change change;
     kbi_changes all;
@@ -603,7 +608,7 @@ static void test_race_budget(void) {
 
 static void test_goals(void) {
     static const struct {
-        const char *text, *name; // name NULL: it is none
+        const char *text, *name; // name NULL: not a goal
         bool patterns, least, strict;
         double value;
     } goals[] = { { "time_ms<=0.5", "time_ms", false, false, false, 0.5 },
@@ -644,7 +649,7 @@ static void test_goals(void) {
     }
 }
 
-// Shards of a plan in its order, one sweep behind the other; which of them have left nothing.
+// Records of shards are sorted in plan order, one sweep after the other; shards without records are reported.
 static void test_shards(void) {
     static const struct {
         const char *name, *shard;
@@ -652,7 +657,7 @@ static void test_shards(void) {
     } of[] = { { "c", "2/3", 0, 3 }, { "x", NULL, 0, 1 },  { "a", "1/3", 0, 1 },       { "b", "1/3", 0, 2 },
                { "a", "1/3", 1, 1 }, { "c", "2/3", 0, 3 }, { "y", "1/3", 0, KB_NONE }, { "a", "1/3", 0, 1 },
                { "a", "1/3", 0, 1 }, { "b", "1/3", 1, 2 } };
-    static const char order[] = "axbcabyaca"; // x and y stay
+    static const char order[] = "axbcabyaca"; // x and y have no place in the plan and stay
     static const char devices[] = "0000110000";
     static kb_result results[KBI_COUNT(of)];
     kbi_records r;
@@ -697,10 +702,11 @@ static void test_shards(void) {
     CHECK(!kbi_load_alike(&r)), r.n = 3, CHECK(kbi_load_alike(&r));
     CHECK_HAS(heard(), "shard 1/2 ran on A, and shard 1/2 on B. These parts");
     r.n = 4, kbi_wanted.on[KBI_REPORT_ignore_env] = true, CHECK(kbi_load_alike(&r));
-    results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r)); // of no shard
+    // a record without a shard
+    results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r));
 }
 
-// The times of a round where the first one has its cases.
+// Times of a round are stored at the places of the same cases in the first round.
 static void test_race(void) {
     static kb_result first[5], later[6];
     static const struct {
@@ -738,7 +744,7 @@ static void test_race(void) {
     first[0].name = "0", CHECK_INT(kbi_race_place(&one, &later[0]), 2);
 }
 
-// Behind what is there: a line that an earlier run was killed in is ended, and no other.
+// Records are appended; an incomplete last line of a killed run is terminated first.
 static void test_added(void) {
     static kbi_options o;
     static const char* const before[] = { "", RECORD("old") "}\n", RECORD("torn") };
@@ -758,13 +764,13 @@ static void test_added(void) {
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
         CHECK_STR(got.s, want.s);
         kbi_text_free(&got), kbi_text_free(&want);
-        unlink(path); // an array, by a path from the root on, where there is none and where there is one
+        unlink(path); // an array under an absolute path, for a new and an existing file
         for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, here.s));
         if (!i) CHECK(kb_write_json(r, 0, here.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
         kbi_text_free(&got), kbi_text_free(&here);
     }
     for (int i = 0; i < 2; i++) kb_result_free(&r[i]);
-    // a pipe whose reader comes later
+    // a pipe whose reader opens it later
     kbi_text pipe = { NULL, 0, 0 };
     kbi_putf(&pipe, "%s.pipe", path), unlink(pipe.s);
     CHECK(mkfifo(pipe.s, 0600) == 0);
@@ -778,11 +784,11 @@ static void test_added(void) {
     int file = kbi_open_in_place(pipe.s), status = -1;
     CHECK(file >= 0);
     if (file >= 0) close(file);
-    kill(reader, SIGKILL), waitpid(reader, &status, 0); // it may still wait for a writer
+    kill(reader, SIGKILL), waitpid(reader, &status, 0); // the reader may still wait for a writer
     unlink(pipe.s), kbi_text_free(&pipe);
 }
 
-static int free_file(void) { // the lowest number that none has
+static int free_file(void) { // the lowest free file descriptor
     int file = dup(1);
     close(file);
     return file;
@@ -806,6 +812,6 @@ int main(void) {
     test_shards();
     test_race();
     test_added();
-    CHECK_INT(free_file(), before); // whatever was read, it was closed
+    CHECK_INT(free_file(), before); // all files were closed
     return test_end();
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// a locale with another decimal point, played: the harness's own calls of these three see it
+// A simulated locale with another decimal point; calls of the three functions by the test are affected as well.
 static const char* point = ".";
 static struct lconv* played_localeconv(void) {
     static struct lconv l;
@@ -37,7 +37,7 @@ static int played_snprintf(char* out, size_t size, const char* format, ...) {
     *q = 0;
     return snprintf(out, size, "%s", localised);
 }
-static double played_strtod(const char* s, char** end) { // "1.5" is 1 and a rest where the point is another one
+static double played_strtod(const char* s, char** end) { // with another decimal point, "1.5" is read as 1 with a rest
     char text[200];
     size_t n = 0, wide = strlen(point);
     const char* at = strstr(s, point);
@@ -53,7 +53,8 @@ static double played_strtod(const char* s, char** end) { // "1.5" is 1 and a res
     if (end) *end = (char*)(uintptr_t)(s + used + (at && used > (size_t)(at - s) ? wide - 1 : 0));
     return x;
 }
-// a system that interrupts every other call while there are interruptions left, and takes and gives little at a time
+// A system that interrupts every other call while `interruptions` is positive, and transfers at most 7 bytes at
+// once.
 static int interruptions;
 static size_t interrupted(size_t n) { return interruptions > 0 && n > 7 ? 7 : n; }
 static ssize_t played_write(int file, const void* from, size_t n) {
@@ -84,7 +85,7 @@ static uint64_t next(void) {
     state ^= state << 17;
     return state;
 }
-static double any_double(void) { // every finite double, by its bits
+static double any_double(void) { // any finite double, from random bits
     double x;
     do {
         uint64_t bits = next();
@@ -94,7 +95,7 @@ static double any_double(void) { // every finite double, by its bits
 }
 static int same(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
 
-// a number as people measure them, or one where digits and powers of two meet
+// a typical measured number, or a number near a boundary of decimal and binary formats
 static double some_double(void) {
     uint64_t bits = next();
     double x = 1;
@@ -111,7 +112,8 @@ static double some_double(void) {
     return next() & 1 ? -x : x;
 }
 
-// The shortest text of 15 to 17 digits that reads back to the same value, and any text read as strtod does.
+// kbi_number gives the shortest text of 15 to 17 digits that reads back exactly; kbi_scan reads every number as
+// strtod does.
 static void test_exactly(void) {
     char out[40], want[40];
     int other_text = 0, other_value = 0;
@@ -132,35 +134,35 @@ static void test_exactly(void) {
     CHECK_INT(other_value, 0);
 }
 
-// A signal that interrupts the writing or the reading loses nothing; what fails, fails at once.
+// A signal that interrupts a write or a read loses no data; a real error is returned at once.
 static void test_interrupted(void) {
     static const char text[] = "what a worker tells its supervisor, longer than what one call takes";
     char back[sizeof text];
     int ends[2];
-    alarm(20); // a full disk that is written to for ever
+    alarm(20); // in case a write to a full disk is repeated endlessly
     if (!CHECK(pipe(ends) == 0)) return;
     interruptions = 9, CHECK(kbi_write_all(ends[1], text, sizeof text));
     interruptions = 9, CHECK(kbi_read_all(ends[0], back, sizeof back));
     interruptions = 0;
     CHECK(memcmp(back, text, sizeof text) == 0);
     CHECK(kbi_write_all(ends[1], text, 3) && close(ends[1]) == 0);
-    CHECK(kbi_write_all(-1, text, 0) && kbi_read_all(-1, back, 0)); // nothing is no failure
+    CHECK(kbi_write_all(-1, text, 0) && kbi_read_all(-1, back, 0)); // 0 bytes never fail
     CHECK(!kbi_write_all(-1, text, 1) && !kbi_read_all(-1, back, 1));
-    CHECK(!kbi_read_all(ends[0], back, 4)); // the other side has ended in the middle
+    CHECK(!kbi_read_all(ends[0], back, 4)); // the other end was closed before all bytes arrived
     close(ends[0]);
     int full = open("/dev/full", O_WRONLY);
     if (full >= 0) CHECK(!kbi_write_all(full, text, sizeof text)), close(full);
     alarm(0);
 }
 
-// What tells one executable from another: every bit of its bytes, the first and the last of them, and how many.
+// The hash of an executable depends on every bit, on the order and on the number of bytes.
 static void test_hash(void) {
     uint64_t words[5] = { 1, 2, 3, 4, 5 }, plain = kbi_hash_words(7, words, 5);
     uint64_t one = (7 ^ 1) * 0x9e3779b97f4a7c15u;
     CHECK(kbi_hash_words(7, words, 1) == (one ^ one >> 29) && kbi_hash_words(7, words, 0) == 7);
     for (int bit = 0; bit < 5 * 64; bit++) {
         words[bit / 64] ^= (uint64_t)1 << bit % 64;
-        CHECK_THAT(kbi_hash_words(7, words, 5) != plain, "bit %d does not count", bit);
+        CHECK_THAT(kbi_hash_words(7, words, 5) != plain, "bit %d does not change the hash", bit);
         words[bit / 64] ^= (uint64_t)1 << bit % 64;
     }
     CHECK(kbi_hash_words(8, words, 5) != plain && kbi_hash_words(7, words, 4) != plain);
@@ -173,7 +175,7 @@ static void test_hash(void) {
         fclose(f);
     }
     CHECK(h[0] != h[1] && h[1] != h[2] && h[2] == h[3]);
-    CHECK(!kbi_hash_file(&h[0], -1) && !kbi_hash_file(&h[0], open(".", O_RDONLY))); // what cannot be read has no hash
+    CHECK(!kbi_hash_file(&h[0], -1) && !kbi_hash_file(&h[0], open(".", O_RDONLY))); // an unreadable file has no hash
     CHECK_INT(strlen(kbi_binary_hash()), 16);
 }
 
@@ -183,7 +185,7 @@ static void test_numbers(void) {
     CHECK(kbi_scan("9223372036854775807", &whole, &behind) && whole.fits && whole.i == INT64_MAX);
     CHECK(kbi_scan("9223372036854775808", &whole, &behind) && !whole.fits && !whole.i);
     CHECK(kbi_scan("11111111111111111110", &whole, &behind) && !whole.fits &&
-          whole.x > 1.1e19); // 19 digits would fit
+          whole.x > 1.1e19); // its first 19 digits would fit
     CHECK(kbi_scan("00012", &whole, &behind) == false);
     static const double list[] = { 0,
                                    1,
@@ -233,7 +235,7 @@ static void test_numbers(void) {
     point = ".";
 }
 
-// what a user types has a point, and a comma between numbers, whatever the program's locale
+// user input has decimal points and commas between numbers, whatever the locale
 static void test_input(void) {
     static const char* const points[] = { ".", "," };
     for (int p = 0; p < 2; ++p) {
@@ -265,7 +267,7 @@ static void test_input(void) {
     point = ".";
 }
 
-// text as JSON has it, back to bytes
+// decodes a JSON string to bytes
 static void unescape(const char* s, char* out) {
     for (++s; *s && !(*s == '"' && !s[1]); ++s) {
         if (*s != '\\') {
@@ -279,7 +281,7 @@ static void unescape(const char* s, char* out) {
             if (code < 0x80)
                 *out++ = (char)code;
             else
-                out += sprintf(out, "\xef\xbf\xbd"); // the only one that stands for itself is the replacement
+                out += sprintf(out, "\xef\xbf\xbd"); // only the replacement character U+FFFD stands for itself here
             s += 4;
         } else {
             const char* at = strchr("n\nt\tr\rb\bf\f", *s);
@@ -346,7 +348,7 @@ static void test_file(void) {
         if (i < 12)
             CHECK_STR(text, texts[i]);
         else
-            CHECK_HAS(text, "\xef\xbf\xbd"); // bytes that are no UTF-8
+            CHECK_HAS(text, "\xef\xbf\xbd"); // bytes that are not valid UTF-8
     }
     json_free(&f);
     CHECK(kb_write_json(results, 0, path));
@@ -358,7 +360,7 @@ static void test_file(void) {
     for (int i = 0; i < N; ++i) kb_result_free(&results[i]);
 }
 
-// bytes at random as a message: the file is right all the same
+// random bytes as a message: the file stays valid JSON
 static void test_fuzz(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -390,8 +392,8 @@ static void test_fuzz(void) {
     kb_result_free(&r);
 }
 
-// the table of keys: each has its group, all of a group stand together, in the order that the manual gives the groups,
-// and the file has the same keys in the same order
+// The table of keys: every key has a group, and the keys of a group are contiguous. Groups follow the order of the
+// manual. Files have the same keys in the same order.
 static void test_keys(void) {
     static const char* const groups[] = { "what",  "time",   "rate",    "memory", "contest",
                                           "trust", "kernel", "machine", "run" };
@@ -433,16 +435,16 @@ static void test_keys(void) {
         const json_field* x = &f.records[0].of[i];
         CHECK_THAT(x->key_n == (int)strlen(k->name) && memcmp(x->key, k->name, (size_t)x->key_n) == 0,
                    "key %d of the file is '%.*s', of the table %s", (int)i, x->key_n, x->key, k->name);
-        // a cleared record is null throughout; the flags are an empty list, the axes an empty object, the status has none
+        // in a cleared record all keys are null, except flags (empty list), params (empty object) and status
         const char* want = k->kind == KBI_KIND_flags    ? "[]"
                            : k->kind == KBI_KIND_params ? "{}"
                            : k->kind == KBI_KIND_status ? "\"ok\""
                                                         : "null";
         CHECK_THAT(strcmp(json_get(&f, 0, k->name), want) == 0, "%s is %s", k->name, json_get(&f, 0, k->name));
         while (at < sizeof groups / sizeof *groups && strcmp(k->group, groups[at]) != 0) ++at;
-        CHECK_THAT(at < sizeof groups / sizeof *groups, "%s: group %s out of its order", k->name, k->group);
+        CHECK_THAT(at < sizeof groups / sizeof *groups, "%s: group %s is out of order", k->name, k->group);
         CHECK_THAT(strlen(k->meaning) > 2, "%s: no meaning", k->name);
-        CHECK_THAT(!i || k->offset > kbi_keys[i - 1].offset, "%s lies before its predecessor", k->name);
+        CHECK_THAT(!i || k->offset > kbi_keys[i - 1].offset, "%s precedes its predecessor in the structure", k->name);
         for (size_t j = 0; j < sizeof homes / sizeof *homes; ++j) {
             if (strcmp(homes[j].key, k->name) != 0) continue;
             CHECK_STR(k->group, homes[j].group);
@@ -453,7 +455,8 @@ static void test_keys(void) {
     CHECK_INT(at, sizeof groups / sizeof *groups - 1);
     CHECK_INT(found, sizeof homes / sizeof *homes);
     json_free(&f);
-    unlink(path); // a record without a name is none, and a file that holds no records would be left as it is
+    // A file without valid records is not replaced, and a record without a name is not valid.
+    unlink(path);
     CHECK(kb_write_json(&r, 0, path));
     kb_result_free(&r);
 }

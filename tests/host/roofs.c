@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Judging against planted peaks: a rate above the device's peak is flagged ABOVE_ROOF and gets no time; other rates
-// get their percentage of the peak that applies. Peaks are measured on first use, once per run, also if the worker
-// died. Without arguments this is the test; it runs itself with arguments as a program of benchmarks of 10 us each,
-// with scripted times.
+// Rates are judged against planted peaks. A rate above the device's peak is flagged ABOVE_ROOF and gets no time.
+// Other rates get their percentage of the peak that applies. Each peak is measured once per run, on first use, even
+// if a worker died. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
+// scripted times of 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 1e9 * SECONDS * (1 + 0.0005 * (double)(i % 5 - 2));
 }
 
-// 1e12 a second; what is asked for is noted. ROOFS names a machine that lacks something.
+// Planted peaks in 1e12 per second; each request is logged. ROOFS selects a machine without some peaks.
 static double planted(int which) {
     static const double roofs[] = { 1, 1.3, 0.9, 30, 60, 400, 700, 720, 1400, 1500 };
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");
@@ -29,12 +29,12 @@ static double planted(int which) {
 
 typedef struct row {
     const char* name;
-    const char* stored; // KB_DTYPE, or none
+    const char* stored; // KB_DTYPE; 0: none
     int said;           // kb_flops_as; -1: kb_flops
     double flops;       // 1e12 a second; 0: not declared
     int traffic;        // kb_bytes_as; -1: kb_bytes
-    double bytes;       // likewise
-    const char* want;   // the roof, "ABOVE_ROOF", or "" for a number without a percentage
+    double bytes;       // 1e12 a second; 0: not declared
+    const char* want;   // name of the peak; "ABOVE_ROOF"; "": a time without a percentage
     double percent;
 } row;
 #define UNSAID -1
@@ -42,7 +42,7 @@ typedef struct row {
 static const row true_ones[] = {
     { "f32",            0,      UNSAID,  55,   UNSAID, 0, "f32",  55 / 0.60 },
     { "f32_s",          "f32",  UNSAID,  55,   UNSAID, 0, "f32",  55 / 0.60 },
-    { "f32_said",       "bf16", KB_F32,  55,   UNSAID, 0, "f32",  55 / 0.60 }, // a softmax of bf16 adds in f32
+    { "f32_said",       "bf16", KB_F32,  55,   UNSAID, 0, "f32",  55 / 0.60 }, // bf16 softmax that adds in f32
     { "f32_a_little",   "f32",  KB_F32,  62.5, UNSAID, 0, "f32",  62.5 / 0.60 },
     { "tf32",           0,      UNSAID,  390,  UNSAID, 0, "tf32", 39 / 0.4 },
     { "tf32_of_f32",    "f32",  UNSAID,  390,  UNSAID, 0, "tf32", 39 / 0.4 },
@@ -51,7 +51,7 @@ static const row true_ones[] = {
     { "f16",            0,      UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_s",          "f16",  UNSAID,  690,  UNSAID, 0, "f16",  69 / 0.7 },
     { "f16_said",       0,      KB_F16,  690,  UNSAID, 0, "f16",  69 / 0.7 },
-    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 }, // the same units
+    { "f16_as_bf16",    "f16",  KB_F16,  750,  UNSAID, 0, "bf16", 75 / 0.72 }, // f16 and bf16 use the same units
     { "bf16",           0,      UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_of_f32",    "f32",  UNSAID,  715,  UNSAID, 0, "f16",  71.5 / 0.7 },
     { "bf16_s",         "bf16", UNSAID,  715,  UNSAID, 0, "bf16", 71.5 / 0.72 },
@@ -66,19 +66,19 @@ static const row true_ones[] = {
     { "int8_said",      0,      KB_I8,   1490, UNSAID, 0, "int8", 149 / 1.5 },
     { "f64_s",          "f64",  UNSAID,  29,   UNSAID, 0, "f64",  29 / 0.3 },
     { "f64_said",       0,      KB_F64,  29,   UNSAID, 0, "f64",  29 / 0.3 },
-    { "i32_s",          "i32",  UNSAID,  5000, UNSAID, 0, "",     0 }, // no roof of such arithmetic
+    { "i32_s",          "i32",  UNSAID,  5000, UNSAID, 0, "",     0 }, // there is no peak for i32
     { "i32_moves",      "i32",  UNSAID,  5,    UNSAID, 0.3, "copy", 30 },
     { "reads",          0,      UNSAID,  0,    UNSAID, 1.25, "copy", 125 },
     { "reads_said",     0,      UNSAID,  0,    KB_READ, 1.25, "read", 125 / 1.3 },
     { "writes_said",    0,      UNSAID,  0,    KB_WRITE, 0.85, "write", 85 / 0.9 },
-    { "writes_left",    0,      UNSAID,  0,    KB_WRITE, 1.04, "write", 104 / 0.9 }, // an L2's worth stays there
+    { "writes_left",    0,      UNSAID,  0,    KB_WRITE, 1.04, "write", 104 / 0.9 }, // some written data stays in L2
     { "copies_said",    0,      UNSAID,  0,    KB_COPY, 0.98, "copy", 98 },
     { "in_cache",       0,      UNSAID,  0,    UNSAID, 0.4, "copy", 40 },
     { "memory_first",   "bf16", UNSAID,  72,   UNSAID, 0.6, "copy", 60 },
     { "neither_much",   "bf16", UNSAID,  72,   UNSAID, 0.3, "copy", 30 },
     { "compute_first",  "bf16", UNSAID,  432,  UNSAID, 0.5, "bf16", 60 },
 };
-static const row impossible[] = { // 1.3 times what is meant
+static const row impossible[] = { // rates 1.3 times the applicable peak
     { "x_f64",          "f64",  UNSAID,  39,   UNSAID, 0, "ABOVE_ROOF", 0 },
     { "x_f64_said",     0,      KB_F64,  39,   UNSAID, 0, "ABOVE_ROOF", 0 },
     { "x_f32_said",     "bf16", KB_F32,  78,   UNSAID, 0, "ABOVE_ROOF", 0 },
@@ -118,7 +118,7 @@ KBENCH(no_such_bytes) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_bytes_as(kb, 1e6, (kb_traffic)9);
 }
-KBENCH(overwritten) { // the last call says
+KBENCH(overwritten) { // the last declaration counts
     KB_TIME(kb) { kb_keep(kb); }
     kb_flops_as(kb, 1e9, KB_F64);
     kb_flops(kb, 50e12 * SECONDS);
@@ -196,14 +196,15 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : strcmp(want, "copy") && strcmp(want, "read") && strcmp(want, "write") ? "\"compute\""
                                                                                                 : "\"memory\"";
     CHECK_THAT(strcmp(get(operation, "bound"), bound) == 0, "%s: bound %s", operation, get(operation, "bound"));
-    // what the arithmetic is held against is said also where memory is nearer, and then it is farther away
+    // The record names the peak of the arithmetic even if memory is the bound; the arithmetic is then farther
+    // below its peak.
     double share = 100 * number(operation, "gflops") / number(operation, "compute_roof_gflops");
     bool computes = strcmp(bound, "\"compute\"") == 0, known = strcmp(get(operation, "compute_roof"), "null") != 0;
     CHECK_THAT(computes ? strcmp(get(operation, "compute_roof"), roof) == 0 && fabs(share - percent) < 0.002 * percent
                         : !known || share <= 1.002 * percent,
                "%s: compute_roof %s, %g %%", operation, get(operation, "compute_roof"), share);
 }
-static int measured(const char* roof) { // how often
+static int measured(const char* roof) { // how many times
     char line[40];
     int n = 0;
     FILE* f = fopen(LOG, "r");
@@ -228,7 +229,7 @@ static void test_rows(void) {
     for (int i = 0; i < KBI_ROOFS; i++) CHECK_INT(measured(kbi_roof_names[i]), 1);
 }
 
-// Where nobody can tell what tensor cores reach, nothing is above them, and nothing is a share of them.
+// Without cuBLASLt, the tensor core peaks are unknown: no rate is above them, and no percentage is reported.
 static void test_no_cublas(void) {
     run("no cublas", "--exclude ^dies");
     check_roof("f32", "f32", 55 / 0.6);
@@ -239,24 +240,24 @@ static void test_no_cublas(void) {
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) check_roof(unknown[i], "", 0);
     check_roof("memory_first", "copy", 60);
-    CHECK_STR(get("memory_first", "compute_roof"), "null"); // nobody can tell what it is
-    check_roof("neither_much", "", 0);                      // the arithmetic may be the nearer one
-    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // what is known is as strict as ever
+    CHECK_STR(get("memory_first", "compute_roof"), "null"); // the peak is unknown
+    check_roof("neither_much", "", 0);                      // the unknown arithmetic peak may be the bound
+    check_roof("x_f32_said", "ABOVE_ROOF", 0);              // known peaks are enforced as before
     check_roof("x_f64", "ABOVE_ROOF", 0);
     check_roof("x_copy", "ABOVE_ROOF", 0);
 }
 
-// A device without some arithmetic is no device of which it is not known.
+// A device without fp8 units has no fp8 peak: a missing peak is judged differently from an unknown peak.
 static void test_no_fp8(void) {
     run("no fp8", "--op fp8,fp8_said,fp8_s,x_fp8_s,x_unsaid,bf16_s");
     check_roof("fp8", "int8", 139 / 1.5);
     check_roof("fp8_said", "", 0);
-    check_roof("fp8_s", "ABOVE_ROOF", 0); // stored so, it can only be computed in f16 or bf16
+    check_roof("fp8_s", "ABOVE_ROOF", 0); // fp8 data without fp8 units is computed in f16 or bf16
     check_roof("x_unsaid", "ABOVE_ROOF", 0);
     check_roof("bf16_s", "bf16", 71.5 / 0.72);
 }
 
-// Nothing is measured that no case needs; nothing twice, also where a worker ended in between.
+// Only the peaks that the cases need are measured, and each once, even if a worker ended in between.
 static void test_lazily(void) {
     run("", "--op f32,bf16_s,reads_said");
     for (int i = 0; i < KBI_ROOFS; i++) {
@@ -264,7 +265,7 @@ static void test_lazily(void) {
         CHECK_THAT(measured(kbi_roof_names[i]) == want, "%s measured %d times", kbi_roof_names[i],
                    measured(kbi_roof_names[i]));
     }
-    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // in this order
+    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // the worker dies in the middle
     CHECK_HAS(get("dies", "flags"), "CRASHED");
     check_roof("f16", "f16", 69 / 0.7);
     check_roof("f16_said", "f16", 69 / 0.7);
@@ -276,7 +277,7 @@ static void test_lazily(void) {
     check_roof("f32", "f32", 55 / 0.6);
 }
 
-// what the machine takes to be measured is none of the case's time
+// The time for measuring peaks does not count for a case's timeout.
 static void test_slowly(void) {
     run("slow", "--op reads,f32 --timeout 500ms");
     check_roof("reads", "copy", 125);
@@ -301,7 +302,7 @@ static void test_judge(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
     for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(&m.roofs, i, planted(i), planted(i), 0);
-    snprintf(m.cache, sizeof m.cache, "hot"); // from L2, many times faster than memory
+    snprintf(m.cache, sizeof m.cache, "hot"); // hot: data in L2 can exceed the copy peak
     kb_result r = judged(&m, 4e12 * SECONDS, NAN);
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
@@ -309,14 +310,14 @@ static void test_judge(void) {
     r = judged(&m, NAN, 2000e12 * SECONDS); // no cache makes arithmetic faster
     CHECK(above(&r));
     kb_result_free(&r);
-    snprintf(m.cache, sizeof m.cache, "cold"); // and small: it may be in cache all the same
+    snprintf(m.cache, sizeof m.cache, "cold"); // cold, but small: the data may still be in a cache
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));
     kb_result_free(&r);
     r = judged_in(&m, 2e-6, 8e6, NAN);
     CHECK(above(&r));
     kb_result_free(&r);
-    // numbers that cost less power reach more: no true time of any data is above
+    // Data that takes less power reaches higher rates (900e12). Only rates above this maximum are impossible.
     m.arithmetic = KB_BF16;
     m.roofs.most[KBI_ROOF_BF16] = m.roofs.most[KBI_ROOF_F16] = 900e12;
     r = judged(&m, NAN, 940e12 * SECONDS);
@@ -326,29 +327,29 @@ static void test_judge(void) {
     r = judged(&m, NAN, 1000e12 * SECONDS);
     CHECK(above(&r));
     kb_result_free(&r);
-    // one core's roofs: other threads and caches pass them, and that is no error
+    // The peaks of one core: other threads and caches can exceed them, which is not an error.
     m.arithmetic = 0, m.core = 1;
     r = judged(&m, 9e12 * SECONDS, 300e12 * SECONDS);
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
-    CHECK(r.bound == NULL); // by memory it is not
+    CHECK(r.bound == NULL); // the bound is not memory
     kb_result_free(&r);
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");
     kb_result_free(&r);
-    m.dtype = KB_BF16; // computed in f32 there
+    m.dtype = KB_BF16; // a core computes bf16 in f32
     r = judged(&m, NAN, 300e12 * SECONDS);
     CHECK_STR(r.roof, "f32");
     CHECK_REAL(r.gpu_efficiency, 500, 1e-9);
     kb_result_free(&r);
-    m.dtype = KB_I8; // its vectors' integers are not measured
+    m.dtype = KB_I8; // integer peaks of a core are not measured
     r = judged(&m, NAN, 300e12 * SECONDS);
     CHECK(r.roof == NULL);
     kb_result_free(&r);
 }
 
-// What this machine's core reaches: positive, and within what any core of today does.
+// The peaks of this machine's core are positive and plausible for any current core.
 static void test_core(void) {
     static const double least[] = { 1e8, 1e8, 1e8, 1e7, 1e7 }, most[] = { 1e12, 1e12, 1e12, 1e12, 1e12 };
     static const int which[] = { KBI_ROOF_COPY, KBI_ROOF_READ, KBI_ROOF_WRITE, KBI_ROOF_F64, KBI_ROOF_F32 };
@@ -360,14 +361,14 @@ static void test_core(void) {
                    r.of[which[i]]);
         CHECK(r.took[which[i]] > 0);
     }
-#ifndef TEST_SANITIZE // which looks at each word that is read
-    // what a copy reads, half of its bytes, reading alone reads as fast
+#ifndef TEST_SANITIZE // the sanitizer checks every access
+    // Reading is at least as fast as the reading half of a copy.
     CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
                r.of[KBI_ROOF_COPY]);
 #endif
-    // by as many looks as 50 ms have room for: a turn of the scheduler's, which may take 20, is not all that was seen
-    CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for the roof of f32", r.took[KBI_ROOF_F32]);
-    double ratio = 0, f32 = 0, f64 = 0; // twice as many lanes; where others compute too it takes a few looks
+    // A peak is measured for at least 50 ms, which is longer than a time slice of the scheduler (up to 20 ms).
+    CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for measuring the f32 peak", r.took[KBI_ROOF_F32]);
+    double ratio = 0, f32 = 0, f64 = 0; // f32 has twice as many lanes; a busy machine needs retries
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);
         kbi_core_roof(&r, KBI_ROOF_F64);
@@ -379,7 +380,7 @@ static void test_core(void) {
     CHECK(r.of[KBI_ROOF_FP8] >= 0 && !(r.of[KBI_ROOF_FP8] > 0));
 }
 
-// others on the same processor take their share of it, and none of the roof
+// Other programs on the same core reduce the share of time, but not the measured peak.
 static void test_crowded(void) {
     enum { OTHERS = 3 };
     kbi_roofs alone, crowded;
@@ -388,9 +389,9 @@ static void test_crowded(void) {
     kbi_roofs_clear(&alone), kbi_roofs_clear(&crowded);
     int last = KBI_CPUS - 1;
     memset(&one, 0, sizeof one);
-    if (!kbi_cpus_allowed(&all)) return; // nothing can be pinned here
+    if (!kbi_cpus_allowed(&all)) return; // affinity cannot be set here
     while (last && !kbi_cpus_has(&all, last)) last--;
-    one.of[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
+    one.words[last / KBI_CPUS_IN] = 1ul << last % KBI_CPUS_IN;
     kbi_core_roof(&alone, KBI_ROOF_READ);
     CHECK(kbi_cpus_pin(&one));
     for (int i = 0; i < OTHERS; i++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test: its kernels work, planted slowdowns take as much longer as they should, its thresholds are right,
-// and it reports on this CPU whether each was met. With arguments it is a program of benchmarks.
+// The self-test: its kernels work, its planted slowdowns have the right size, and its thresholds are right. On this
+// CPU, the self-test reports whether each threshold was met. With arguments, this program is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -8,19 +8,20 @@
 #include "examples/addons/selftest.cu"
 
 static void test_bars(void) {
-    // the least k for which the tail of a binomial of 5 % beyond k is below 1 %, summed in rationals elsewhere
+    // The least k for which the tail of a binomial distribution (5 %) beyond k is below 1 %; computed elsewhere
+    // with exact fractions.
     static const int n[] = { 0, 1, 2, 10, 14, 50, 210 }, most[] = { 0, 1, 1, 3, 3, 7, 18 };
     for (int i = 0; i < KBI_COUNT(n); i++) CHECK_INT(kbi_binomial_most(n[i], 0.05), most[i]);
-    // of three processes: times, and CUPTI's less them, in ms
+    // For three processes: times in ms, and CUPTI's times minus these times.
     static const struct {
         kbi_bar_case of;
         double want;
     } cases[] = {
-        { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 }, // the median is 0.1 us
-        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // 0.3 us of 0.15
-        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // 1.5 % of 1 ms
+        { { { 0.010, 0.011, 0.009 }, { 1, 0.0001, -1 } }, 1e-4 / 0.15e-3 }, // a median difference of 0.1 us
+        { { { 0.010, 0.011, 0.009 }, { -0.0003, -0.0003, 0 } }, 2 },        // 0.3 us; the limit is 0.15 us
+        { { { 1, 1.2, 0.9 }, { 0.015, 0.02, 0.01 } }, 1.5 },                // 1.5 %; the limit is 1 %
         { { { 1, 1.2, NAN }, { 0.015, 0.02, 0.01 } }, INFINITY },           // a process without a time
-        { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },              // or without CUPTI's
+        { { { 1, 1.2, 1 }, { 0.015, NAN, 0.01 } }, INFINITY },              // a process without CUPTI's time
     };
     for (int i = 0; i < KBI_COUNT(cases); i++) {
         kbi_bar_case c = cases[i].of;
@@ -30,7 +31,7 @@ static void test_bars(void) {
     }
 }
 
-// What is gathered lies anywhere, and nothing outside.
+// The indices of the gather kernel spread over the whole buffer and stay within the buffer.
 static void test_gathered(void) {
     enum { N = 1000, SIZE = 4096 };
     static int times[SIZE];
@@ -41,7 +42,7 @@ static void test_gathered(void) {
         different += !times[at]++;
         most = KBI_MAX(most, times[at]);
     }
-    CHECK_THAT(different > 800 && most < 10, "%d places, one of them %d times", different, most);
+    CHECK_THAT(different > 800 && most < 10, "%d different indices, one of them %d times", different, most);
     CHECK_INT(kbi_proof_index(0.7f, 1), 0);
 }
 
@@ -65,13 +66,13 @@ static void test_judge(void) {
     CHECK_INT(judged("same_1", 0, 9, KB_SLOWER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, 9, KB_FASTER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, (double)NAN, KB_NO_VERDICT, 0, true), KBI_LOST);
-    CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED); // of another sort
+    CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED); // not of this threshold
     CHECK_INT(judged("slower_2", 2, 9, KB_SLOWER, 0, true), KBI_RIGHT);
     CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.02, false), KBI_WRONG);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.005, false), KBI_WRONG);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, false), KBI_DROWNED);
-    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG); // a GPU's noise is no excuse
-    reach = 0.011; // beyond 0.99: of host code that may be where it lies
+    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG); // noise is no excuse on a GPU
+    reach = 0.011; // beyond 0.99: on the host, code placement can cost 1 %
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, false), KBI_DROWNED);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, true), KBI_WRONG);
     CHECK_INT(judged("slower_5", 5, 9, KB_UNRESOLVED, 0.01, false), KBI_WRONG);
@@ -83,7 +84,7 @@ static void test_judge(void) {
     CHECK_INT(judged("slower_5", 5, (double)NAN, KB_NO_VERDICT, 0, false), KBI_LOST);
 }
 
-// What stands on stdout until it is caught.
+// Captures stdout until caught() is called.
 static FILE* held;
 static int kept;
 static bool hold(void) {
@@ -101,7 +102,8 @@ static const char* caught(void) {
     return got;
 }
 
-// The threshold itself, with ten implementations: those that fail it are listed below with their times, and no others.
+// The self-test's threshold, with ten implementations. The failed implementations, and no others, are listed with
+// their times.
 static void test_sort(void) {
     static const struct {
         const char *implementation, *message;
@@ -136,12 +138,12 @@ static void test_sort(void) {
     CHECK_INT(b.failed, 1);
 }
 
-// The bar of twice the work: what others disturbed says nothing of it, and a size without a number fails it.
+// The bar "twice the work": disturbed sizes are ignored, and a size without a number fails the bar.
 static void test_steps(void) {
     enum { N = 6 };
     static const struct {
-        double each[N]; // time of a step; the first is no bar's
-        int noisy;      // which were disturbed, a bit each
+        double each[N]; // time of a step; the bar ignores the first size
+        int noisy;      // bit k: size k was disturbed
         const char* want;
     } rows[] = {
         { { 9, 1, 1, 1.05, 1, 1.1 },
@@ -182,7 +184,7 @@ static void test_steps(void) {
     }
 }
 
-// Each kernel's last outputs against what is wanted of them, and a wrong one.
+// The last outputs of each kernel are compared with the expected values, and a wrong output must be found.
 static void test_kernels(void) {
     for (int k = 0; k < KBI_COUNT(kbi_proof_names); k++) {
         kb_state kb;
@@ -217,7 +219,7 @@ static void test_run(const char* self) {
     FILE* f = popen(command, "r");
     while (f && fgets(line, sizeof line, f)) {
         passed += strncmp(line, "pass  ", 6) == 0;
-        failed += strncmp(line, "FAIL  ", 6) == 0; // others may use this machine: which, is not this test's to say
+        failed += strncmp(line, "FAIL  ", 6) == 0; // other programs may disturb the bars
         skipped += strncmp(line, "skip  ", 6) == 0;
         mistakes += strstr(line, "pass  planted mistakes               8 of 8") != NULL;
         if (strstr(line, "on the CPU, in ")) end = line[0];

@@ -42,11 +42,11 @@ typedef struct expected_gamma {
 // -- checks ------------------------------------------------------------------------------------------------
 
 static const char* current = "";
-#undef CHECK // names the part as well
+#undef CHECK // names the tested part as well
 #define CHECK(c) test_check((c) ? 1 : 0, __FILE__, __LINE__, "%s [%s]", #c, current)
 #define check(ok, what, line) test_check((ok) ? 1 : 0, __FILE__, (line), "%s [%s]", (what), current)
 
-static int is_nan(double v) { // by its bits: holds under -ffast-math
+static int is_nan(double v) { // from the bits, so that the result also holds under -ffast-math
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
     return (bits & (UINT64_MAX >> 1)) > (uint64_t)0x7FF << 52;
@@ -64,7 +64,7 @@ static int close_to(double got, double want, double tolerance) {
 }
 #define CLOSE(got, want, tol) check(close_to(got, want, tol), #got " ~ " #want, __LINE__)
 
-// SplitMix64 (Steele, Lea and Flood 2014) and Box-Muller; the seed is fixed, so a run is the same everywhere.
+// SplitMix64 (Steele, Lea and Flood 2014) and Box-Muller; with a fixed seed every run is the same.
 static uint64_t rng_state = 42;
 static double uniform(void) {
     uint64_t z = rng_state += 0x9E3779B97F4A7C15u;
@@ -72,7 +72,7 @@ static double uniform(void) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
 }
-// each part draws from the start, so that none depends on those before it
+// each part restarts the random numbers, so parts do not depend on each other
 static void begin(const char* part) {
     current = part;
     rng_state = 42;
@@ -84,7 +84,7 @@ static int compare_doubles(const void* a, const void* b) {
     return (u > v) - (u < v);
 }
 
-// Every field of a summary of finite values, but those documented, must be finite.
+// For finite values every field of a summary must be finite, except the documented ones.
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
@@ -210,7 +210,7 @@ static void test_summaries(void) {
                                (double)s.distinct,
                                s.effective };
         for (int f = 0; f < 21; f++) {
-            const double tolerance = f == 17 || f == 18 || f == 20 ? 1e-9 : 1e-12; // sums that cancel
+            const double tolerance = f == 17 || f == 18 || f == 20 ? 1e-9 : 1e-12; // sums with cancellation
             CLOSE(got[f], w[f], tolerance);
         }
         CHECK(summary_is_sound(&s, n));
@@ -237,7 +237,7 @@ static void plant(int64_t n, double cv, double rho, double trend, double step, d
 static void test_constant(void) {
     begin("constant");
     for (int64_t n = 1; n <= 400; n = n < 12 ? n + 1 : n * 2) {
-        for (int64_t i = 0; i < n; i++) sample[i] = 0.1; // its sum is inexact
+        for (int64_t i = 0; i < n; i++) sample[i] = 0.1; // the sum of 0.1 is inexact
         const kb_stats s = kb_summarize(sample, n);
         CHECK(summary_is_sound(&s, n) && s.median == 0.1 && s.mean == 0.1 && s.min == 0.1 && s.max == 0.1);
         CHECK(s.mad == 0 && s.distinct == 1 && s.bimodal == 0 && s.drift_significant == 0 && is_nan(s.lag1));
@@ -282,10 +282,10 @@ static void test_not_finite(void) {
     }
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 1e150 : -1e150) * (i % 7 ? 1.0 : 1e-300);
     kb_stats s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // the farthest values taken
+    CHECK(summary_is_sound(&s, 400)); // the largest magnitudes that are accepted
     for (int64_t i = 0; i < 400; i++) sample[i] = (i % 3 ? 5e-324 : -5e-324) * (double)(i % 7);
     s = kb_summarize(sample, 400);
-    CHECK(summary_is_sound(&s, 400)); // the smallest
+    CHECK(summary_is_sound(&s, 400)); // the smallest magnitudes
     for (int64_t i = 0; i < 400; i++) sample[i] = i % 2 ? 1e150 : 5e-324;
     s = kb_summarize(sample, 399);
     CHECK(summary_is_sound(&s, 399) && is_nan(s.precision) && is_nan(s.drift) == (s.drift != 0));
@@ -301,16 +301,18 @@ static void test_modes(void) {
     }
     plant(100, 0.008, 0, 0, 0, 0);
     for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
-    sample[11] = 5600 * 1.034; // two stragglers between the modes,
+    sample[11] = 5600 * 1.034; // two stragglers between the modes
     sample[77] = 5600 * 1.048;
-    sample[50] = 56000; // and one value far away, that owns the largest gap
+    sample[50] = 56000; // an extreme value with the largest gap
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, MAD of each 0
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, each with MAD 0
     CHECK(kb_summarize(sample, 100).bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720; // 5 % apart: may be a coarse timer ...
-    CHECK(!kb_summarize(sample, 100).bimodal && kbi_summarize(sample, 100, 32.0).bimodal); // ... unless it is known
+    // 5 % apart: possibly the step of a coarse timer ...
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
+    // ... unless the step is known
+    CHECK(!kb_summarize(sample, 100).bimodal && kbi_summarize(sample, 100, 32.0).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
-    CHECK(kb_summarize(sample, 100).bimodal);                          // the step shows within the modes
+    CHECK(kb_summarize(sample, 100).bimodal);                          // the step is visible within the modes
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
     CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);
 }
@@ -318,17 +320,17 @@ static void test_modes(void) {
 static void test_quantised(void) {
     begin("quantised");
     for (int round = 0; round < 50; round++) {
-        for (double cv = 0.0005; cv < 0.05; cv *= 2) { // from all in one tick to dozens of ticks
+        for (double cv = 0.0005; cv < 0.05; cv *= 2) { // from a single tick to dozens of ticks
             plant(120, cv, 0, 0, 0, 32.0);
             const kb_stats s = kb_summarize(sample, 120);
             CHECK(summary_is_sound(&s, 120) && !s.bimodal && s.outliers_severe <= 0.01);
             CHECK(cv < 0.01 ? s.distinct < 20 : s.distinct > 3);
         }
     }
-    for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536; // IQR 0: a tick beside it is no outlier
+    for (int64_t i = 0; i < 100; i++) sample[i] = i % 10 ? 1504 : 1536; // IQR 0: the adjacent tick is no outlier
     kb_stats s = kb_summarize(sample, 100);
     CHECK(s.outliers_severe == 0 && s.outliers_mild == 0 && s.distinct == 2 && !s.bimodal);
-    for (int64_t i = 0; i < 100; i++) sample[i] = i < 99 ? 1504 : 150400; // but 100 times as long is one
+    for (int64_t i = 0; i < 100; i++) sample[i] = i < 99 ? 1504 : 150400; // 100 times the median is an outlier
     s = kb_summarize(sample, 100);
     CHECK(s.outliers_severe == 0.01 && s.median == 1504 && s.mad == 0 && s.ci_low == 1504 && s.ci_high == 1504);
 }
@@ -345,7 +347,7 @@ static void test_outlier(void) {
     CHECK(fabs(s.mad / before.mad - 1) < 0.2 && s.cv > 5 && fabs(s.drift - before.drift) < 0.005);
 }
 
-// All 10! orders of 10 different block medians (Heap's algorithm): how many are called significant.
+// Counts the significant ones of all 10! orders of 10 different block medians (Heap's algorithm).
 static int significant_orders(void) {
     double a[10];
     int at[10] = { 0 }, found, i = 1;
@@ -367,7 +369,7 @@ static int significant_orders(void) {
     return found;
 }
 
-// Shares of planted samples found to drift, or to have two modes, out of 1000.
+// Numbers of planted samples of 1000 with detected drift, and with two detected modes.
 static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
     *drifting = *modes = 0;
     for (int i = 0; i < 1000; i++) {
@@ -384,7 +386,7 @@ static void test_drift(void) {
     CHECK(significant_orders() == 33508); // of 3,628,800: p = 0.0092
     plant(100, 0.0001, 0, 0.009, 0, 0);
     const kb_stats slight = kb_summarize(sample, 100);
-    CHECK(slight.drift > 0.005 && !slight.drift_significant); // in order, but below 1 %
+    CHECK(slight.drift > 0.005 && !slight.drift_significant); // monotonic, but below 1 %
     plant(100, 0.0001, 0, 0.018, 0, 0);
     CHECK(kb_summarize(sample, 100).drift_significant);
     shares(100, 0.01, 0.0, 0.03, 0.0, &drifting, &modes);
@@ -396,18 +398,18 @@ static void test_drift(void) {
     printf("step 2 %%, n 100, cv 1 %%:       found %d of 1000\n", drifting);
     CHECK(drifting >= 900);
     shares(100, 0.001, 0.0, 0.0, 0.02, &drifting, &modes);
-    CHECK(drifting == 1000 && modes == 1000); // two clocks are two modes
+    CHECK(drifting == 1000 && modes == 1000); // two clock frequencies give two modes
     plant(100, 0.01, 0.0, -0.03, 0.0, 0);
     CHECK(kb_summarize(sample, 100).drift < -0.01);
     for (int64_t n = 30; n <= 300; n += 90) {
         for (int r = 0; r <= 6; r += 3) {
             const double rho = 0.1 * r;
-            shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes); // cv 5 %: |drift| is often above 1 % by chance
+            shares(n, 0.05, rho, 0.0, 0.0, &drifting, &modes); // cv 5 %: |drift| often exceeds 1 % by chance
             printf("no drift, n %3d, rho %.1f:      found %d of 1000, modes %d\n", (int)n, rho, drifting, modes);
             CHECK(drifting <= (r < 6 ? 25 : n < 100 ? 70 : 40) && modes <= 10);
         }
     }
-    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes); // skewed
+    shares(100, 0.5, 0.0, 0.0, 0.0, &drifting, &modes); // a skewed distribution
     CHECK(modes <= 10 && drifting <= 25);
     plant(400, 0.02, 0.6, 0, 0, 0);
     const double lag1 = kb_summarize(sample, 400).lag1;
@@ -432,8 +434,8 @@ static void test_judge(void) {
     CHECK(kbi_judge_ratio(1.02, 1.05, 0.01, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.90, 0.97, 0.01, 0.0) == KB_SLOWER);
     CHECK(kbi_judge_ratio(0.995, 1.005, 0.01, 0.0) == KB_EQUIVALENT);
-    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT); // before FASTER
-    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // before SLOWER
+    CHECK(kbi_judge_ratio(1.002, 1.006, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over FASTER
+    CHECK(kbi_judge_ratio(0.994, 0.998, 0.01, 0.0) == KB_EQUIVALENT); // EQUIVALENT takes precedence over SLOWER
     CHECK(kbi_judge_ratio(1.002, 1.006, 0.0, 0.0) == KB_FASTER);
     CHECK(kbi_judge_ratio(0.98, 1.03, 0.01, 0.0) == KB_UNRESOLVED);
     CHECK(kbi_judge_ratio(1.004, 1.02, 0.01, 0.005) == KB_UNRESOLVED); // within the noise floor
@@ -482,23 +484,24 @@ static void test_spread(void) {
     CHECK(s[0].n == 5 && s[0].mean == 3 && s[0].df == 4);
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
     CLOSE(3 - s[0].lo, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
-    kbi_spread_of(alone, 5, 1, time, 1.0, s); // for one further process
+    kbi_spread_of(alone, 5, 1, time, 1.0, s); // prediction interval for one further process
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 * 1.2), 1e-9);
-    // the second scatters a tenth as far by luck and is pulled up; the first keeps its own; the last has nobody like it
+    // the second has a tenth of the scatter by chance and is raised; the first keeps its scatter; the last has no
+    // similar case
     const double four[] = { 0, 1, 2, 5.0, 5.1, 5.2, 7, 8, 9, 0, 0.001, 0.002 };
     kbi_spread_of(four, 3, 4, time, 0.0, s);
     CHECK(s[0].sd == 1 && s[0].df > 2 && s[0].df < 4 && s[2].df > 2);
     CHECK(s[1].sd > 0.1 + 1e-3 && s[1].sd < 1 && s[1].df > 2 && s[1].df < 4);
     CHECK(close_to(s[3].sd, 0.001, 1e-9) && s[3].df == 2);
     kbi_spread_of(four, 3, 3, time, 0.0, s);
-    CHECK(s[0].hi - s[0].mean < 4.302653 * sqrt(1.0 / 3)); // others know something: narrower than its own t(2)
+    CHECK(s[0].hi - s[0].mean < 4.302653 * sqrt(1.0 / 3)); // pooled variance: narrower than its own t(2) interval
     const double gaps[] = { 1, NAN, 3, 7, NAN, NAN, NAN, INFINITY, NAN, 2, 2, 2 };
     kbi_spread_of(gaps, 3, 4, time, 0.0, s);
     CHECK(s[0].n == 2 && s[0].mean == 2 && is_finite(s[0].lo) && s[0].lo < 1 && s[0].hi > 3);
     CHECK(s[1].n == 1 && s[1].mean == 7 && is_nan(s[1].lo) && is_nan(s[1].hi));
     CHECK(s[2].n == 0 && is_nan(s[2].mean) && is_nan(s[2].lo));
     CHECK(s[3].n == 3 && s[3].lo == 2 && s[3].hi == 2);
-    const double unknown[] = { NAN, 0, -1 }; // times that are none count as alike
+    const double unknown[] = { NAN, 0, -1 }; // cases of unknown length are pooled as if equally long
     kbi_spread_of(four, 3, 3, unknown, 0.0, s);
     CHECK(s[1].sd > 0.1 + 1e-3);
     kbi_spread_of(four, 3, 0, time, 0.0, s);
@@ -521,7 +524,7 @@ static void test_add(void) {
 
 // -- Monte-Carlo -------------------------------------------------------------------------------------------
 
-// Percent of intervals of lognormal AR(1) samples that hold the true median, 1.
+// Percentage of intervals of log-normal AR(1) samples that contain the true median, 1.
 static double coverage(int64_t n, double rho, double sigma, int runs) {
     int held = 0;
     for (int r = 0; r < runs; r++) {
@@ -557,8 +560,8 @@ static void test_coverage(void) {
     COVERED(coverage(30, 0.6, 0.5, 4000));
 }
 
-// Percent of comparisons of two arms, the first `gain` slower, whose interval leaves out 1. Rounds of two in
-// random order, noise 1 % with a tail, over a machine that drifts, steps or wanders.
+// Percentage of comparisons of two implementations, the first slower by `gain`, whose interval excludes 1. Rounds
+// of two in random order, noise 1 % with a tail, on a machine with drift, a step or autocorrelated noise.
 static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
     static double ratios[512];
     int called = 0;
@@ -616,7 +619,7 @@ static void test_parts(void) {
     CLOSE(kbi_inflation(0.99, 10), 199, 1e-12);
     CLOSE(kbi_inflation(0, 100), 1.01 / 0.99, 1e-12);
     CHECK(kbi_inflation(-0.5, 100) == 1 && kbi_inflation(-0.02, 100) == 1 && kbi_inflation(-0.005, 100) > 1);
-    for (int64_t n = 10; n <= 137; n++) { // as equal as possible, without a gap
+    for (int64_t n = 10; n <= 137; n++) { // blocks of nearly equal size, without a gap
         int64_t before = 0;
         for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
             const int64_t end = kbi_block_end(b, n);
@@ -635,15 +638,16 @@ static void test_parts(void) {
     CHECK(kbi_step_of(steps, 6, -10, &distinct) == 1 && kbi_step_of(steps, 6, 9.9, &distinct) == 0 && distinct == 4);
     CHECK(kbi_step_of(steps, 2, 10, &distinct) == 0 && distinct == 1);
     CHECK(kbi_step_of(steps, 0, 10, &distinct) == 0 && distinct == 0);
-    // fences: 1.5 and 3 ranges beyond the quartiles, of a range that is at least the step
+    // fences: 1.5 and 3 times the interquartile range beyond the quartiles; the range is at least the step
     kb_stats s = kbi_stats_none(10);
     const double far[] = { -20.1, -20, -5.1, -5, 0, 35, 35.1, 50, 50.1, 60 };
     s.p25 = 10, s.p75 = 20;
     kbi_outliers(far, 0, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
     kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
-    kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // from 37.85, and 55.7
+    kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // fences at 37.85 and 55.7
     kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
-    // two modes: a tenth on each side, 5 MAD or steps apart and a hundredth of the median, 2 % in between
+    // Two modes: each has at least a tenth of the samples. The gap is at least 5 MAD or steps and 1 % of the
+    // median, and contains at most 2 % of the samples.
     double x[200], scratch[200];
     const struct {
         int n, low, between;
@@ -660,7 +664,7 @@ static void test_parts(void) {
                  { 100, 90, 0, 0.1, 0, -1, 0, 1 },     { 100, 93, 0, 0.1, 0, 1, 0, 0 } };
     for (int i = 0; i < COUNT(rows); i++) {
         const int low = rows[i].low, in = rows[i].between, n = rows[i].n;
-        for (int k = 0; k < n; k++) { // the upper group scatters: a half lies off its middle
+        for (int k = 0; k < n; k++) { // the upper group scatters: half of it is off its median
             const int at = k - low - in;
             x[k] = k < low ? 1 : at < 0 ? 1 + rows[i].gap * (k - low + 1) / (in + 1) : 1 + rows[i].gap;
             if (at >= 0)
@@ -671,7 +675,7 @@ static void test_parts(void) {
     }
 }
 
-// What cases of like length learn from each other, as the comment above kbi_spread_of has it.
+// Pooling among cases of similar length, as described above kbi_spread_of.
 static void test_pooled(void) {
     enum { CASES = 7, PROCESSES = 4 };
     double values[CASES * PROCESSES], times[CASES];
@@ -696,7 +700,7 @@ static void test_pooled(void) {
     CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
     CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
     CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
-    // a case whose processes agree to the bit says nothing of how much others scatter, wherever it stands
+    // a case whose processes agree exactly does not change the scatter of the others, at any position
     kbi_spread agreed[5], without[4];
     for (int c = 0; c < 4; c++) {
         const double some[3] = { 0, 0.01 * (1 + c * c), -0.02 };

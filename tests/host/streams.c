@@ -53,7 +53,8 @@ static void test_order(void) {
     starts(KB);
     FINE(0);
     CHECK(v.captures), CHECK_STR(v.note, ""), CHECK_INT(v.work, 1);
-    // forked and joined: one, two, through a third, in a chain, from a stream that was made inside
+    // Forked and joined streams: one, two, through a third, in a chain, and a stream that was created inside the
+    // block.
     fork_to(A), starts(A), join_from(A), starts(KB);
     FINE(0);
     fork_to(A), wait_for(B, E), starts(A), starts(B), note(F, A), note(G, B), wait_for(KB, F), wait_for(KB, G);
@@ -62,7 +63,7 @@ static void test_order(void) {
     FINE(0);
     create(A), fork_to(A), starts(A), join_from(A);
     FINE(0);
-    // not joined: at all, one of two, what came after the join, what came after the event
+    // Not joined: no join at all, one of two streams, work after the join, work after the event.
     starts(KB), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaLaunchKernel of spin, call 2 of the block: its work went to " NOT_WAITED);
     fork_to(A), wait_for(B, E), starts(A), starts(B), join_from(A);
@@ -71,19 +72,21 @@ static void test_order(void) {
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 5 of");
     fork_to(A), starts(A), note(F, A), wait_for(B, F), starts(B), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 6 of");
-    // joined, but free to begin before the timed span
+    // A stream that is joined, but not forked: its work may begin before the timed span.
     starts(A), join_from(A), starts(KB);
     WRONG(0, KB_FLAG_SIDE_STREAM,
           "call 1 of the block: its work went to another stream that does not wait for kb->stream");
-    // an event that the block did not record orders nothing; recorded again, it is the later one
+    // An event that the block did not record orders nothing. If an event is recorded twice, a later wait uses the
+    // second record.
     wait_for(A, E), starts(A), join_from(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "does not wait for kb->stream");
     fork_to(A), starts(A), note(F, A), note(F, KB), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, NOT_WAITED);
-    // a handle that is given out again is another stream
+    // A handle that is reused for a new stream is another stream.
     fork_to(A), starts(A), join_from(A), create(A), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 7 of");
-    // the default streams; where capture is not expected, the legacy one and kb->stream wait for each other
+    // The default streams. With KB_EXPECT_NO_CAPTURE, the legacy default stream and kb->stream wait for each
+    // other.
     starts(KB), starts(KBI_STREAM_LEGACY);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 2 of the block: its work went to the default stream");
     starts(KB), starts(KBI_STREAM_LEGACY);
@@ -92,7 +95,7 @@ static void test_order(void) {
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, "call 2 of");
     starts(KBI_STREAM_PER_THREAD);
     WRONG(0, KB_FLAG_SIDE_STREAM, "the per-thread default stream that kb->stream does not wait for");
-    // the host joins, too: that is a wait, and said as such
+    // A host wait also joins a stream, but is reported as synchronisation.
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamSynchronize", A, 0), starts(KB);
     WRONG(0, KB_FLAG_SYNC_INSIDE, "cudaStreamSynchronize, call 4");
     fork_to(A), starts(A), call(CALL_SYNC, "cudaDeviceSynchronize", 0, 0);
@@ -101,37 +104,37 @@ static void test_order(void) {
     FINE(KB_EXPECT_NO_CAPTURE);
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamQuery", A, 0)->error = KBI_ERROR_NOT_READY;
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, NOT_WAITED);
-    // what waits or allocates is timed up to the end of all work
+    // Blocks that may synchronise or allocate are timed until all work has ended.
     starts(A);
     FINE(KB_EXPECT_SYNC);
-    // memory that one stream writes and another waits for
+    // Ordering by memory: one stream writes a value, and another stream waits for the value.
     fork_to(A), starts(A), call(CALL_RECORD, "cuStreamWriteValue32", A, 7),
         call(CALL_WAIT, "cuStreamWaitValue32", KB, 7);
     FINE(0);
-    // many streams
+    // A hundred unjoined streams, then a hundred joined streams.
     for (int i = 0; i < 100; i++) starts((uint64_t)(1000 + i));
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 1 of the block");
     for (int i = 0; i < 100; i++) fork_to((uint64_t)(1000 + i)), starts((uint64_t)(1000 + i)), join_from((uint64_t)(1000 + i));
     FINE(0);
-    // a hundred forks and joins
+    // A hundred forks and joins of one stream.
     for (int i = 0; i < 100; i++) fork_to(A), starts(A), join_from(A);
     FINE(0);
     CHECK_INT(v.work, 100);
 }
 
 static void test_capture(void) {
-    // a block that captures work itself is not followed
+    // A block that captures work itself is not analysed.
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     judge(0);
     CHECK_INT(v.known, 0), CHECK_INT(v.flag, -1);
     CHECK_STR(v.note, "the block captures work into a graph of its own (cudaStreamBeginCapture)");
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
-    FINE(KB_EXPECT_SYNC); // timed up to the end of all work
+    FINE(KB_EXPECT_SYNC); // timed until all work has ended
     call(CALL_BEGIN_CAPTURE, "cudaStreamBeginCapture", A, 0), starts(A), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed");
     call(CALL_GRAPH, "cudaGraphLaunch", A, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaGraphLaunch, call 1 of the block: its work went to " NOT_WAITED);
-    // these can be timed, and the record says that they are there
+    // Blocks with graph launches, prefetches or host functions can be timed, and a note names these calls.
     for (int i = 0; i < 3; i++) call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(0);
     CHECK(!v.captures),
@@ -144,7 +147,7 @@ static void test_capture(void) {
     CHECK(v.captures), CHECK_STR(v.note, "cudaLaunchHostFunc in the block");
     call(CALL_GRAPH, "cudaGraphLaunch", KB, 0);
     FINE(KB_EXPECT_NO_CAPTURE);
-    CHECK_STR(v.note, ""); // the benchmark says it itself
+    CHECK_STR(v.note, ""); // no note: the benchmark declared KB_EXPECT_NO_CAPTURE
 }
 
 static void test_words(void) {
@@ -177,13 +180,13 @@ static void test_words(void) {
     }
     starts(KB), call(CALL_COPY_NOW, "cudaMemcpy", KBI_STREAM_LEGACY, 0);
     WRONG(KB_EXPECT_TRANSFER, KB_FLAG_SYNC_INSIDE, "cudaMemcpy, call 2");
-    // what a library without a stream does: its kernels on the default stream say most
+    // A library that uses no stream: of all its calls, the kernel on the default stream is reported.
     call(CALL_ALLOC, "cudaMalloc", 0, 0), starts(KBI_STREAM_LEGACY);
     call(CALL_COPY, "cudaMemcpyAsync", KBI_STREAM_LEGACY, 0),
         call(CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
     call(CALL_ALLOC, "cudaFree", 0, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 2 of the block: its work went to the default stream");
-    // errors: of a launch, swallowed or not; of an allocation; one that the runtime made up for
+    // Errors: of a launch, fetched by the block or not; of an allocation; a driver error that the runtime handled.
     starts(KB), starts(KB), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed (cudaErrorOfSomeKind)");
     starts(KB), made[0].error = 1;
@@ -196,7 +199,7 @@ static void test_words(void) {
     WRONG(KB_EXPECT_ALLOC, KB_FLAG_CUDA_ERROR, "cudaMalloc");
     starts(KB), call(CALL_OTHER, "cuMemAlloc", 0, 0)->error = 2;
     FINE(0);
-    // nothing at all; nothing but events: the capture says it
+    // Blocks without any call, or with event calls only, get no verdict here: the captured run decides.
     FINE(0);
     fork_to(A), join_from(A);
     FINE(0);

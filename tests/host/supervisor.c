@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The supervisor process without workers: it parses a worker's messages in pieces of any size, finds the case that
-// killed a worker, requests the next case, and divides the time of --budget.
+// The supervisor process, tested without real workers. The supervisor parses a worker's messages in pieces of any
+// size, and finds the case that killed a worker. The supervisor also requests the next case and divides the time of
+// --budget.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -11,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int waited; // ms, for nothing: a test has no time for it
+static int waited; // ms of waiting that the test skips
 static int played_poll(struct pollfd* p, nfds_t n, int milliseconds) {
     return p->fd < 0 ? (waited += milliseconds, 0) : poll(p, n, milliseconds);
 }
-// whoever else runs here is none of this test's, whatever is wrong with what it tests
+// A faulty supervisor must not kill other processes of this machine.
 static int played_kill(pid_t process, int number) {
     return process > 1 || process < -1 ? kill(process, number) : (errno = ESRCH, -1);
 }
@@ -25,7 +26,7 @@ static int played_kill(pid_t process, int number) {
 #undef poll
 #undef kill
 
-enum { FIRST = 5, CASES = 3 }; // a group of a longer plan
+enum { FIRST = 5, CASES = 3 }; // the group is part of a longer plan
 
 static kb_entry entry;
 static kbi_case cases[FIRST + CASES];
@@ -36,7 +37,7 @@ static int64_t spent_ns[CASES];
 static char wanted[CASES];
 static kbi_verdict verdicts[CASES];
 
-static kbi_supervisor* fresh(void) { // one that has asked for a group
+static kbi_supervisor* fresh(void) { // a supervisor that has requested a group
     static kbi_supervisor s;
     for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
     memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(spent_ns, 0, sizeof spent_ns);
@@ -51,7 +52,7 @@ static kbi_supervisor* fresh(void) { // one that has asked for a group
     return &s;
 }
 
-static pid_t child(int code, int by_signal) { // a worker that ends so at once
+static pid_t child(int code, int by_signal) { // a worker that ends at once
     pid_t process = fork();
     if (process == 0) {
         setpgid(0, 0);
@@ -61,7 +62,7 @@ static pid_t child(int code, int by_signal) { // a worker that ends so at once
     return process;
 }
 
-// --- what a worker may send ---
+// --- messages that a worker may send ---
 
 static void test_possible(void) {
     kbi_supervisor* s = fresh();
@@ -70,12 +71,12 @@ static void test_possible(void) {
     const struct {
         int type, index;
         uint64_t size;
-        bool measuring, looking; // whether it may come then
+        bool measuring, looking; // whether the message is valid then
     } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
                  { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
                  { KBI_ENTER, FIRST, 0, true, true },
                  { KBI_ENTER, FIRST + CASES - 1, 0, true, true },
-                 { KBI_ENTER, FIRST + 1, 0, false, false }, // that one is not wanted
+                 { KBI_ENTER, FIRST + 1, 0, false, false }, // this case is not wanted
                  { KBI_ENTER, FIRST - 1, 0, false, false },
                  { KBI_ENTER, FIRST + CASES, 0, false, false },
                  { KBI_ENTER, FIRST, 1, false, false },
@@ -102,11 +103,11 @@ static void test_possible(void) {
         m.magic = KBI_MAGIC, m.type = rows[i / 2].type, m.index = rows[i / 2].index, m.size = (uint32_t)rows[i / 2].size;
         s->group.profiles = looks ? found : NULL;
         CHECK_THAT(kbi_message_possible(s, &m) == (looks ? rows[i / 2].looking : rows[i / 2].measuring),
-                   "message %d%s", i / 2, looks ? ", while it looks inside" : "");
+                   "message %d%s", i / 2, looks ? ", during profiling" : "");
         m.magic ^= 1, CHECK(!kbi_message_possible(s, &m));
     }
     kbi_message m = { KBI_MAGIC, KBI_ENTER, FIRST, 0 };
-    s->group.profiles = NULL, s->group.wanted = NULL; // no job was given
+    s->group.profiles = NULL, s->group.wanted = NULL; // no job was requested
     CHECK(!kbi_message_possible(s, &m));
 }
 
@@ -118,7 +119,7 @@ static void send(int file, int type, int index, const void* body, size_t size) {
     if (size) CHECK(write(file, body, size) == (ssize_t)size);
 }
 
-// A job's messages, in pieces of any size.
+// The messages of a job arrive in pieces of any size.
 static void test_receive(void) {
     int ends[2], wake;
     kbi_machine machine;
@@ -154,19 +155,19 @@ static void test_receive(void) {
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
-        // invalid messages: of another program, or of one that writes where it should not
+        // Invalid messages: of another program, or with data outside the group.
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
-        // a worker that ends within a message
+        // The worker ends in the middle of a message.
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
     }
 }
 
-// --- who did it ---
+// --- which case is blamed ---
 
 static void lost(kbi_supervisor* s, int code, int by_signal) {
     int ends[2];
@@ -177,7 +178,8 @@ static void lost(kbi_supervisor* s, int code, int by_signal) {
     CHECK_INT(s->worker.process, 0);
 }
 
-// The case that it was in; where it was in none the first that is left, but only the third time.
+// A crash is blamed on the current case. Without a current case, the third crash is blamed on the first remaining
+// case.
 static void test_lost(void) {
     kbi_supervisor* s = fresh();
     s->group.current = 1, s->worker.first = FIRST + 1;
@@ -192,13 +194,13 @@ static void test_lost(void) {
     }
     CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
     s = fresh(), s->group.deaths = 5, memset(wanted, 0, sizeof wanted);
-    lost(s, 1, 0), CHECK_INT(s->done, 0); // nobody is left to be blamed
-    // a process that had run other cases is named; after any failure the next job gets another worker
+    lost(s, 1, 0), CHECK_INT(s->done, 0); // no case is left to blame
+    // The message says if the process had run other cases before. After a failure, the next job gets a new worker.
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
     lost(s, 0, SIGTERM);
     CHECK(!wanted[2]), CHECK_INT(s->group.current, -1), CHECK(s->worker.failed);
     CHECK_STR(measured[2].message, "signal 15 (Terminated), in a process that had run other cases");
-    // while it is looked into a case keeps what was measured
+    // A crash while a case is profiled does not remove its measurement.
     static kbi_inside* found[CASES];
     s = fresh(), s->group.profiles = found, s->group.current = 0, measured[0].n = 8;
     lost(s, 6, 0);
@@ -207,7 +209,7 @@ static void test_lost(void) {
     KBENCH_FREE(found[0]), found[0] = NULL;
 }
 
-// A worker that does not leave by itself gets two seconds, and is killed then; one that has ended is not waited for.
+// A worker that does not exit is killed after two seconds; there is no wait for a worker that has exited.
 static void test_leaving(void) {
     for (int stays = 0; stays < 2; stays++) {
         int ends[2], status;
@@ -228,17 +230,18 @@ static void test_leaving(void) {
         CHECK(stays ? waited >= 1900 && waited <= 4000 : waited == 0);
         if (stays && !w.ended) waitpid(process, &status, 0);
         CHECK(read(ends[0], ends, 1) < 0), close(ends[1]);
-        kbi_worker_end(&w, false), kbi_worker_end(&w, true);            // there is no worker
+        kbi_worker_end(&w, false), kbi_worker_end(&w, true);            // no worker is left
     }
 }
 
-// A worker that says nothing: the case that it is in has --timeout, what is nobody's time 120 s, or that if longer.
+// A silent worker: the current case gets --timeout. Time that belongs to no case gets 120 s, or --timeout if that
+// is longer.
 static void test_listen(void) {
     static const struct {
         double timeout, since, spent; // s
         int current;
-        bool machine, gone; // it measures the machine; it ends by itself
-        const char* says;   // of the first case that is wanted, the second; "": nothing
+        bool machine, gone; // the worker measures the machine; the worker exits
+        const char* says;   // message of the second case, which is the first that is wanted; "": none
     } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
                  { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
                  { 0.5, 121, 0, -1, false, false, "longer than 120.0 s" },
@@ -271,7 +274,7 @@ static void test_listen(void) {
     }
 }
 
-// --- whose time it was, and what is asked for ---
+// --- time per case, and requests ---
 
 // The time of a wait counts for the current case, or for no case while the worker measures the machine.
 static void test_spent(void) {
@@ -291,7 +294,7 @@ static void test_spent(void) {
     }
     kbi_supervisor* s = fresh();
     kbi_group* g = &s->group;
-    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // outside all cases
+    kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(!g->machine); // before the first case
     g->deaths = 2, kbi_handle_message(s, KBI_ENTER, FIRST + 2, NULL);
     CHECK(g->current == 2 && g->deaths == 0 && s->worker.first == FIRST + 2 && !s->worker.mixed);
     kbi_handle_message(s, KBI_BEAT, 1, NULL), CHECK(g->machine);
@@ -320,7 +323,7 @@ static void test_runs_here(void) {
 
 static void test_job(void) {
     int ends[2];
-    for (int how = 0; how < 2; how++) { // measured; profiled
+    for (int how = 0; how < 2; how++) { // 0: measurement; 1: profiling
         kbi_supervisor* s = fresh();
         static kbi_inside* found[CASES];
         kbi_job job;
@@ -346,7 +349,7 @@ static void test_job(void) {
     }
 }
 
-// --- --budget ---
+// --- the option --budget ---
 
 static void test_budget(void) {
     kbi_budget b;
@@ -358,7 +361,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.shares, 14, 0), CHECK_REAL(b.cases, 8, 0);
     kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.shares, 12.5, 0),
         CHECK_REAL(b.cases, 7, 0);
-    // what is left over what is to come, less what the cases before took beyond their shares
+    // The share: the time left, divided among the remaining cases, less the average overhead of the finished
+    // cases.
     const int64_t second = 1000000000;
     b.until = 30 * second, b.shares = 10, b.cases = 4;
     CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);
@@ -373,9 +377,10 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // over: the second of several processes gets as much time as the batch of the first one took
+    // The budget is over if a process has no time left for the next batch. The first of several processes leaves
+    // as much time as its batch took.
     static const struct {
-        int until, begun, process, processes, now; // s; the batch began at 10
+        int until, begun, process, processes, now; // s; the batch began at 10 s
         bool over;
     } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },
                  { 0, 1, 0, 1, 40, false },  { 30, 1, 0, 2, 19, false }, { 30, 1, 0, 2, 20, true },

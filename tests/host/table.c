@@ -10,7 +10,7 @@ static kb_result records[64];
 static int count;
 static char text[65536];
 
-// a record as a run on a GPU writes it
+// a record of a run on a GPU
 static kb_result* add(const char* operation, const char* implementation, int64_t planned, double ms) {
     kb_result* r = &records[count++];
     kbi_result_clear(r);
@@ -31,7 +31,7 @@ static void param(kb_result* r, const char* name, int64_t value) {
 static void clear(void) {
     while (count) kb_result_free(&records[--count]);
 }
-// the output if this many records are passed at a time; 0: all at once
+// the table if `at_a_time` records are passed per call; 0: all at once
 static const char* shown(int width, int at_a_time, const char* sort, const char* columns) {
     FILE* f = tmpfile();
     kbi_how how;
@@ -60,13 +60,13 @@ static void test_machines(void) {
     CHECK_HAS(shown(80, 0, NULL, NULL),
               "kbench 9.9.9 Something sm_90 driver 580.1 CUDA 13.0 copy 4236 GB/s\n\n");
     CHECK_INT(times("kbench 9.9.9"), 1);
-    records[1].copy_roof_gbps = 4240; // measured again after a crash: the same machine
+    records[1].copy_roof_gbps = 4240; // measured again after a crash: still the same machine
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 1);
-    records[1].device = 1; // one of the same kind
+    records[1].device = 1; // another device of the same kind
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 2);
-    CHECK_INT(times("  time "), 2); // with a heading of its own
+    CHECK_INT(times("  time "), 2); // the second machine has its own heading
     records[1].device = 0, records[1].tool = "compute-sanitizer";
     CHECK_HAS(shown(80, 0, NULL, NULL), "CUDA 13.0 under compute-sanitizer: not\ntimed\n");
     records[1].tool = records[1].gpu = NULL, records[1].no_gpu = "no driver";
@@ -76,7 +76,8 @@ static void test_machines(void) {
     clear();
 }
 
-// groups are what differs in nothing but the implementation, in one run, whatever the order of the axes
+// Records of a group differ only in the implementation and belong to one run; the order of the axes does not
+// matter.
 static void test_groups(void) {
     for (int i = 0; i < 6; i++) {
         kb_result* r = add("product", i % 2 ? "fast" : "slow", 6, i % 2 ? 1 : 2);
@@ -112,7 +113,7 @@ static void test_groups(void) {
     free(all);
     for (int i = 2; i < 6; i++) records[i].run_id = "another";
     shown(80, 0, NULL, NULL);
-    CHECK_INT(times("fastest"), 5); // with the legend, and the summary
+    CHECK_INT(times("fastest"), 5); // including the legend and the summary
     count = 1;
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n1 case: 1 ok\n");
     count = 6;
@@ -123,9 +124,9 @@ static void test_rates(void) {
     kb_result* r = add("sweep", "default", 3, 1);
     r->gflops = 900, param(r, "n", 1);
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4000, param(r, "n", 2); // can be read in the unit above
+    r->gflops = 4000, param(r, "n", 2); // still readable in the next larger unit
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4e5, param(r, "n", 3); // cannot
+    r->gflops = 4e5, param(r, "n", 3); // not readable in GFLOP/s
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n"
                     " n=1                     1.000  0.10%    900.0\n"
@@ -133,9 +134,9 @@ static void test_rates(void) {
                     "\n"
                     "sweep                  time ms     +-  TFLOP/s\n"
                     " n=3                     1.000  0.10%    400.0\n");
-    CHECK_INT(times("GB/s"), 1); // the machine's
+    CHECK_INT(times("GB/s"), 1); // only in the heading of the machine
     CHECK_INT(times("roof"), 0);
-    records[1].items_per_second = 2.5e6; // a column comes with the first that needs it, and stays
+    records[1].items_per_second = 2.5e6; // a column appears with the first row that needs it, and stays
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
     CHECK_HAS(text, "sweep                  time ms     +-  TFLOP/s Mitems/s\n"
@@ -143,15 +144,15 @@ static void test_rates(void) {
                     " n=3                     1.000  0.10%    400.0        -\n");
     records[1].items_per_second = 5;
     CHECK_HAS(shown(80, 0, NULL, NULL), "TFLOP/s  items/s\n");
-    // a failed one alone asks for no other columns
+    // a failed case alone adds no columns
     records[2].status = KB_FAILED, records[2].gflops = NAN, records[2].bytes = 8;
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("  time "), 2);
     clear();
 }
 
-// A time has one unit in its column, too: the first that all of it can be read in; a row that cannot be read in it gets a
-// heading of its own, and so does one after which the same unit would do again.
+// The column of a time has one unit: the first in which all times are readable. If there is none, a new heading
+// starts with the row that is not readable, and again when the former unit fits.
 static void test_units(void) {
     static const struct {
         double ms[3];
@@ -178,7 +179,7 @@ static void test_units(void) {
               "time ms     +-\n n=1                     500.0  0.10%\n n=2                     400.0  0.10%\n\n");
     CHECK_HAS(text, "time ns     +-\n n=3                     700.0  0.10%\n");
     clear();
-    // in a comparison the slowest and the fastest share the column
+    // in a comparison, the slowest and the fastest time share the column
     for (int k = 0; k < 2; k++)
         add("far", k ? "fast" : "slow", 2, k ? 0.003 : 20)->memory_bytes = k ? 3 << 20 : 1 << 30;
     CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-  mem MiB\n"
@@ -187,7 +188,7 @@ static void test_units(void) {
     clear();
 }
 
-// A line that is too short loses columns in a fixed order. A label that is too long has a line of its own.
+// If the line is too short, columns are dropped in a fixed order. A long label has its own line.
 static void test_width(void) {
     static const char* const least[] = { "samples", " bar", "interval", "mem KiB", "items/s",
                                          "GFLOP/s", "roof", " GB/s",    "+-",      "speedup" };
@@ -211,12 +212,12 @@ static void test_width(void) {
         for (const char* s = text; *s; s += strcspn(s, "\n"), s += *s == '\n')
             CHECK_THAT((int)strcspn(s, "\n") <= width, "%d: '%.*s'", width, (int)strcspn(s, "\n"), s);
         CHECK_THAT(times("fastest?") == 2, "%d", width);
-        CHECK_THAT(strstr(text, "_of_a_name_so_long") || width < 60, "%d: a label is not cut", width);
+        CHECK_THAT(strstr(text, "_of_a_name_so_long") || width < 60, "%d: the label is too short", width);
         free(heading);
         if (width == 160) CHECK_INT(gone, 0);
         if (width == 80) CHECK_INT(gone, 6);
         if (width == 40) CHECK_INT(gone, 9);
-        if (width == 40) CHECK_INT(times("+\n"), 2); // more marks than have room
+        if (width == 40) CHECK_INT(times("+\n"), 2); // more marks than fit
     }
     clear();
 }
@@ -259,7 +260,7 @@ static void test_columns(void) {
     clear();
 }
 
-// rows have marks for flags; the legend below the table has the meaning and the fix of each
+// rows have marks of flags; the legend below the table gives the meaning and the fix of each flag
 static void test_flags(void) {
     kb_result* r = add("one", "default", 1, 1);
     r->throughput_gbps = 1, r->gpu_efficiency = 50, r->memory_bytes = 4096;
@@ -274,7 +275,7 @@ static void test_flags(void) {
     CHECK_HAS(text, "UV UNVERIFIED, 2 cases:");
     CHECK_HAS(text, "FE FEW, 2 cases:");
     clear();
-    // advice is for where it happened
+    // advice depends on the device of the case
     r = add("one", "default", 1, NAN);
     r->status = KB_FAILED, r->flags = (uint64_t)1 << KB_FLAG_OVERRUN;
     CHECK_HAS(shown(80, 0, NULL, NULL), "compute-sanitizer");
@@ -288,7 +289,7 @@ static void test_flags(void) {
     clear();
 }
 
-// each flag says what happened, why that matters and the fix; the last in one line of a narrow window
+// Each flag has a description, a reason and a fix; the fix fits in one line of 78 characters.
 static void test_words(void) {
     for (int f = 0; f < KB_FLAG_COUNT; f++) {
         const char *name = kb_flag_name((kb_flag)f), *mark = kbi_flags[f].mark;
@@ -296,7 +297,7 @@ static void test_words(void) {
                                 kbi_flag_advice((kb_flag)f, false) };
         CHECK_THAT(strlen(mark) == (kb_flag_is_error((kb_flag)f) ? 0 : 2), "%s: the mark '%s'", name, mark);
         for (int k = 0; k < f; k++)
-            CHECK_THAT(!*mark || strcmp(mark, kbi_flags[k].mark), "%s: the mark '%s' twice", name, mark);
+            CHECK_THAT(!*mark || strcmp(mark, kbi_flags[k].mark), "%s: the mark '%s' is not unique", name, mark);
         for (int i = 0; i < 4; i++) {
             CHECK_THAT(strlen(parts[i]) >= 12 && !strchr(parts[i], '\n') && parts[i][strlen(parts[i]) - 1] != '.',
                        "%s: '%s'", name, parts[i]);
@@ -306,7 +307,7 @@ static void test_words(void) {
     }
 }
 
-// which implementation is significantly fastest, and how often
+// the significantly fastest implementation, and in how many comparisons
 static kb_result* rival(const char* op, const char* impl, double speedup, double off, const char* winner, int sure) {
     kb_result* r = add(op, impl, 20, 1 / speedup);
     r->baseline = "base", r->winner = winner, r->winner_certain = sure, r->speedup = speedup;
@@ -341,7 +342,7 @@ static void test_winners(void) {
     clear();
 }
 
-// what the intervals cover stands once under the table, where any are shown
+// the coverage of the intervals is stated once below the table, if intervals are shown
 static void test_intervals(void) {
     add("one", "default", 1, 1);
     add("two", "default", 1, 1);
@@ -352,14 +353,14 @@ static void test_intervals(void) {
     CHECK_HAS(shown(80, 1, NULL, NULL), "\n\n+-: 95 % over several processes\n\n2 cases");
     CHECK_INT(times("+-:"), 1);
     CHECK(!strstr(shown(80, 1, NULL, "time,samples"), "+-"));
-    records[0].precision = NAN; // too few samples, for example
+    records[0].precision = NAN; // for example with too few samples
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n\n+-: 95 % over several processes\n\n2 cases");
     records[1].status = KB_FAILED;
     CHECK(!strstr(shown(80, 0, NULL, NULL), "+-:"));
     clear();
 }
 
-// a name is cut in its middle, never within a character
+// a long name is shortened in the middle, but never within a character
 static void test_cut(void) {
     static const struct {
         const char* s;
@@ -388,7 +389,7 @@ static void test_texts(void) {
     CHECK_HAS(shown(80, 0, NULL, NULL), "caf\xc3\xa9                   time ms     +-\n"
                                         " bad\xef\xbf\xbd                    1.000  0.10%\n"
                                         " \\x1b[31mred             1.000  0.10%\n");
-    // nor do the control characters from 0x80 on, and what turns the direction of writing; columns are a terminal's
+    // C1 control characters and bidirectional controls are escaped; widths are display columns of a terminal
     records[0].implementation = "\xc2\x9b"
                                 "2J\xe2\x80\xae"
                                 "a\rb\x7f";

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "kit.h"
 
-// What a stream gets until it is caught again.
+// Captures a stream until caught() is called.
 static struct {
     FILE* to;
     int stream, kept;
@@ -32,7 +32,7 @@ static void test_growing(void) {
     char long_one[2000];
     kbi_text t = { NULL, 0, 0 };
     size_t n = 0;
-    for (int size = 509; size < 515; size++) { // about what fits in one go
+    for (int size = 509; size < 515; size++) { // sizes around the length of the first formatting attempt
         memset(long_one, 'a' + size % 26, sizeof long_one), long_one[size] = 0;
         kbi_putf(&t, "%s", long_one);
         n += (size_t)size;
@@ -44,7 +44,7 @@ static void test_growing(void) {
     for (int i = 0; i < 300; i++) kbi_putf(&t, "%c%d,", 'x', i % 10);
     CHECK_INT(t.n, 900), CHECK(strncmp(t.s + 897, "x9,", 4) == 0 && strncmp(t.s, "x0,x1,", 6) == 0);
     kbi_text_free(&t);
-    // an arena's pieces: aligned, zero, each its own
+    // blocks of an arena: aligned, zeroed, not overlapping
     kbi_arena a;
     char* pieces[200];
     memset(&a, 0, sizeof a);
@@ -53,7 +53,7 @@ static void test_growing(void) {
         pieces[i] = (char*)kbi_arena_alloc(&a, size);
         CHECK_INT((uintptr_t)pieces[i] % 16, 0);
         for (size_t k = 0; k < size; k++)
-            if (pieces[i][k]) CHECK_THAT(0, "piece %d is not zero at %d", i, (int)k);
+            if (pieces[i][k]) CHECK_THAT(0, "block %d is not zero at %d", i, (int)k);
         memset(pieces[i], i, size);
     }
     for (int i = 0; i < 200; i++) CHECK_INT((unsigned char)pieces[i][i * 53 % 400], i);
@@ -74,11 +74,11 @@ static void test_names(void) {
     kbi_nearest best = { "tanhh", NULL, 64 };
     static const char* const offered[] = { "relu", "tanh", "tanh2", NULL };
     for (int i = 0; i < 4; i++) kbi_offer(&best, offered[i]);
-    CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1); // of two that are as near the first
+    CHECK_STR(best.name, "tanh"), CHECK_INT(best.distance, 1); // the first of two equally near names
     static const char* const parts[][2] = { { "p99", "time_ms_p99" },
                                             { "min", "time_ms_min" },
                                             { "speed", "speedup" } };
-    for (int i = 0; i < 3; i++) { // what people say of longer names
+    for (int i = 0; i < 3; i++) { // common abbreviations of longer names
         kbi_nearest key = { parts[i][0], NULL, 64 };
         kbi_offer(&key, "speedup");
         for (int k = 0; k < KBI_COUNT(kbi_keys); k++) kbi_offer(&key, kbi_keys[k].name);
@@ -116,7 +116,7 @@ static void test_numbers(void) {
         CHECK_STR(kbi_digits(digits[i].x, digits[i].digits, out), digits[i].want);
     CHECK_STR(kbi_number(0.1, out), "0.1"), CHECK_STR(kbi_number(1.0 / 3, out), "0.3333333333333333");
     CHECK_STR(kbi_number(0.1 + 0.2, out), "0.30000000000000004"), CHECK_STR(kbi_number(1e300, out), "1e+300");
-    // UTF-8: of each length the first and the last, and what is none
+    // UTF-8: first and last sequence of each length, and invalid sequences
     static const struct {
         const char* s;
         int n;
@@ -181,7 +181,7 @@ static void test_columns(void) {
     CHECK_STR(cell("speedup"), "1.23~"), CHECK_STR(cell("memory"), "1024"), CHECK_STR(cell("ecc"), "yes");
     r->verdict = KB_FASTER;
     CHECK_STR(cell("speedup"), "1.23");
-    // the unit that the largest can be read in, if the smallest can
+    // the unit suits the largest value, if the smallest value stays readable
     kbi_cell c = cell_of("items/s");
     static const struct {
         double a, b, scale;
@@ -199,41 +199,41 @@ static void test_columns(void) {
         CHECK(kbi_cell_reads(&c, all, 3) == (i != 7));
     }
     c.scale = 1;
-    rows[0].items_per_second = 2e5, rows[1].items_per_second = 50; // 200000 items/s would be better kitems
+    rows[0].items_per_second = 2e5, rows[1].items_per_second = 50; // 200000 items/s needs kitems/s
     CHECK(!kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 99999;
     CHECK(kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 0.001; // readable in no unit
     CHECK(!kbi_cell_reads(&c, all, 3));
-    c = cell_of("time"), c.scale = 1; // ms, although us would be better
+    c = cell_of("time"), c.scale = 1; // in ms, although us would suit better
     rows[0].time_ms = 0.01, rows[1].time_ms = 0.02;
     CHECK(kbi_cell_reads(&c, all, 3));
     rows[0].time_ms = 0.0099;
     CHECK(!kbi_cell_reads(&c, all, 3));
-    c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50; // s, and 0.05 s is read as well
+    c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50; // in s; 0.05 s is still readable
     CHECK(kbi_cell_reads(&c, all, 3));
     c.scale = 1e3, rows[0].time_ms = 100; // 100000 us
     CHECK(!kbi_cell_reads(&c, all, 3));
     for (int i = 0; i < 3; i++) kb_result_free(&rows[i]);
 }
 
-// --- lines that come and go ---
+// --- progress line ---
 
 static void test_progress(void) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
     unsetenv("COLUMNS");
     hold(stderr);
-    kbi_progress_open(&p, true);
+    p.on = kbi_terminal(stderr);
     kbi_progress_show(&p, 0, 7, "first");
-    CHECK_STR(caught(stderr), ""); // that is no terminal
+    CHECK_STR(caught(stderr), ""); // not a terminal
     p.on = true;
     kbi_progress_begin(&p, 400);
     kbi_progress_group(&p, 100);
     hold(stderr);
     kbi_progress_show(&p, 0, 7, "first");
     kbi_progress_show(&p, 0, 7, "at once again");
-    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K"); // in a line of 80
+    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K"); // default width of 80 columns
     static const struct {
         double finished;
         const char* says;
@@ -261,7 +261,7 @@ static void test_progress(void) {
     hold(stderr);
     kbi_progress_clear(&p), kbi_progress_clear(&p);
     CHECK_STR(caught(stderr), "\r\033[K");
-    kbi_progress_begin(&p, 50); // another device
+    kbi_progress_begin(&p, 50); // the next device starts from zero
     CHECK_REAL(p.allowed, 50, 0), CHECK_REAL(p.finished, 0, 0), CHECK_REAL(p.took, 0, 0);
     p.began -= 5 * (int64_t)1000000000;
     kbi_progress_group(&p, 20);
@@ -298,7 +298,7 @@ static void test_width(void) {
     fclose(f);
 }
 
-// --- what texts are made with ---
+// --- formatting and parsing ---
 
 static void test_shown(void) {
     char out[40];
@@ -333,7 +333,7 @@ static void test_shown(void) {
     CHECK_STR(kbi_show(9.99e14, 3, out), "999000000000000"), CHECK_STR(kbi_show(-1e300, 3, out), "-1.00e+300");
     CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
         CHECK_STR(kbi_show(1.5, 3, out), "1.50");
-    // a number as it is in a file: the fewest of 15 to 17 digits that read back, as printf writes them
+    // numbers in files: the fewest of 15 to 17 digits that read back exactly, formatted as by printf
     uint64_t state = 7;
     for (int i = 0; i < 30000; i++) {
         char want[40];
@@ -341,11 +341,11 @@ static void test_shown(void) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         uint64_t bits = state ^ state >> 29;
         if (i % 3 == 0)
-            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64); // few digits
+            x = (double)(bits >> 40) / (i % 2 ? 1000 : 64); // numbers with few digits
         else if (i % 3 == 1)
-            x = (double)(int64_t)bits * pow(10, -(int)(bits % 31)); // where most numbers lie
+            x = (double)(int64_t)bits * pow(10, -(int)(bits % 31)); // common magnitudes
         else
-            memcpy(&x, &bits, sizeof x); // any
+            memcpy(&x, &bits, sizeof x); // random bits
         if (!kbi_finite(x)) continue;
         for (int digits = 15; digits <= 17; digits++) {
             snprintf(want, sizeof want, "%.*g", digits, x);
@@ -387,9 +387,9 @@ static void test_written(void) {
         if (rows[i].clean) kbi_clean(&t, rows[i].s), CHECK_STR(t.s, rows[i].clean);
         kbi_text_free(&t);
     }
-    // what a terminal would obey: the first and the last of each kind, and what lies beside them
+    // characters that control a terminal: the first and last of each range, and their neighbours
     static const struct {
-        const char *s, *spelled; // NULL: it is text
+        const char *s, *spelled; // NULL: printed unchanged
     } obeyed[] = { { "\x01", "\\x01" },
                    { "\x08", "\\x08" },
                    { "\t", " " },
@@ -431,7 +431,7 @@ static void test_written(void) {
         CHECK_STR(t.s, text);
         kbi_text_free(&t);
     }
-    // what the log of a CI system would obey, where it would
+    // CI commands (::command, ##[command]) are escaped where a CI log would execute them
     static const struct {
         const char *before, *s, *want;
     } logs[] = { { "", "::error::x", "\\x3a:error::x" },
@@ -460,9 +460,9 @@ static void test_written(void) {
         kbi_json_real(&t, -INFINITY);
     CHECK_STR(t.s, "0.25 null null");
     kbi_text_free(&t);
-    // in a fixed room, whole characters
+    // in a buffer of fixed size only whole characters are written
     static const struct {
-        const char *before, *s, *want; // a room of 12
+        const char *before, *s, *want; // want: the text in a buffer of 12 bytes
     } fits[] = { { "", "12345678901", "12345678901" },
                  { "", "123456789012", "12345678..." },
                  { "12", "345678901", "12345678901" },
@@ -479,7 +479,7 @@ static void test_written(void) {
     kbi_arena a = KBI_BLANK;
     CHECK_STR(kbi_arena_text_n(&a, "abcdef", 3), "abc"), CHECK_STR(kbi_arena_text(&a, "ab"), "ab");
     CHECK(!kbi_arena_text(&a, NULL) && a.used == 16 + 16 + 16);
-    kbi_arena_alloc(&a, 4096 - 48), CHECK(a.used == 4096 && a.size == 4096); // to the last byte
+    kbi_arena_alloc(&a, 4096 - 48), CHECK(a.used == 4096 && a.size == 4096); // the block is filled to its last byte
     kbi_arena_alloc(&a, 1), CHECK(a.used == 32 && a.size == 4096);
     kbi_arena_alloc(&a, 4081), CHECK(a.size == 4096 + 16 && a.used == a.size);
     kbi_arena_free(&a);
@@ -497,11 +497,12 @@ static void test_found(void) {
           !kbi_same_name("ab", "b"));
     CHECK(kbi_same_name_n("abc", 2, "AB", 2) && !kbi_same_name_n("abc", 3, "ab", 2) &&
           !kbi_same_name_n("ab", 2, "abc", 3));
-    CHECK(kbi_hash(14695981039346656037u, "a") == 0xaf63dc4c8601ec8cu); // of the authors' own table
+    // from the table published by the authors of FNV
+    CHECK(kbi_hash(14695981039346656037u, "a") == 0xaf63dc4c8601ec8cu);
     CHECK(kbi_hash(14695981039346656037u, "foobar") == 0x85944171f73967e8u && kbi_hash(5, "") == 5);
     CHECK(kbi_hash(14695981039346656037u, "\xff") == (14695981039346656037u ^ 255) * 1099511628211u);
     char name[70];
-    for (int k = 62; k < 66; k++) { // the longest that are compared
+    for (int k = 62; k < 66; k++) { // the longest names that are compared
         memset(name, 'a', sizeof name), name[k] = 0;
         CHECK_INT(kbi_distance(name, "b"), k < 64 ? k : 64), CHECK_INT(kbi_distance("b", name), k < 64 ? k : 64);
     }
@@ -518,7 +519,7 @@ static void test_found(void) {
         CHECK_THAT(best.distance == near[i].distance, "%s: %s is %d apart", near[i].wanted,
                    near[i].offered ? near[i].offered : "nothing", best.distance);
     }
-    // a set and a map, however many are in them; 0 is a key like any
+    // a set and a map of many keys; 0 is a valid key
     kbi_set set = KBI_BLANK;
     kbi_map map = KBI_BLANK;
     int wrong = 0;
@@ -529,7 +530,7 @@ static void test_found(void) {
             wrong += i != 1 && kbi_set_add(&set, key == 1 ? 5 : key) == (turn > 0);
             wrong += (slot->key != 0) != (turn > 0) || (turn && slot->at != i * 3);
             if (!turn) kbi_map_take(&map, slot, key, i * 3);
-            if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3); // once more is no more
+            if (turn && i == 9) kbi_map_take(&map, slot, key, i * 3); // adding a key again changes nothing
             wrong += map.n != (size_t)(turn ? 3000 : i + 1) || 2 * map.n > map.size;
         }
     CHECK_INT(wrong, 0), CHECK_INT(set.n, 2999), CHECK_INT(map.n, 3000), CHECK(set.size == 8192 && map.size == 8192);
@@ -537,7 +538,7 @@ static void test_found(void) {
     KBENCH_FREE(map.slots);
 }
 
-// What is read and written as a whole, in however many pieces it comes.
+// Complete reads and writes, even if the data arrives in parts.
 static void test_pipes(void) {
     int ends[2];
     char got[16] = "", path[] = "/tmp/kbench_texts.XXXXXX", line[8];
@@ -545,7 +546,7 @@ static void test_pipes(void) {
     CHECK(kbi_write_all(ends[1], "abc", 3) && kbi_write_all(ends[1], "defgh", 5) && kbi_write_all(ends[1], NULL, 0));
     CHECK(kbi_read_all(ends[0], got, 7) && strcmp(got, "abcdefg") == 0 && kbi_read_all(ends[0], got, 0));
     close(ends[1]);
-    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // one of two
+    CHECK(!kbi_read_all(ends[0], got, 2) && got[0] == 'h'); // only one of two bytes arrived
     close(ends[0]);
     CHECK(!kbi_write_all(ends[1], "a", 1) && !kbi_read_all(ends[0], got, 1));
     int file = mkstemp(path);
@@ -558,15 +559,15 @@ static void test_pipes(void) {
     int open_now = dup(1);
     for (int i = 0; i < 20; i++) kbi_first_line("/proc/self/stat", line, 8);
     int then = dup(1);
-    CHECK_INT(then, open_now + 1); // none is left open
+    CHECK_INT(then, open_now + 1); // all files were closed
     close(open_now), close(then);
-    kbi_open_standard_files(); // nothing is missing, and nothing is added
+    kbi_open_standard_files(); // no standard file is missing, so none is opened
     then = dup(1), CHECK_INT(then, open_now), close(then);
     then = dup(0), close(0);
     kbi_open_standard_files();
     CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
     then = dup(1), CHECK_INT(then, open_now), close(then);
-    // out of the way of functions that close what they find, and of programs that they start
+    // descriptors above the range that other code closes, and closed on exec
     int high = kbi_high_file(1);
     CHECK_THAT(high >= 100, "file %d", high), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
     struct rlimit few, was;
@@ -577,7 +578,7 @@ static void test_pipes(void) {
 
 // --- messages ---
 
-// In one file (prog > log 2>&1) a message stands behind all that was printed before it.
+// If stdout and stderr share a file (prog > log 2>&1), a message follows all text printed before it.
 static void test_order(void) {
     char got[300];
     const char* program = kbi_process.program;
@@ -596,9 +597,9 @@ static void test_order(void) {
     CHECK_STR(got, "a row prog: error: no room\na row, prog: late\nthe last\n");
 }
 
-// Where there is no memory nothing sensible can follow: what was asked for is said.
+// If memory is exhausted, the process ends and reports the requested size.
 static void test_no_memory(void) {
-#ifndef TEST_SANITIZE // its malloc ends the process itself
+#ifndef TEST_SANITIZE // the sanitizer's malloc ends the process itself
     char got[300];
     int status = 0;
     FILE* f = tmpfile();
@@ -613,12 +614,12 @@ static void test_no_memory(void) {
     rewind(f);
     got[fread(got, 1, sizeof got - 1, f)] = 0;
     fclose(f);
-    CHECK_STR(got, "kbench: error: out of host memory (4611686018427387904 bytes): free some, or choose fewer or "
-                   "smaller cases\n");
+    CHECK_STR(got, "kbench: error: out of host memory (4611686018427387904 bytes): free some, or choose "
+                   "fewer cases\n");
 #endif
 }
 
-// --- what changed, in words ---
+// --- descriptions of changes ---
 
 static void test_changes(void) {
     char out[96];
@@ -634,13 +635,13 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // one of a kind at a time: words, and whether a long list has it
+    // single changes: their words, and whether a long list includes them
     kb_result before, after;
     kbi_change c;
     const char* colour;
     enum { BETTER = 1, WORSE, FAILS };
     static const struct {
-        int without, was, is, verdict, way, colour; // way: regressed, improved, more, less
+        int without, was, is, verdict, way, colour; // way: bits 1 regressed, 2 improved, 4 more memory, 8 less memory
         const char* says;
         bool notable;
     } words[] = { { 1, KB_OK, KB_OK, 0, 0, 0, "added", true },
@@ -673,7 +674,7 @@ static void test_changes(void) {
         CHECK_THAT(kbi_change_notable(&c) == words[i].notable, "change %d is %snotable", i,
                    words[i].notable ? "not " : "");
     }
-    // how grave: by how many thresholds
+    // severity: a multiple of the threshold
     static const struct {
         double times;
         const char* says;
@@ -687,7 +688,7 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // what several become together: one number at a time, and the order of what counts more
+    // summaries of many changes: each count alone, then the order of importance
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -726,7 +727,7 @@ static void test_changes(void) {
     kb_result_free(&before), kb_result_free(&after);
 }
 
-// --- for the tools of other benchmarks ---
+// --- output for the tools of other benchmarks ---
 
 static void test_tools(void) {
     kbi_text t = { NULL, 0, 0 };
@@ -765,7 +766,7 @@ static void test_tools(void) {
         kbi_go_name(&t, names[i][0]);
         CHECK_STR(t.s, names[i][1]), kbi_text_free(&t);
     }
-    // Markdown has room for some counters of the cases of an operation, and says how many it leaves out
+    // Markdown shows a limited number of counters of an operation and reports how many it omits
     kb_param counters[40];
     char counter_names[40][8];
     kb_result of[2];
@@ -784,11 +785,12 @@ static void test_tools(void) {
     CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
-    // repetitions: medians of processes, as many for every case of a file; never parts of one process's samples
+    // repetitions: the medians of processes, as many for every case of a file; samples of one process are never
+    // split
     static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
     static const double samples[60] = { 1 };
     static const struct {
-        int of[3], want; // processes of three cases; -1: the case failed
+        int of[3], want; // number of processes of three cases; -1: the case failed
     } rows[] = { { { 0, 0, 0 }, 1 }, { { 12, 12, 12 }, 12 }, { { 5, 3, 4 }, 3 },   { { 5, -1, 4 }, 4 },
                  { { 5, 0, 4 }, 1 }, { { 2, 2, -1 }, 2 },    { { -1, -1, -1 }, 1 } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
@@ -819,7 +821,7 @@ static void test_tools(void) {
     }
 }
 
-// --- which records lie where ---
+// --- selection and grouping of records ---
 
 static void test_choice(void) {
     kb_result r;
@@ -873,7 +875,7 @@ static void test_choice(void) {
     }
     CHECK_STR(key, "a"), CHECK_STR(value, "b=c");
     for (int name = 62; name < 66; name++)
-        for (int said = 126; said < 130; said++) { // what has room
+        for (int said = 126; said < 130; said++) { // values up to the size of the buffer
             memset(many, 'k', sizeof many), many[name] = '=', many[name + 1 + said] = 0;
             const char* end = kbi_where_next(many, key, value);
             CHECK_THAT((end != NULL) == (name <= 63 && said <= 127), "%d and %d characters", name, said);
@@ -891,7 +893,7 @@ static void test_choice(void) {
     CHECK(isnan(kbi_axis_value(&r, "layout")) && isnan(kbi_axis_value(&r, "none")) && isnan(kbi_axis_value(&r, "m")));
     kbi_panel panel;
     memset(&panel, 0, sizeof panel);
-    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // all its numbers
+    CHECK_REAL(kbi_panel_x(&panel, &r), 2048, 0); // the product of all numeric axes
     panel.axis = "p", CHECK_REAL(kbi_panel_x(&panel, &r), 0.5, 0);
     double x[] = { 3, 1, 2, 1, 3, 3 }, one[] = { 5 };
     CHECK_INT(kbi_unique(x, 6), 3), CHECK(x[0] == 1 && x[1] == 2 && x[2] == 3);
@@ -899,7 +901,7 @@ static void test_choice(void) {
     kb_result_free(&r);
 }
 
-// Grids of records: which of their axes were swept, whether together, and what power goes through them.
+// Parameter sweeps: which axes were swept, whether together, and the fitted power law.
 static void test_sweeps(void) {
     static kb_result of[24];
     static kb_param params[24][3];
@@ -926,7 +928,8 @@ static void test_sweeps(void) {
         CHECK_INT(s.timed.n, n), CHECK_INT(s.n_who, 1);
         kbi_sweep_of(&s, s.timed, &swept);
         CHECK_INT(swept.n, 2), CHECK(swept.together == (together == 1));
-        CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m"); // most values first
+        // axes with most values first
+        CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m");
         CHECK_INT(swept.values[0], 4), CHECK_INT(swept.values[1], together ? 4 : 3);
         CHECK_INT(kbi_axis_distinct(s.timed, "n"), 4), CHECK_INT(kbi_axis_distinct(s.timed, "k"), 1);
         CHECK_INT(kbi_axis_distinct(s.timed, "q"), 0);
@@ -935,7 +938,7 @@ static void test_sweeps(void) {
         CHECK_REAL(fit.c, 2e-3, 1e-9), CHECK(fit.off < 1e-9);
         CHECK_REAL(fit.e[0], together ? 1.5 : 2, 1e-9);
         if (!together) CHECK_REAL(fit.e[1], 0.5, 1e-9);
-        for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1; // about it, by how much
+        for (int i = 0; i < n; i++) of[i].time_ms *= i % 2 ? 1.1 : 1 / 1.1; // 10 % above or below the power law
         CHECK(kbi_fit_of(&s, s.timed, &fit));
         double squares = 0;
         for (int i = 0; i < n; i++) {
@@ -947,7 +950,7 @@ static void test_sweeps(void) {
         }
         CHECK_REAL(fit.off, sqrt(squares / (n - fit.axes - 1)), 1e-9), CHECK(fit.off > 0.05);
         kbi_subset two = { s.timed.of, 2 };
-        CHECK(!kbi_fit_of(&s, two, &fit)); // two values of an axis
+        CHECK(!kbi_fit_of(&s, two, &fit)); // only two values of an axis
         kbi_arena_free(&s.arena);
         for (int i = 0; i < n; i++) kb_result_free(&of[i]);
     }
@@ -960,7 +963,7 @@ static void test_sweeps(void) {
     CHECK(!kbi_solve(b, 2));
 }
 
-// A record's numbers as a figure has them.
+// Values of a record as figures show them.
 static void test_metrics(void) {
     static const struct {
         int metric;
@@ -994,7 +997,7 @@ static void test_metrics(void) {
     CHECK(kbi_metric_of(KBI_METRIC_ROOF, &r, v) && v[0] == 50 && v[1] == 12.5 && v[2] == 100);
     CHECK(!kbi_metric_of(KBI_METRIC_GFLOPS, &r, v));
     static const double broken[][2] = { { NAN, 8 }, { 1, NAN }, { 0, 8 }, { -1, 8 }, { 4, 3 }, { 1, INFINITY } };
-    for (int i = 0; i < KBI_COUNT(broken); i++) { // no interval is none of this record's
+    for (int i = 0; i < KBI_COUNT(broken); i++) { // an invalid interval is replaced by the median
         r.time_ms_ci_low = broken[i][0], r.time_ms_ci_high = broken[i][1];
         CHECK_THAT(kbi_metric_of(KBI_METRIC_TIME, &r, v) && v[0] == 2 && v[1] == 2 && v[2] == 2, "interval %d", i);
     }
@@ -1004,7 +1007,7 @@ static void test_metrics(void) {
     CHECK(kbi_metric_range(KBI_METRIC_TIME, lot, &lo, &hi) && lo == 2 && hi == 12);
     CHECK(!kbi_metric_range(KBI_METRIC_GFLOPS, lot, &lo, &hi) && !kbi_subset_has(lot, KBI_METRIC_GFLOPS));
     CHECK(kbi_subset_has(lot, KBI_METRIC_GBPS));
-    // near which roof
+    // efficiency relative to the memory peak and to the compute peak
     static const struct {
         const char *roof, *bound;
         double efficiency, gbps, gflops, want[2];
@@ -1019,7 +1022,7 @@ static void test_metrics(void) {
         kbi_light_of(&r, v);
         CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
     }
-    // samples: over their own median where medians lie apart, up to a little above most of them
+    // samples: in units of their own median if the medians differ much; the range ends a little above most samples
     static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
     r.time_ms = 10, other.time_ms = 12.5;
     CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
@@ -1030,16 +1033,16 @@ static void test_metrics(void) {
     r.time_ms_p5 = 10, r.time_ms_p95 = 12;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(lo, 10, 0), CHECK_REAL(hi, 16, 1e-12), CHECK_INT(beyond, 1);
-    r.time_ms_p95 = 30; // all
+    r.time_ms_p95 = 30; // p95 includes all samples
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
-    r.time_ms_p5 = r.time_ms_p95 = NAN; // not known: of medians alone
+    r.time_ms_p5 = r.time_ms_p95 = NAN; // unknown percentiles: the range uses medians alone
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 12, 0), CHECK_INT(beyond, 1);
     kb_result_free(&r), kb_result_free(&other);
 }
 
-// Columns of characters at the ends of their ranges; how much of a text has room; what is cut in its middle.
+// Display width of characters at the ends of their ranges; text that fits in a width; shortening in the middle.
 static void test_room(void) {
     static const struct {
         unsigned from, to;
@@ -1051,7 +1054,7 @@ static void test_room(void) {
     char s[8];
     int used;
     for (int i = 0; i < KBI_COUNT(ranges); i++)
-        for (int k = -1; k < 3; k++) { // before, first, last, behind
+        for (int k = -1; k < 3; k++) { // before, first, last, after
             unsigned code = k < 0    ? ranges[i].from - 1
                             : k == 0 ? ranges[i].from
                             : k == 1 ? ranges[i].to
@@ -1085,7 +1088,7 @@ static void test_room(void) {
     }
 }
 
-// Counts with what they are of; a case behind its row, or below it where the line has no room.
+// Counts with units; a case name after its row, or on a new line if the row is too long.
 static void test_counts(void) {
     static const struct {
         double x;
@@ -1128,7 +1131,7 @@ static void test_counts(void) {
     }
 }
 
-// Counters that are not 0, wrapped.
+// Nonzero counters, wrapped into columns.
 static void test_cells(void) {
     static const struct {
         const char* name;
@@ -1160,7 +1163,8 @@ static void test_cells(void) {
     }
 }
 
-// The roofs of a machine as its records have them; old ones say only how near they came to the nearest.
+// Measured peaks of a machine, taken from its records. Old records name no peak, so the peak follows from the
+// efficiency.
 static void test_ceilings(void) {
     kb_result r[4];
     const kb_result* all[4];
@@ -1169,18 +1173,18 @@ static void test_ceilings(void) {
     r[0].copy_roof_gbps = 4000, r[0].read_roof_gbps = 4400, r[0].compute_roof = "f32",
     r[0].compute_roof_gflops = 60000;
     r[1].copy_roof_gbps = 4100, r[1].read_roof_gbps = 0, r[1].compute_roof = "f16", r[1].compute_roof_gflops = 9e5;
-    r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30; // of before there were names
+    r[2].bound = "memory", r[2].throughput_gbps = 900, r[2].gpu_efficiency = 30; // written before peaks had names
     r[3].roof = "f64", r[3].gflops = 5000, r[3].gpu_efficiency = 20;
     kbi_subset lot = { all, 4 };
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 3), CHECK_INT(c.n_compute, 3);
-    CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0); // the best that was seen
+    CHECK_STR(c.memory[0].name, "copy"), CHECK_REAL(c.memory[0].of, 4100, 0); // the largest value of all records
     CHECK_STR(c.memory[1].name, "read"), CHECK_REAL(c.memory[1].of, 4400, 0);
     CHECK_STR(c.memory[2].name, "memory"), CHECK_REAL(c.memory[2].of, 3000, 1e-12);
     CHECK_STR(c.compute[0].name, "f32"), CHECK_STR(c.compute[1].name, "f16"), CHECK_REAL(c.compute[1].of, 9e5, 0);
     CHECK_STR(c.compute[2].name, "f64"), CHECK_REAL(c.compute[2].of, 25000, 1e-12);
     CHECK_REAL(kbi_ceiling_most(c.memory, 3), 4400, 0), CHECK_REAL(kbi_ceiling_most(c.compute, 0), 0, 0);
-    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these name their own
+    r[3].compute_roof = "f64", r[2].roof = "copy", r[1].gflops = 1; // these records name their peak
     kbi_ceilings_of(lot, &c);
     CHECK_INT(c.n_memory, 2), CHECK_INT(c.n_compute, 2);
     r[3].compute_roof = NULL, r[3].roof = "read", r[2].roof = NULL, r[2].bound = "compute";
@@ -1188,13 +1192,13 @@ static void test_ceilings(void) {
     kbi_ceiling few[2];
     int n = 0;
     static const char* const names[] = { "a", "b", "c", "a", NULL };
-    for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1); // as many as have room
+    for (int i = 0; i < 5; i++) kbi_ceiling_add(few, &n, 2, names[i], i + 1); // only as many as the array holds
     CHECK_INT(n, 2), CHECK_REAL(few[0].of, 4, 0), CHECK_REAL(few[1].of, 2, 0);
     kbi_ceiling_add(few, &n, 2, "b", NAN), kbi_ceiling_add(few, &n, 2, "b", 0), CHECK_REAL(few[1].of, 2, 0);
     for (int i = 0; i < 4; i++) kb_result_free(&r[i]);
 }
 
-// --env's lines of roofs: in the units that people know them in, with what it took to measure them.
+// Lines of --env with measured peaks, in the usual units and with the measuring time.
 static void test_env_roofs(void) {
     kbi_roofs roofs;
     kbi_roofs_clear(&roofs);

@@ -4,7 +4,7 @@
 #include "guarded.h"
 #include "kit.h"
 
-// A run of so many groups of n cases each. The k-th of these takes took(k, n, allowed) seconds.
+// Simulates a run of groups with n cases each. Group k takes took(k, groups, allowed) seconds.
 typedef struct played {
     double first; // the first estimate in seconds
     double late;  // the first estimate in the last tenth of the run, divided by the true remaining time
@@ -28,7 +28,7 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
         p.group_began = at;
         if (k == 0) r.first = kbi_time_left(&p, at);
         if (isnan(r.late) && k >= 0.9 * groups) r.late = kbi_time_left(&p, at) / (end - at);
-        CHECK(kbi_time_left(&p, at + 1e9) >= 0); // longer than planned
+        CHECK(kbi_time_left(&p, at + 1e9) >= 0); // even if the run takes longer than planned
         at += took(k, groups, allowed);
         p.took += at - p.group_began;
         p.finished += allowed;
@@ -45,14 +45,15 @@ static double in_turn(int at, int groups, double allowed) { return (void)groups,
 static double slow(int at, int groups, double allowed) { return (void)at, (void)groups, 12 * allowed; }
 static double none(int at, int groups, double allowed) { return (void)at, (void)groups, (void)allowed, 0.01; }
 
-// --budget, by hand: 100 s for ten cases by themselves, each of which takes a warm-up of half its time.
+// --budget, with expected values computed by hand: 100 s for ten separate cases, whose warm-up takes half of their
+// measuring time.
 static void test_budget(void) {
     kbi_options o;
     kbi_budget b;
     kbi_options_default(&o);
     o.warmup_time = -1, o.min_time = 0.001, o.max_time = 60, o.iters = 0;
     memset(&b, 0, sizeof b);
-    CHECK(!kbi_budget_over(&b, 0, 1, 0, INT64_MAX)); // there is none
+    CHECK(!kbi_budget_over(&b, 0, 1, 0, INT64_MAX)); // no budget
     for (int i = 0; i < 10; i++) kbi_budget_add(&b, &o, 1, 1);
     CHECK_REAL(b.shares, 15, 1e-12), CHECK_REAL(b.cases, 10, 1e-12);
     kbi_budget_add(&b, &o, 2, 3), CHECK_REAL(b.shares, 15 + 3 * 4, 1e-12), CHECK_REAL(b.cases, 16, 1e-12); // rounds
@@ -62,12 +63,13 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3); // 3 s more than its share
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 1, 1e-12), CHECK(b.begun);
     CHECK_REAL(kbi_budget_share(&b, &o, 10000000000), (90 - 30) / 15.0, 1e-9);
-    kbi_budget_took(&b, &o, 1, 2, 0.1); // less is nobody's
+    kbi_budget_took(&b, &o, 1, 2, 0.1); // less time than its share changes nothing
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 2, 1e-12);
     o.min_time = 50, CHECK_REAL(kbi_budget_share(&b, &o, 0), 50, 1e-9), o.min_time = 0.001;
     o.max_time = 2, o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 0), 2, 1e-9);
-    CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // there is nothing left
-    // over: by itself at the end; of several processes the second one needs what the first one took
+    CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // no time is left
+    // The budget is over at its end. The first of several processes stops earlier and leaves the second process
+    // the time that its own batch took.
     CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until - 1) && kbi_budget_over(&b, 0, 1, 0, b.until));
     CHECK(!kbi_budget_over(&b, 0, 2, 0, b.until / 2 - 1) && kbi_budget_over(&b, 0, 2, 0, b.until / 2));
     CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));
@@ -75,12 +77,12 @@ static void test_budget(void) {
     b.begun = false, CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until)); // the first group is always measured
 }
 
-// the line for so many estimated seconds
+// The progress line for this estimate of the remaining seconds.
 static void said_of(double estimated, int processes, char* line, size_t size) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
     p.on = true, p.began = kbi_now() - 10000000000, p.last = p.began;
-    p.allowed = 100, p.finished = 50, p.current = 50; // the second of two groups begins
+    p.allowed = 100, p.finished = 50, p.current = 50; // the second of two equal groups begins
     p.group_began = 10;
     p.took = estimated;
     p.processes = processes, p.process = 1;
@@ -102,7 +104,7 @@ static void test_line(void) {
     CHECK_HAS(line, "[2/2]  50 s left  case");
     said_of(75, 3, line, sizeof line);
     CHECK_HAS(line, "[2/2] process 2 of 3  75 s left  case");
-    // the last column stays free; a name that has less than eight columns is left out
+    // The last column of the terminal stays free. A name is left out if fewer than eight columns remain for it.
     static const struct {
         const char *columns, *line;
     } widths[] = { { "41", "\r[2/2] process 2 of 3  50 s left\033[K" },
@@ -115,7 +117,7 @@ static void test_line(void) {
     unsetenv("COLUMNS");
 }
 
-// what --fast and --thorough stand for, and what stands beside them keeps its word
+// The settings of --fast and --thorough. Other options on the command line override these settings.
 static void test_effort(void) {
     static const struct {
         char words[3][24];
@@ -164,10 +166,10 @@ int main(void) {
                            "%s, %d x %d: %.2f times the true time at the end", runs[i].name, groups[g], cases[c],
                            r.late);
             }
-    // what the options say counts from the start
+    // The first estimate follows from the options.
     CHECK_REAL(play(10, 1, whole, "").first, 15, 1e-9); // half a second of warm-up, one of samples
     CHECK_REAL(play(10, 1, whole, "--fast").first, 3, 1e-9);
-    CHECK_REAL(play(10, 2, whole, "").first, 40, 1e-9); // two warm-ups; the baseline has samples twice
+    CHECK_REAL(play(10, 2, whole, "").first, 40, 1e-9); // two warm-ups; the baseline is measured twice
     CHECK_REAL(play(10, 1, whole, "--max-time=4s").first, 50, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--warmup=3s").first, 40, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--timeout=1s").first, 10, 1e-9);

@@ -3,9 +3,9 @@
 """Checks that a file is a timeline that Perfetto and chrome://tracing can read (Chrome's trace event format), and
 counts the events of each kind.
 
-    trace.py FILE [CATEGORY=COUNT...]    prints what is wrong, a line each, or "good"
+    trace.py FILE [CATEGORY=COUNT...]    prints each violated rule, or "good"
 
-Where Perfetto's trace_processor_shell is on the PATH it has to read the file, too: every slice, and no error.
+If Perfetto's trace_processor_shell is on the PATH, it also has to read every slice of the file without an error.
 """
 import json
 import math
@@ -28,35 +28,35 @@ def number(x):
 
 
 def constant(name):
-    raise ValueError(name + ' is no JSON')
+    raise ValueError(name + ' is not valid JSON')
 
 
 with open(sys.argv[1], encoding='utf-8') as f:
     trace = json.load(f, parse_constant=constant)
-need(set(trace) == {'displayTimeUnit', 'otherData', 'traceEvents'}, 'keys of the file')
-need(trace.get('displayTimeUnit') in ('ns', 'ms'), 'the unit of display')
+need(set(trace) == {'displayTimeUnit', 'otherData', 'traceEvents'}, 'the file has the expected keys')
+need(trace.get('displayTimeUnit') in ('ns', 'ms'), 'displayTimeUnit is ns or ms')
 processes, threads, slices, flows, kinds = set(), set(), defaultdict(list), defaultdict(list), Counter()
 for e in trace['traceEvents']:
     phase = e.get('ph')
-    need(phase in ('M', 'X', 'C', 's', 'f'), 'a phase', e)
-    need(type(e.get('pid')) is int and type(e.get('tid')) is int, 'pid and tid are whole', e)
-    need(isinstance(e.get('name'), str) and e['name'], 'a name', e)
+    need(phase in ('M', 'X', 'C', 's', 'f'), 'the phase is known', e)
+    need(type(e.get('pid')) is int and type(e.get('tid')) is int, 'pid and tid are integers', e)
+    need(isinstance(e.get('name'), str) and e['name'], 'the event has a name', e)
     if phase != 'M':
-        need(number(e.get('ts')) and e['ts'] >= 0, 'a time', e)
+        need(number(e.get('ts')) and e['ts'] >= 0, 'the event has a time', e)
     if phase == 'M':
-        need(e['name'] in ('process_name', 'thread_name') and e['args']['name'], 'a name of names', e)
+        need(e['name'] in ('process_name', 'thread_name') and e['args']['name'], 'metadata has a name', e)
         (processes if e['name'] == 'process_name' else threads).add(
             e['pid'] if e['name'] == 'process_name' else (e['pid'], e['tid']))
     elif phase == 'X':
-        need(number(e.get('dur')) and e['dur'] >= 0, 'a duration', e)
-        need(isinstance(e.get('args'), dict) and e['args'].get('case'), 'whose it is', e)
+        need(number(e.get('dur')) and e['dur'] >= 0, 'the slice has a duration', e)
+        need(isinstance(e.get('args'), dict) and e['args'].get('case'), 'the slice names its case', e)
         kinds[e['cat']] += 1
         slices[e['pid'], e['tid']].append((round(1000 * e['ts']), round(1000 * (e['ts'] + e['dur']))))
     elif phase == 'C':
-        need(e['args'] and all(number(x) for x in e['args'].values()), 'numbers of a counter', e)
+        need(e['args'] and all(number(x) for x in e['args'].values()), 'a counter has finite values', e)
         kinds[e['name']] += 1
     else:
-        need(phase == 's' or e.get('bp') == 'e', 'an arrow ends at the slice that encloses it', e)
+        need(phase == 's' or e.get('bp') == 'e', 'a flow ends at its enclosing slice', e)
         flows[e.get('id'), e['cat'], e['name']].append(e)
 for (pid, tid), on in slices.items():
     need(pid in processes and (pid, tid) in threads, 'process %d, line %d have names' % (pid, tid))
@@ -65,16 +65,16 @@ for (pid, tid), on in slices.items():
     for start, end in on:
         while open_ and open_[-1] <= start:
             open_.pop()
-        need(not open_ or end <= open_[-1], 'slices of process %d, line %d lie beside or in each other' % (pid, tid))
+        need(not open_ or end <= open_[-1], 'slices of process %d, line %d are disjoint or nested' % (pid, tid))
         open_.append(end)
 for key, ends in flows.items():
-    need(sorted(e['ph'] for e in ends) == ['f', 's'], 'an arrow has two ends', ends[0])
+    need(sorted(e['ph'] for e in ends) == ['f', 's'], 'a flow has a start and an end', ends[0])
     ends.sort(key=lambda e: e['ph'], reverse=True)
-    need(ends[0]['ts'] <= ends[-1]['ts'], 'an arrow goes on in time', ends[0])
+    need(ends[0]['ts'] <= ends[-1]['ts'], 'a flow does not go back in time', ends[0])
     for e in ends:
         at = round(1000 * e['ts'])
-        need(any(a <= at <= b for a, b in slices[e['pid'], e['tid']]), 'an arrow begins and ends at slices', e)
-need(len(flows) == kinds['kernel'] + kinds['copy'] + kinds['memset'], 'an arrow for all that was submitted')
+        need(any(a <= at <= b for a, b in slices[e['pid'], e['tid']]), 'a flow starts and ends in slices', e)
+need(len(flows) == kinds['kernel'] + kinds['copy'] + kinds['memset'], 'every kernel, copy and memset has a flow')
 for word in sys.argv[2:]:
     kind, n = word.split('=')
     need(kinds[kind] == int(n), '%d of %s, not %s' % (kinds[kind], kind, n))

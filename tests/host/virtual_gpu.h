@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The virtual GPU: a simulated CUDA runtime with a virtual clock. It has the disturbances of a real device: event
-// overhead and its drift, the cost of arguments after an eviction, larger readings for launches with many kernels and
-// for other pairs of events, and a gate that blocks the stream. It includes kbench.h, which calls it in place of the
-// CUDA runtime, the driver, NVML, CUPTI and cuBLASLt. The variables VIRTUAL_... configure it.
+// The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
+// real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event readings are
+// larger for launches with many kernels and differ between pairs of events. A gate blocks the stream. This file
+// includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt.
+// The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -16,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// What the harness itself calls of the system, where that can fail or differs: stacks for more than a few bodies at
-// once, a signal() that forgets its handler, the driver's library that tells whether the device throttles.
+// System functions that kbench calls and whose failures a test needs. mmap fails after a number of stacks for
+// suspended functions, and signal() resets its handler. fork fails, and dlopen finds the simulated CUDA libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
@@ -32,8 +33,8 @@ static handling virtual_signal(int number, handling handler) {
     sigaction(number, &a, &before);
     return before.sa_handler;
 }
-// What was asked of the device and its libraries, how often, and how much: a line each in the file that VIRTUAL_CALLS
-// names, when the process ends (that of --no-isolate: a worker leaves without a word).
+// Counts the calls of the simulated libraries and the bytes. At exit, the counts are written to the file that
+// VIRTUAL_CALLS names. Only --no-isolate writes this file, because workers leave without exit handlers.
 static struct {
     const char* name;
     double n;
@@ -67,7 +68,7 @@ static int virtual_dlclose(void* library);
 #define dlclose virtual_dlclose
 #include "guarded.h"
 #include "kit.h"
-#define KBENCH_SELFTEST_PART // its kernels are among those that this GPU knows
+#define KBENCH_SELFTEST_PART // the virtual GPU knows the kernels of the self-test
 #include "examples/addons/selftest.cu"
 #undef mmap
 #undef signal
@@ -78,10 +79,10 @@ static int virtual_dlclose(void* library);
 
 // --- the runtime ---
 
-typedef struct function { // also what a kernel's node says
+typedef struct function { // also the properties of a kernel node
     char name[64];
-    size_t bytes;                // of arguments
-    int blocks, threads, shared; // of its launches, where not 0
+    size_t bytes;                // of its arguments
+    int blocks, threads, shared; // launch dimensions, if not 0
     int cluster;
     bool dry; // cannot write
 } function;
@@ -90,7 +91,7 @@ typedef struct function { // also what a kernel's node says
 static function proofs[8][KBI_COUNT(kbi_proof_names)];
 static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
 
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers" // most operations name no more than their kind and time
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" // most operations set only their kind and time
 typedef enum operation_kind { KERNEL, EVENT, WAIT, COPY, HOST, ALLOCATION, SET } operation_kind;
 typedef struct operation {
     operation_kind kind;
@@ -98,7 +99,7 @@ typedef struct operation {
     double ns;
     struct CUevent_st* event;
     volatile unsigned* flag;
-    int* counter; // that a kernel adds 1 to; or NULL
+    int* counter; // a counter to which a kernel adds 1; or NULL
     unsigned correlation;
     enum cudaMemcpyKind way; // of a copy
 } operation;
@@ -124,38 +125,38 @@ struct CUstream_st {
 
 static struct device {
     double now;   // ns
-    double drift; // of what events read, ns
+    double drift; // drift of the event overhead, ns
     int launches, events;
-    int device;            // the one that this process has chosen
+    int device;            // the device chosen by this process
     bool evicted, pending; // the arguments left the cache; an event waits for its kernel
-    int cluster;           // of the launch, blocks
-    int lost;              // page tables of the command buffers that left it, too
-    bool idle;             // has nothing to do: its clock falls, it does not throttle
-    bool aside;            // a kernel's data lie in the part of L2 that is set aside, which an eviction leaves alone
-    double cycles;         // a ns; 0: 1.98
-    double worked;         // ns of kernels and copies since the counter of energy was read
+    int cluster;           // cluster size of the next launch, in blocks
+    int lost;              // number of launches that must reload page tables after an eviction
+    bool idle;             // idle: the clock is low, and nothing throttles
+    bool aside;            // a kernel's data persist in L2 despite evictions
+    double cycles;         // clock cycles per ns; 0: 1.98
+    double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
-    bool preempted;        // the next wait for all work takes longer than that
-    bool busy;             // each does: something is at work beside the stream that is waited for
+    bool preempted;        // the next wait for all work takes longer than kb->stream's
+    bool busy;             // every wait for all work takes longer: another stream is busy
     struct CUgraph_st* capture;
-    cudaError_t spoiled, last; // the capture; what cudaGetLastError gives
-    cudaError_t broken;        // a kernel failed: nothing works from then on
-    bool reset;                // the device was: what was made before is gone
+    cudaError_t spoiled, last; // result of the capture; result of cudaGetLastError
+    cudaError_t broken;        // a kernel failed: all later calls fail
+    bool reset;                // the device was reset: older objects are invalid
     cudaStream_t destroyed;
     size_t used;
-    bool zeros; // are what was written last
+    bool zeros; // the last memset wrote zeros
     struct {
         void* p;
         size_t bytes;
     } blocks[4096];
-    struct { // what lies in L2, besides what is evicted with; what persists there, where the window is
+    struct { // the data in L2 (besides the evicting buffer), and the access policy window
         const char* p;
         size_t bytes;
     } cached, window;
-    bool persists; // what is cached does
-    size_t limit;  // bytes of L2 that the program has set aside
+    bool persists; // the cached data persist
+    size_t limit;  // bytes of L2 reserved for persisting data
     int modules;
-    double (*at_graph)(void); // what happens when one is launched; ns that it takes longer for that
+    double (*at_graph)(void); // called at each graph launch; returns extra ns
 } gpu;
 
 static size_t memory_of_device(void) {
@@ -168,7 +169,7 @@ static cudaError_t did(cudaError_t e) {
     return e;
 }
 
-// What a capture forbids.
+// Whether a capture is active, which then fails.
 static bool forbidden(void) {
     if (gpu.capture) did(gpu.spoiled = cudaErrorStreamCaptureUnsupported);
     return gpu.capture != NULL;
@@ -187,10 +188,10 @@ static struct tracing {
     void (*request)(uint8_t**, size_t*, size_t*);
     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
     unsigned on; // a bit for each kind
-    double host; // ns, of its clock
+    double host; // host clock, ns
     unsigned correlations;
-    bool switched; // on or off, and nothing was launched since
-    int kernels;   // of the block, recorded
+    bool switched; // switched on or off since the last launch
+    int kernels;   // kernels of the block that were recorded
     activity records[1 << 14];
     int n;
 } tracing;
@@ -204,7 +205,7 @@ static activity* record(int kind) {
     return r;
 }
 
-// A call of the runtime's for an operation, with the driver's inside of it.
+// Records a runtime call for an operation, and the driver call inside the runtime call.
 static void trace_call(operation* o) {
     double start = host_now();
     activity* inner = record(KBI_ACTIVITY_DRIVER);
@@ -226,7 +227,7 @@ static void trace(const operation* o, double start) {
     if (r && o->kind == KERNEL) {
         r->kernel.start = (uint64_t)start;
         r->kernel.end = (uint64_t)(start + o->ns);
-        const char* loses = getenv("VIRTUAL_CUPTI_LOSES"); // the times of every so manieth
+        const char* loses = getenv("VIRTUAL_CUPTI_LOSES"); // loses the times of every n-th kernel
         bool own = strncmp(o->of->name, "kbi_", 4) == 0;
         if (loses && !own && ++tracing.kernels % atoi(loses) == 0) r->kernel.start = r->kernel.end = 0;
         r->kernel.name = o->of->name;
@@ -295,7 +296,7 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
     return *r = &next->kernel, 0;
 }
 
-// --- CUPTI's callbacks: each call of the runtime's that matters, with the driver's inside of it ---
+// --- CUPTI's callbacks: each relevant runtime call, with the driver call inside it ---
 
 static struct calling {
     void (*called)(void*, int, uint32_t, const void*);
@@ -317,7 +318,8 @@ static void call_back(int domain, const char* name, const uint64_t* parameters, 
     kbi_api_call c = { ends, 0, name, parameters, ends ? &error : NULL, symbol };
     if (calling.on >> domain & 1) calling.called(NULL, domain, 0, &c);
 }
-// runtime: NULL, the driver was called alone; driver: NULL, it was not reached. Words of its parameters: place, value.
+// runtime NULL: a direct driver call. driver NULL: the driver was not reached. The words a and b of the parameters are
+// set.
 static int api(const char* runtime, const char* driver, int a, uint64_t at_a, int b, uint64_t at_b,
                const char* symbol, int error) {
     uint64_t w[9] = { 0 };
@@ -329,12 +331,12 @@ static int api(const char* runtime, const char* driver, int a, uint64_t at_a, in
 }
 #define WORD(x) ((uint64_t)(uintptr_t)(x))
 
-// --- CUPTI's range profiler: three passes; what it counts says VIRTUAL_METRICS, NAME:VALUE,... ---
+// --- CUPTI's range profiler: three passes; VIRTUAL_METRICS=NAME:VALUE,... sets the counters ---
 
 static struct ranging {
     bool initialised, open, pushed;
     int starts, in_range; // passes; kernels of the last range
-    double read, missed;  // bytes that it read by the harness's own kernel; not found in L2
+    double read, missed;  // bytes read by kbench's own kernel; bytes of them that missed L2
 } ranging;
 
 static double metric(const char* name) {
@@ -342,7 +344,7 @@ static double metric(const char* name) {
     size_t n = strlen(name);
     for (const char* s = all; s && *s; s += strcspn(s, ","), s += *s == ',')
         if (ranging.read > 0)
-            break; // that is not the block
+            break; // the range contains kbench's own kernel, not the block
         else if (strncmp(s, name, n) == 0 && s[n] == ':')
             return strtod(s + n + 1, NULL);
     if (ranging.read > 0 && strcmp(name, "dram__bytes.sum") == 0)
@@ -350,7 +352,7 @@ static double metric(const char* name) {
     return strcmp(name, "gpu__time_duration.sum") == 0 ? 1000.0 * ranging.in_range : 0;
 }
 
-// One function for all: which it is follows from its name. Sizes have to be CUPTI's own.
+// One function for all calls, distinguished by name. Structure sizes must be those of CUPTI.
 static int range_do(const char* name, uint64_t* w) {
     called(name);
     static char image[64];
@@ -358,7 +360,7 @@ static int range_do(const char* name, uint64_t* w) {
     size_t n = strlen(name);
     if (fails && strncmp(fails, name, n) == 0 && fails[n] == ':') return atoi(fails + n + 1);
 #define RANGE(what) (strcmp(name, what) == 0)
-    if (RANGE("cuptiProfilerInitialize")) // a second time is refused
+    if (RANGE("cuptiProfilerInitialize")) // a second call returns an error
         return ranging.initialised ? 7 : (ranging.initialised = true, w[0] == 16 ? 0 : 10);
     if (!ranging.initialised) return 15;
     if (RANGE("cuptiProfilerDeviceSupported")) {
@@ -433,13 +435,13 @@ static void* range_symbol(const char* name) {
 
 static double cost_of_arguments(size_t bytes) { return bytes <= 8 ? 0 : bytes < 200 ? 170 : bytes < 600 ? 380 : 600; }
 
-// What events read more of a launch for its shape.
+// The amount by which event readings grow with the shape of a launch.
 static double cost_of_shape(const function* f) {
     return 90.0 * (KBI_MIN(f->blocks, 132) > 1) + 0.05 * f->threads + 0.001 * f->shared + 40.0 * (f->cluster > 1) +
            110.0 * !f->dry;
 }
 
-// What a profiler would see, for one that a test plays: VIRTUAL_LAUNCHES names the file.
+// Writes the trace of a simulated external profiler to the file VIRTUAL_LAUNCHES.
 static void see(const char* what, int blocks, double ns) {
     FILE* f = getenv("VIRTUAL_LAUNCHES") ? fopen(getenv("VIRTUAL_LAUNCHES"), "a") : NULL;
     if (f) fprintf(f, "%s\t%d\t%.0f\t%.0f\n", what, blocks, gpu.now, ns), fclose(f);
@@ -461,7 +463,7 @@ static void execute(const operation* o, int kernels_behind) {
         while (!*o->flag && kbi_now() - began < limit)
             usleep(200); // until the host opens the gate, or the watchdog does
     } else if (o->kind == EVENT) {
-        o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index; // other pairs differ
+        o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index; // each pair has its own offset
         gpu.now += 11;
         gpu.pending = true;
     } else if (o->kind == KERNEL) {
@@ -487,7 +489,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.pending = false;
         gpu.launches += strcmp(o->of->name, "kbi_null") != 0;
         gpu.drift = 60 * sin(gpu.launches / 900.0);
-        gpu.now += 13.7; // so that times lie anywhere between two steps of the events
+        gpu.now += 13.7; // spreads times evenly between two event steps
     } else {
         if (o->kind == COPY || o->kind == SET) trace(o, gpu.now);
         gpu.now += o->ns;
@@ -501,7 +503,7 @@ static void count(const struct CUgraph_st* g) {
 }
 
 static void drain(cudaStream_t s) {
-    if (tracing.on >> KBI_ACTIVITY_RUNTIME & 1) gpu.now = KBI_MAX(gpu.now, tracing.host); // one clock
+    if (tracing.on >> KBI_ACTIVITY_RUNTIME & 1) gpu.now = KBI_MAX(gpu.now, tracing.host); // one common clock
     for (int i = 0, left = 0; i < s->n; i++) {
         left = 0;
         for (int k = i + 1; k < s->n; k++) left += s->queue[k].kind == KERNEL;
@@ -510,7 +512,7 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
-static cudaError_t gone(cudaStream_t s) { // what was made before a reset, or destroyed
+static cudaError_t gone(cudaStream_t s) { // objects from before a reset, or destroyed objects
     if (gpu.reset) return cudaErrorContextIsDestroyed;
     return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
 }
@@ -542,12 +544,12 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         return cudaSuccess;
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
-    if (getenv("VIRTUAL_TOOL") && o.kind == KERNEL) drain(s); // as tools do that wait for every launch
-    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // takes memory, say
+    if (getenv("VIRTUAL_TOOL") && o.kind == KERNEL) drain(s); // tools that wait for every launch
+    if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
     if (o.kind == KERNEL) tracing.switched = false;
-    if (o.kind == WAIT || s->n) // closed: what follows waits
+    if (o.kind == WAIT || s->n) // the gate is closed: later work waits
         s->queue[s->n++] = o;
-    else { // the host is slower than the device
+    else { // a launch takes the host 3 us
         gpu.now += 3000;
         execute(&o, 0);
     }
@@ -616,7 +618,7 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
     if (gpu.broken != cudaSuccess) return gpu.broken;
     if (bytes + gpu.used > memory_of_device()) return did(cudaErrorMemoryAllocation);
     while (gpu.blocks[i].p) i++;
-    const char* base = getenv("VIRTUAL_BASE"); // of the addresses that are given out, in steps of 64 MiB
+    const char* base = getenv("VIRTUAL_BASE"); // first address, in steps of 64 MiB
     static uintptr_t next;
     if (base && !next) next = (uintptr_t)0x200000000000 + ((uintptr_t)atoi(base) << 26);
     if (base) next += (bytes + (4 << 20)) & ~(uintptr_t)((2 << 20) - 1);
@@ -666,10 +668,10 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
 }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
     called(__func__);
-    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20) // both ends, where somebody will look
+    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20) // both ends, which will be checked
         memset(p, value, 1 << 13), memset((char*)p + n - (1 << 13), value, 1 << 13);
     else if (n <= (size_t)64 << 20)
-        memset(p, value, n); // not what is only evicted with
+        memset(p, value, n); // not the buffer that only evicts
     gpu.zeros = value == 0;
     called_for("bytes set", (double)n);
     return cudaSuccess;
@@ -696,7 +698,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcp
         memcpy(to, from, n);
     return submit(s, o);
 }
-// 100 MiB of the pool are in use all the time: not the cases' doing
+// 100 MiB of the pool are always in use, independently of the cases.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
     called(__func__);
     return (void)d, (void)pool, cudaSuccess;
@@ -776,7 +778,7 @@ cudaError_t cudaDeviceSynchronize(void) {
     called(__func__);
     api("cudaDeviceSynchronize", "cuCtxSynchronize_v2", 0, 0, 0, 0, NULL, 0);
     if (gpu.preempted || gpu.busy) usleep(200);
-    gpu.preempted = false; // the host's processor was somebody else's, once
+    gpu.preempted = false; // the host was preempted once
     return the_stream ? cudaStreamSynchronize(the_stream) : cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
@@ -842,15 +844,15 @@ static void node_says(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     static uint64_t zeros[512];
     static void* given[] = { zeros };
     if (node_of(n)->of->dry && node_of(n)->of->bytes) p->kernelParams = given;
-    if (strcmp(node_of(n)->of->name, "boxed") == 0) { // as many blocks and threads, in all directions
+    if (strcmp(node_of(n)->of->name, "boxed") == 0) { // 7 x 5 x 3 blocks and 32 x 4 x 2 threads
         p->gridDim.x = 7, p->gridDim.y = 5, p->gridDim.z = 3;
         p->blockDim.x = 32, p->blockDim.y = 4, p->blockDim.z = 2;
     }
 }
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     called(__func__);
-    node_says(n, p); // which is no answer where it is an error
-    return did(getenv("VIRTUAL_OTHER_RUNTIME") ? cudaErrorInvalidDeviceFunction : cudaSuccess); // has launched it
+    node_says(n, p); // filled in, although the call may fail
+    return did(getenv("VIRTUAL_OTHER_RUNTIME") ? cudaErrorInvalidDeviceFunction : cudaSuccess); // launched it
 }
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DParms* p) {
     called(__func__);
@@ -867,7 +869,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    (void)n, (void)id, (void)v; // what the kernels here were compiled for is not what they are launched with
+    (void)n, (void)id, (void)v; // the attributes for which the kernels were compiled differ from their launches
     return cudaErrorInvalidValue;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* e, cudaGraph_t g, unsigned long long flags) {
@@ -888,7 +890,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     if (getenv("VIRTUAL_HICCUP") && ++launches % 11 == 0) o.ns += 5e6;
     if (gpu.at_graph) o.ns += gpu.at_graph();
     if (gpu.cycles > 0) o.ns *= 1.98 / gpu.cycles;
-    count(&e->graph); // at once: nothing else of a graph's is looked at before it ends
+    count(&e->graph); // counted at once: only the total of a graph is visible
     return submit(s, o);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) {
@@ -938,7 +940,7 @@ static int get_function(void** f, void* module, const char* name) {
     *f = made;
     return 0;
 }
-// A read of a part of what is cached is fast; what is larger than L2 takes its place, but of what persists an eighth.
+// Reading cached data is fast. A buffer larger than L2 evicts cached data, except an eighth of persisting data.
 static double read_ns(const char* p, size_t bytes, bool one_warp) {
     bool hit = gpu.cached.p && p >= gpu.cached.p && p + bytes <= gpu.cached.p + gpu.cached.bytes;
     if (ranging.pushed) ranging.read += (double)bytes, ranging.missed += hit ? 0 : (double)bytes;
@@ -950,7 +952,8 @@ static double read_ns(const char* p, size_t bytes, bool one_warp) {
     return one_warp ? (hit ? 20000 : 50000) : 1500 + (double)bytes / 4300;
 }
 
-// The self-test's kernels: they write what will be looked at, and last as their sizes and their wait say.
+// The self-test's kernels write the results that will be checked. Their duration follows from their size and their
+// wait.
 static double proof_ns(const function* of, void** a) {
     static struct {
         int kernel;
@@ -979,7 +982,7 @@ static double proof_ns(const function* of, void** a) {
         memcpy(*(float**)a[1] + first, known[at].want, sizeof(float) * (size_t)checked);
     ns += p.kernel == KBI_PRODUCT ? 30.0 * p.n : 4.0 * (double)(p.in + p.out) / 4300;
     if (getenv("VIRTUAL_SKEW") && (of - proofs[0]) / KBI_COUNT(kbi_proof_names) == 3)
-        ns *= 1.04; // of the second implementation, by where its code lies
+        ns *= 1.04; // the second implementation, as if its code were placed badly
     if (getenv("VIRTUAL_BLUNT")) wait *= 0.1;
     return ns + wait;
 }
@@ -995,12 +998,12 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     called(of->name);
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
-    const char* no = getenv("VIRTUAL_NO_LAUNCH"); // of this function
+    const char* no = getenv("VIRTUAL_NO_LAUNCH"); // a kernel whose launches fail
     if (no && strcmp(of->name, no) == 0) return 1;
-    if (IS("null")) of->blocks = (int)gx; // a mark, where there are several
+    if (IS("null")) of->blocks = (int)gx; // a marker launch, if there are several blocks
     bool one = IS("clock") || (IS("null") && !getenv("VIRTUAL_LAUNCHES")),
          as_the_block_s =
-             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // a thread; any shape
+             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // one thread; any shape
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
         printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);
@@ -1013,12 +1016,12 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("spin")) o.ns = 576 + NUMBER(0) / 1.98;
     if (IS("fma")) o.ns = 576 + 512.0 * NUMBER(1) * gx * bx / 50000;
     if (IS("fill")) gpu.zeros = false;
-    if (IS("clock")) { // starts at an edge of a clock of 32 ns, and ends at one, or the one after
+    if (IS("clock")) { // starts at a step of the 32 ns clock, and ends at a step, or one step later
         static int spans;
         uint64_t* out = *(uint64_t**)a[0];
         out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32 + (spans++ % 3 == 0)) * 32;
         out[1] = (uint64_t)((double)out[0] * (gpu.idle ? 1.4 : gpu.cycles > 0 ? gpu.cycles : 1.98));
-        o.ns = (double)out[0] + 765 + 16; // and the way in and out
+        o.ns = (double)out[0] + 765 + 16; // launch overhead
     }
     return submit(stream, o), 0;
 }
@@ -1065,25 +1068,25 @@ static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     called(__func__);
     *offset = 0, *size = ((const function*)f)->bytes;
     if (!*size) return 1;
-    if (i && getenv("VIRTUAL_TOOL")) puts("a call was refused"); // compute-sanitizer would say so
+    if (i && getenv("VIRTUAL_TOOL")) puts("a call was refused"); // as compute-sanitizer would report
     return i ? 1 : 0;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult* found) {
     called(__func__);
     (void)version, (void)flags;
-    kbi_cu_load a = load_module;
-    kbi_cu_function b = get_function;
+    int (*a)(void**, const void*) = load_module;
+    int (*b)(void**, void*, const char*) = get_function;
     kbi_cu_launch c = launch;
     kbi_cu_wait d = wait_value;
-    kbi_cu_node e = node_parameters;
-    kbi_cu_arguments g = argument;
+    int (*e)(cudaGraphNode_t, kbi_cu_kernel*) = node_parameters;
+    int (*g)(void*, size_t, size_t*, size_t*) = argument;
     kbi_cu_launch_as h = launch_as;
-    kbi_cu_set i = set_attribute;
+    int (*i)(void*, int, int) = set_attribute;
     kbi_cu_get j = get_attribute;
-    kbi_cu_name k = function_name;
-    kbi_cu_fits l = function_fits;
-    bool gates = !getenv("VIRTUAL_NO_WAIT"); // then there is no gate
+    int (*k)(const char**, void*) = function_name;
+    int (*l)(int*, void*, int, size_t) = function_fits;
+    bool gates = !getenv("VIRTUAL_NO_WAIT"); // then gates are unavailable
     *f = NULL;
     if (strcmp(name, "cuModuleLoadData") == 0) memcpy(f, &a, sizeof a);
     if (strcmp(name, "cuModuleGetFunction") == 0) memcpy(f, &b, sizeof b);
@@ -1100,7 +1103,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     return cudaSuccess;
 }
 
-// --- the driver's library for management ---
+// --- NVML ---
 
 static int nvml_init(void) {
     called(__func__);
@@ -1114,7 +1117,8 @@ static int nvml_power(void* device, unsigned* milliwatts) {
     called(__func__);
     return (void)device, *milliwatts = 700000, 0;
 }
-// 1 kW for what works, 80 W between two readings where nothing did; in steps. VIRTUAL_ENERGY=none, stuck, breaks.
+// 1 kW during work, and 80 W between two readings without work; updated in steps. VIRTUAL_ENERGY selects a
+// fault: none, stuck or breaks.
 static int nvml_energy(void* device, unsigned long long* mj) {
     called(__func__);
     static double all = 1e6;
@@ -1149,22 +1153,22 @@ static int nvml_mig(void* device, unsigned* now, unsigned* pending) {
     return (void)device, *now = getenv("VIRTUAL_SHARED") != NULL, *pending = 0, 0;
 }
 static int nvml_processes(void* device, unsigned* n, void* out) {
-    called(__func__); // this one, and another one's
+    called(__func__); // this process and another one
     return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
 }
 static int nvml_reasons(void* device, unsigned long long* mask) {
-    called(__func__); // 1: idle
+    called(__func__); // reason 1: idle
     const char* reasons = getenv("VIRTUAL_THROTTLE");
     return (void)device, *mask = gpu.idle || !reasons ? 1 : strtoul(reasons, NULL, 0), 0;
 }
 
-// --- the library for products: VIRTUAL_CUBLAS=13 has it as that version, =14,13 beside one that does not start ---
+// --- cuBLASLt: VIRTUAL_CUBLAS=13 provides this version; =14,13 also a newer version that does not start ---
 
 typedef struct matrix {
     int type;
     double side;
 } matrix;
-static int lt_version[] = { 13, 14 }; // a library is known by its address here
+static int lt_version[] = { 13, 14 }; // the address of an element identifies the library
 static int lt_create(void** handle) {
     if (getenv("VIRTUAL_CUBLAS_SLOW")) usleep(400000);
     called(__func__);
@@ -1223,7 +1227,7 @@ static int lt_multiply(void* handle, void* what, const void* alpha, const void* 
     if (is[1] == 0) memcpy(&want, &value32, 4);
     if (one != want || zero || algorithm || bytes != 32 << 20) return 7;
     if (in->type == 28 && getenv("VIRTUAL_NO_FP8")) return 15;
-    if (is[2] != 1) return 15; // 8-bit types have to be given transposed
+    if (is[2] != 1) return 15; // 8-bit types must be transposed
     for (int i = 0; i < 7; i++)
         if (is[0] == rows[i].compute && is[1] == rows[i].scale && in->type == rows[i].in && out->type == rows[i].out)
             o.ns = 2e-3 * in->side * in->side * in->side / rows[i].tflops;
@@ -1254,7 +1258,7 @@ static void* lt_symbol(const int* library, const char* name) {
 }
 
 static void* virtual_dlopen(const char* name, int mode) {
-    if (!name) return dlopen(name, mode); // this program
+    if (!name) return dlopen(name, mode); // the program itself
     const char *versions = getenv("VIRTUAL_CUBLAS"), *dot = strrchr(name, '.');
     if (strstr(name, "libcupti")) return getenv("VIRTUAL_CUPTI") ? (void*)&tracing : NULL;
     if (!strstr(name, "cublas")) return strstr(name, "nvidia-ml") ? (void*)&gpu : dlopen(name, mode);
@@ -1262,7 +1266,7 @@ static void* virtual_dlopen(const char* name, int mode) {
         if (atoi(dot + 1) == lt_version[i] && strstr(versions, dot + 1)) return &lt_version[i];
     return NULL;
 }
-static int virtual_dlclose(void* library) { // what was never opened here is not closed
+static int virtual_dlclose(void* library) { // simulated libraries were never opened
     return library == &lt_version[0] || library == &lt_version[1] ? 0 : dlclose(library);
 }
 static void* virtual_dlsym(void* library, const char* name) {
