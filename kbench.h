@@ -3185,6 +3185,7 @@ typedef struct kbi_verdict {
     int32_t known;     // 0: no inspection; note holds the reason, or is empty if none was requested
     int32_t flag;      // kb_flag that withholds the time, for the reason in message; -1: no error
     int32_t captures;  // stream capture accepts every call of the block
+    int32_t followed;  // the calls were followed; else this machine cannot inspect any case
     int64_t work;      // calls that submit work to a stream
     char message[320]; // names the call
     char note[320];    // for the record
@@ -7993,6 +7994,7 @@ static void kbi_inspect_close(kb_state* kb) {
         kbi_streams_judge(v, kbi_calls.list, kbi_calls.n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
     else if (!kbi_lost(run)) // calls after an error are not judged
         v->known = kbi_judge_errors(v, kbi_calls.list, kbi_calls.n, run->work.expect);
+    v->followed = 1;
     if (!kbi_calls.lost) return;
     v->known = 0, v->flag = -1;
     snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
@@ -12425,7 +12427,7 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
         kbi_measure_group(s);
         for (int k = i; k < next; k++) {
             if (found[k - i]) s->verdicts[k] = found[k - i]->verdict;
-            has_cupti &= s->verdicts[k].known || !s->verdicts[k].note[0];
+            has_cupti &= s->verdicts[k].followed || !s->verdicts[k].note[0];
             KBENCH_FREE(found[k - i]);
         }
     }
