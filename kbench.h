@@ -2665,7 +2665,7 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
-    *lo = *hi = (double)NAN;
+    *lo = *hi = NAN;
     if (n < KBI_STATS_ENOUGH) return (double)NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
     const int64_t m = effective > KBI_STATS_ENOUGH ? (int64_t)effective : KBI_STATS_ENOUGH;
@@ -2718,8 +2718,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer: the smallest difference between distinct values, or 0 if it exceeds a tenth of the median. In a
-// continuous sample it is negligible. *distinct receives the number of distinct values.
+// Step of the timer: the smallest difference of distinct values; 0 if above a tenth of the median. In a continuous
+// sample it is negligible. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -2839,13 +2839,13 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// Median of the rounds' log ratios with the interval of the sign test. Drift, clock steps and autocorrelation
+// Median of log ratios of rounds with the interval of the sign test. Drift, clock steps and autocorrelation
 // cancel, because each round measures both implementations. The caller divides alpha by the number of
 // implementations (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a
 // value is not usable.
 static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
                        double* hi) {
-    *median = *lo = *hi = (double)NAN;
+    *median = *lo = *hi = NAN;
     double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
     if (!sorted) return false;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
@@ -3582,7 +3582,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the keys that KB_RECORD takes from a source. A text is an array there, and NULL in the record if empty.
+// Copies the keys that KB_RECORD takes from a source, where texts are arrays. Empty texts become NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3704,7 +3704,7 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// Finds a column, a unit of a column, a key with one value, or counter:NAME. False after an error message.
+// Finds a column, its unit, a key with one value, or counter:NAME. False after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
     memset(out, 0, sizeof *out);
@@ -3833,7 +3833,7 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// The entries by file and line, grouped by operation at the place of its first entry. The caller frees the list.
+// The entries by file and line, grouped at the first entry of an operation. The caller frees the list.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
@@ -3857,7 +3857,7 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Text of a macro argument: the argument itself, or the concatenation of its string literals. otherwise: for no text.
+// Text of a macro argument, or of its string literals in sequence; otherwise: for no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3882,7 +3882,7 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    // clang registers the benchmarks of a module again in each file that imports the module
+    // clang registers the benchmarks of a module again in each file that imports it
     for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
         if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
             kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
@@ -4282,7 +4282,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of these rules, from option *k on. *k becomes the index after it. NULL: none.
+// The next given option with one of the rules, from *k on. *k becomes the index after it. NULL: none.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4300,7 +4300,7 @@ static int kbi_option_index(const char* name) { // index of an option by its nam
     return -1;
 }
 
-// Adds the option of an output or instrument, unless an add-on has an option of that name. False after a message.
+// Adds the option of an output or instrument, unless an add-on has it. False after a message.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
     int k = kbi_option_index(name);
@@ -4377,7 +4377,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
               near ? best.name : "", near ? "?" : "");
 }
 
-// Index of an option by its first n bytes on the command line ("--json", "-a"); -1 after an error message.
+// Index of an option by its first n bytes ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
     static const char* const aliases[][2] = {
         // clang-format off
@@ -4406,7 +4406,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Reads an option with its values. Returns the number of words that it takes; 0 after an error message.
+// Reads an option with its values. Returns the number of its words; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4448,7 +4448,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-// Applies the options of kb_default if the command line neither selects cases nor sets how long to measure.
+// Applies kb_default if the command line neither selects cases nor sets how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
@@ -5089,7 +5089,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// Bits of the instruments that profile cases after they were timed. host: only those that profile host work.
+// Bits of the instruments that profile timed cases. host: only those that profile host work.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -5158,7 +5158,7 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// Lists the selected operations, one a line: name, directions, dtypes, implementations; with -v also notes.
+// One selected operation a line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set listed = KBI_BLANK;
@@ -5189,7 +5189,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// Lists the selected shapes, one a line: operation, size, and all axes but dir and dtype.
+// One selected shape a line: operation, size, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
