@@ -2560,7 +2560,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
 
 // Median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
-    if (n < 1) return (double)NAN;
+    if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
     const double upper = kbi_select(scratch, n, n / 2);
     if (n % 2 == 1) return upper;
@@ -2666,7 +2666,7 @@ static double kbi_median_interval(const double* x, int64_t n, double median, dou
                                   double* hi) {
     double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
     *lo = *hi = NAN;
-    if (n < KBI_STATS_ENOUGH) return (double)NAN;
+    if (n < KBI_STATS_ENOUGH) return NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
     const int64_t m = effective > KBI_STATS_ENOUGH ? (int64_t)effective : KBI_STATS_ENOUGH;
     const int64_t rank = (int64_t)(((double)kbi_sign_rank(m, 0.05) - 0.5) * (double)n / (double)m + 0.5);
@@ -2690,7 +2690,7 @@ static double kbi_half_width(double lo, double hi, double median) {
 // Only kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
-    if (!scratch) return (double)NAN;
+    if (!scratch) return NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
     KBENCH_FREE(scratch);
@@ -2859,7 +2859,7 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
 
 // Noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
 static double kbi_noise_floor(double lo, double hi) {
-    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return (double)NAN;
+    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
@@ -2919,7 +2919,7 @@ static double kbi_student_tail(double t, double df) {
 // Quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1. The
 // tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
 static double kbi_student_quantile(double p, double df) {
-    if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
+    if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return NAN;
     if (p == 0.5) return 0.0;
     const double tail = p < 0.5 ? p : 1.0 - p, freedom = df < 1e7 ? df : 1e7;
     double low = 0.0, high = 1.0;
@@ -4265,7 +4265,7 @@ void kb_add_options(kb_option_set* set) {
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// The set of option *k, counted over all sets; *k becomes its index in that set. NULL if there are fewer options.
+// The set of option *k, counted over all sets; *k becomes its index in that set. NULL: fewer options.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4627,7 +4627,7 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     return true;
 }
 
-// Reads a word of a list of words, up to a comma outside of brackets.
+// Reads a word of a list, up to a comma outside of brackets.
 static bool kbi_parse_word(kbi_list_reader* l) {
     const char* s = l->next;
     size_t n;
@@ -4812,7 +4812,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-// Adds the Cartesian product of the axes to the plan; the first axis varies slowest.
+// Adds the product of the axes to the plan; the first axis varies slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     double count = 1;
     for (int i = 0; i < n; i++) count *= d[i].n;
@@ -4832,7 +4832,7 @@ static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wron
     return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects.
+// Replaces the values of axis d[index] by those of -a, checks them, and applies --dtype.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
@@ -5034,7 +5034,7 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// Makes the plan, which kbi_plan_free frees. false also if no case is selected.
+// Makes the plan; kbi_plan_free frees it. false also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
@@ -5107,7 +5107,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Whether each case that runs here, of the group that begins at `first`, has a record.
+// Whether each case that runs, of the group that begins at `first`, has a record.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5204,7 +5204,7 @@ static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set_free(&listed);
 }
 
-// Writes the lists that the options ask for. false: they ask for none.
+// Writes the lists that the options request. false: none.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
     if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
