@@ -2528,7 +2528,7 @@ static void kbi_sort(double* a, int64_t n) {
 }
 
 // Moves the value of rank k (from 0) to a[k], smaller values before it and larger ones after it: quickselect (Hoare
-// 1961). Both scans stop at values equal to the pivot, which balances the parts when many values are equal.
+// 1961). Both scans stop at values equal to the pivot, which balances the parts.
 static double kbi_select(double* a, int64_t n, int64_t k) {
     for (int64_t low = 0, high = n - 1; low < high;) {
         const double pivot = a[low + (high - low) / 2];
@@ -2960,7 +2960,7 @@ static double kbi_spread_reach(const kbi_spread* s, double alpha, double referen
     return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// Weight of a case in the prior of another case whose time differs by so many octaves: 1, 0.61 at one, 0.14 at two.
+// Weight of a case in the prior of a case whose time differs by so many octaves.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
 // Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
@@ -3618,7 +3618,7 @@ static bool kbi_same_param(const kb_param* a, const kb_param* b) {
     return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
-// True if two lists hold the same parameters, in any order. Names are unique in a list.
+// True if two lists hold the same parameters, in any order. Names are unique.
 static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
     for (int64_t i = 0; i < a->n; i++)
         if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
@@ -4242,8 +4242,6 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
                      "sbatch --array=1-8; elsewhere --shard K/N says which part this is");
 }
 
-// --- all options: those of the kit, then those of add-ons ---
-
 static const kb_option kbi_options_table[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
     { name, argument, group, help, read, offsetof(kbi_options, id), limits, (rules) ^ KBI_RARE },
@@ -4394,7 +4392,7 @@ static int kbi_option_named(const char* s, size_t n) {
     return k;
 }
 
-// Sets option k. value is NULL if there is none. False after an error message.
+// Sets option k; value: NULL if there is none. False after an error message.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4726,7 +4724,7 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Longest time, in s, of one process for a group of n cases. The baseline is sampled again, as its own control.
+// Longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
@@ -4871,7 +4869,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry in one size (NULL: the entry has no sizes).
+// Adds the cases of an entry in one size (NULL: it has no sizes).
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -4938,7 +4936,7 @@ static int kbi_order_cases(const void* a, const void* b) {
     return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
 }
 
-// Cases with the same key form a group. Groups keep the order of their first cases, unless --shuffle permutes them.
+// Cases with the same key form a group. Groups are in order of their first cases, or shuffled.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
     plan->groups = 0;
@@ -5007,7 +5005,7 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
     return found;
 }
 
-// Whether each word of the lists is a registered name; of NAME=LIST, only NAME.
+// Whether each word of the lists (of NAME=LIST: NAME) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
