@@ -2528,7 +2528,7 @@ static void kbi_sort(double* a, int64_t n) {
 }
 
 // Moves the value of rank k (from 0) to a[k], smaller values before it and larger ones after it: quickselect (Hoare
-// 1961). Both scans stop at values equal to the pivot, which balances the parts when many values are equal.
+// 1961). Both scans stop at values equal to the pivot, which balances the parts.
 static double kbi_select(double* a, int64_t n, int64_t k) {
     for (int64_t low = 0, high = n - 1; low < high;) {
         const double pivot = a[low + (high - low) / 2];
@@ -2560,7 +2560,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
 
 // Median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
-    if (n < 1) return (double)NAN;
+    if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
     const double upper = kbi_select(scratch, n, n / 2);
     if (n % 2 == 1) return upper;
@@ -2665,8 +2665,8 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
-    *lo = *hi = (double)NAN;
-    if (n < KBI_STATS_ENOUGH) return (double)NAN;
+    *lo = *hi = NAN;
+    if (n < KBI_STATS_ENOUGH) return NAN;
     const double effective = kbi_effective(x, n, median, scratch, &spread);
     const int64_t m = effective > KBI_STATS_ENOUGH ? (int64_t)effective : KBI_STATS_ENOUGH;
     const int64_t rank = (int64_t)(((double)kbi_sign_rank(m, 0.05) - 0.5) * (double)n / (double)m + 0.5);
@@ -2690,7 +2690,7 @@ static double kbi_half_width(double lo, double hi, double median) {
 // Only kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
-    if (!scratch) return (double)NAN;
+    if (!scratch) return NAN;
     const double median = kbi_median_of(x, n, scratch);
     kbi_median_interval(x, n, median, scratch, &lo, &hi);
     KBENCH_FREE(scratch);
@@ -2718,8 +2718,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer: the smallest difference between distinct values, or 0 if it exceeds a tenth of the median. In a
-// continuous sample it is negligible. *distinct receives the number of distinct values.
+// Step of the timer: the smallest difference of distinct values; 0 if above a tenth of the median. In a continuous
+// sample it is negligible. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -2839,13 +2839,13 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// Median of the rounds' log ratios with the interval of the sign test. Drift, clock steps and autocorrelation
+// Median of log ratios of rounds with the interval of the sign test. Drift, clock steps and autocorrelation
 // cancel, because each round measures both implementations. The caller divides alpha by the number of
 // implementations (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a
 // value is not usable.
 static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
                        double* hi) {
-    *median = *lo = *hi = (double)NAN;
+    *median = *lo = *hi = NAN;
     double* sorted = kbi_stats_alloc(log_ratio, rounds, rounds);
     if (!sorted) return false;
     memcpy(sorted, log_ratio, (size_t)rounds * sizeof(double));
@@ -2859,7 +2859,7 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
 
 // Noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
 static double kbi_noise_floor(double lo, double hi) {
-    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return (double)NAN;
+    if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
@@ -2919,7 +2919,7 @@ static double kbi_student_tail(double t, double df) {
 // Quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1. The
 // tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
 static double kbi_student_quantile(double p, double df) {
-    if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return (double)NAN;
+    if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return NAN;
     if (p == 0.5) return 0.0;
     const double tail = p < 0.5 ? p : 1.0 - p, freedom = df < 1e7 ? df : 1e7;
     double low = 0.0, high = 1.0;
@@ -2960,7 +2960,7 @@ static double kbi_spread_reach(const kbi_spread* s, double alpha, double referen
     return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// Weight of a case in the prior of another case whose time differs by so many octaves: 1, 0.61 at one, 0.14 at two.
+// Weight of a case in the prior of a case whose time differs by so many octaves.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
 // Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
@@ -3583,7 +3583,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the keys that KB_RECORD takes from a source. A text is an array there, and NULL in the record if empty.
+// Copies the keys that KB_RECORD takes from a source, where texts are arrays. Empty texts become NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3619,7 +3619,7 @@ static bool kbi_same_param(const kb_param* a, const kb_param* b) {
     return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
-// True if two lists hold the same parameters, in any order. Names are unique in a list.
+// True if two lists hold the same parameters, in any order. Names are unique.
 static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
     for (int64_t i = 0; i < a->n; i++)
         if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
@@ -3705,7 +3705,7 @@ static double kbi_shown_number(const kb_result* r, const kbi_shown* what) {
     return what->counter[0] ? kbi_object_number(&r->counters, what->counter) : kbi_field_number(r, what->key);
 }
 
-// Finds a column, a unit of a column, a key with one value, or counter:NAME. False after an error message.
+// Finds a column, its unit, a key with one value, or counter:NAME. False after an error message.
 static bool kbi_shown_named(const char* option, const char* name, kbi_shown* out) {
     kbi_nearest best = { name, NULL, 64 };
     memset(out, 0, sizeof *out);
@@ -3834,7 +3834,7 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// The entries by file and line, grouped by operation at the place of its first entry. The caller frees the list.
+// The entries by file and line, grouped at the first entry of an operation. The caller frees the list.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
     kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
@@ -3858,7 +3858,7 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Text of a macro argument: the argument itself, or the concatenation of its string literals. otherwise: for no text.
+// Text of a macro argument, or of its string literals in sequence; otherwise: for no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3883,7 +3883,7 @@ void kb_add_from(kb_entry* entry, const kb_build* build) {
     if (!entry->operation) entry->operation = "unnamed";
     if (!entry->implementation) entry->implementation = "default";
     if (!entry->file) entry->file = "";
-    // clang registers the benchmarks of a module again in each file that imports the module
+    // clang registers the benchmarks of a module again in each file that imports it
     for (const kb_entry* e = entry->line ? kbi_process.entries : NULL; e; e = e->next)
         if (e->line == entry->line && e->order == entry->order && kbi_is(e->file, entry->file) &&
             kbi_is(e->operation, entry->operation) && kbi_is(e->implementation, entry->implementation))
@@ -4243,8 +4243,6 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
                      "sbatch --array=1-8; elsewhere --shard K/N says which part this is");
 }
 
-// --- all options: those of the kit, then those of add-ons ---
-
 static const kb_option kbi_options_table[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
     { name, argument, group, help, read, offsetof(kbi_options, id), limits, (rules) ^ KBI_RARE },
@@ -4266,7 +4264,7 @@ void kb_add_options(kb_option_set* set) {
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// The set of option *k, counted over all sets; *k becomes its index in that set. NULL if there are fewer options.
+// The set of option *k, counted over all sets; *k becomes its index in that set. NULL: fewer options.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4283,7 +4281,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of these rules, from option *k on. *k becomes the index after it. NULL: none.
+// The next given option with one of the rules, from *k on. *k becomes the index after it. NULL: none.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4301,7 +4299,7 @@ static int kbi_option_index(const char* name) { // index of an option by its nam
     return -1;
 }
 
-// Adds the option of an output or instrument, unless an add-on has an option of that name. False after a message.
+// Adds the option of an output or instrument, unless an add-on has it. False after a message.
 static bool kbi_option_own(kb_option_set* set, kb_option* row, const char* name, const char* argument,
                            const char* group, const char* help, unsigned rules) {
     int k = kbi_option_index(name);
@@ -4378,7 +4376,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
               near ? best.name : "", near ? "?" : "");
 }
 
-// Index of an option by its first n bytes on the command line ("--json", "-a"); -1 after an error message.
+// Index of an option by its first n bytes ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
     static const char* const aliases[][2] = {
         // clang-format off
@@ -4395,7 +4393,7 @@ static int kbi_option_named(const char* s, size_t n) {
     return k;
 }
 
-// Sets option k. value is NULL if there is none. False after an error message.
+// Sets option k; value: NULL if there is none. False after an error message.
 static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
@@ -4407,7 +4405,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Reads an option with its values. Returns the number of words that it takes; 0 after an error message.
+// Reads an option with its values. Returns the number of its words; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4449,7 +4447,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
     return true;
 }
 
-// Applies the options of kb_default if the command line neither selects cases nor sets how long to measure.
+// Applies kb_default if the command line neither selects cases nor sets how long to measure.
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
@@ -4628,7 +4626,7 @@ static bool kbi_parse_item(kbi_list_reader* l) {
     return true;
 }
 
-// Reads a word of a list of words, up to a comma outside of brackets.
+// Reads a word of a list, up to a comma outside of brackets.
 static bool kbi_parse_word(kbi_list_reader* l) {
     const char* s = l->next;
     size_t n;
@@ -4727,7 +4725,7 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Longest time, in s, of one process for a group of n cases. The baseline is sampled again, as its own control.
+// Longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
@@ -4813,7 +4811,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     return c;
 }
 
-// Adds the Cartesian product of the axes to the plan; the first axis varies slowest.
+// Adds the product of the axes to the plan; the first axis varies slowest.
 static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size, const kbi_dimension* d, int n) {
     double count = 1;
     for (int i = 0; i < n; i++) count *= d[i].n;
@@ -4833,7 +4831,7 @@ static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wron
     return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
-// Replaces the values of axis d[index] by those of -a, checks them, and keeps those that --dtype selects.
+// Replaces the values of axis d[index] by those of -a, checks them, and applies --dtype.
 static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* e, kbi_dimension* d, int index) {
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
@@ -4872,7 +4870,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     return true;
 }
 
-// Adds the cases of an entry in one size (NULL: the entry has no sizes).
+// Adds the cases of an entry in one size (NULL: it has no sizes).
 static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* e, const kb_axis* size) {
     kbi_dimension d[KBI_DIMENSIONS];
     int n = 0;
@@ -4939,7 +4937,7 @@ static int kbi_order_cases(const void* a, const void* b) {
     return x->group != y->group ? (x->group > y->group ? 1 : -1) : (x->place > y->place) - (x->place < y->place);
 }
 
-// Cases with the same key form a group. Groups keep the order of their first cases, unless --shuffle permutes them.
+// Cases with the same key form a group. Groups are in order of their first cases, or shuffled.
 static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     kbi_map keys = KBI_BLANK;
     plan->groups = 0;
@@ -5008,7 +5006,7 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
     return found;
 }
 
-// Whether each word of the lists is a registered name; of NAME=LIST, only NAME.
+// Whether each word of the lists (of NAME=LIST: NAME) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
@@ -5035,7 +5033,7 @@ static void kbi_plan_free(kbi_plan* plan) {
     memset(plan, 0, sizeof *plan);
 }
 
-// Makes the plan, which kbi_plan_free frees. false also if no case is selected.
+// Makes the plan; kbi_plan_free frees it. false also if no case is selected.
 static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_registered* all) {
     memset(plan, 0, sizeof *plan);
 #if defined(KBENCH_SHARED)
@@ -5090,7 +5088,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
     if (o->on[KBI_OPTION_thorough]) r->max_rounds = KBI_ROUNDS_LIMIT;
 }
 
-// Bits of the instruments that profile cases after they were timed. host: only those that profile host work.
+// Bits of the instruments that profile timed cases. host: only those that profile host work.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
@@ -5108,7 +5106,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Whether each case that runs here, of the group that begins at `first`, has a record.
+// Whether each case that runs, of the group that begins at `first`, has a record.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5159,7 +5157,7 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// Lists the selected operations, one a line: name, directions, dtypes, implementations; with -v also notes.
+// One selected operation a line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set listed = KBI_BLANK;
@@ -5190,7 +5188,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// Lists the selected shapes, one a line: operation, size, and all axes but dir and dtype.
+// One selected shape a line: operation, size, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
@@ -5205,7 +5203,7 @@ static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set_free(&listed);
 }
 
-// Writes the lists that the options ask for. false: they ask for none.
+// Writes the lists that the options request. false: none.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
     if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
