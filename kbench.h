@@ -8654,7 +8654,7 @@ static void kbi_insight_clear(void) {
     in->verdict.flag = -1;
 }
 
-// Opens the selected instruments one after another. true: one needs a run of the block.
+// Opens the instruments one after another. true: one needs a run of the block.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8684,7 +8684,7 @@ static void kbi_inside_end(kbi_run* run) {
     kbi_stop_on_error(run, "while it was profiled");
 }
 
-// Closes the instruments, and returns what they found, which the caller frees.
+// Closes the instruments, and returns their results, which the caller frees.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
@@ -8762,7 +8762,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     return out_of_time;
 }
 
-// Whether a case, without regard to other cases, has enough samples. time: seconds of sampling.
+// Whether a case alone has enough samples. time: seconds of sampling.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -8822,7 +8822,7 @@ static bool kbi_audit_begins(kbi_run* run) {
            !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// Saves the outputs before the timed block, or KB_SAMPLE's first reset, runs for the first time in this call.
+// Saves the outputs before the first run of the timed block, or of KB_SAMPLE's reset, in this call.
 static void kbi_enter_loop(kbi_run* run) {
     kbi_body_call* call = &run->call;
     if (call->loop_entered) return;
@@ -8890,7 +8890,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times consecutive launches, each alone. On a GPU, single-launch samples serve if no other case ran between them.
+// Times consecutive launches, each alone. On a GPU, uninterrupted single-launch samples serve, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -9057,7 +9057,7 @@ bool kbi_sample(kb_state* kb) {
     return call->next_unit != KBI_NO_UNIT;
 }
 
-// A C++ program leaves the timed block early. Its destructors may wait for the device, so the gate has to open.
+// An exception leaves the timed block. Destructors may wait for the device, so the gate has to open.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -9087,7 +9087,7 @@ static void kbi_call_clear(void) {
         kbi_meter.folder[0] = 0; // the folder was removed
 }
 
-// Ends a process that a benchmark function forked, and that returned from the function.
+// Ends a process that a benchmark function forked, and that returned.
 static void kbi_stray(void) {
     if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
@@ -9156,7 +9156,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// After the function has returned: reports early exits, overwritten guards and leaks, and frees its memory.
+// Reports early exits, overwritten guards and leaks of a function that has returned, and frees its memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
@@ -9183,7 +9183,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
-    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // in turn, other cases allocate meanwhile
+    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // no other case allocates
     if (!lost) kbi_check_guards(run);
     if (!lost && call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) b->capture.forget(run);
@@ -9257,7 +9257,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call checks the block. It is repeated if device memory is missing afterwards: code may be loaded.
+// The first call. It is repeated if device memory is missing afterwards, because code may have been loaded.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9379,7 +9379,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records the result of a check. false: the output is wrong; the caller stops the case.
+// Records a check. false: the output is wrong; the caller stops the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9541,7 +9541,7 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts the function of a case, which runs to its first rest, or to its end if not interleaved.
+// Starts a case's function, which runs to its first rest, or if not interleaved to its end.
 static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command command, bool interleaved) {
     kbi_schedule* s = &a->run.schedule;
     s->command = command;
@@ -9916,7 +9916,7 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval.
+// Raises a flag only if the median can lie outside of the interval, or if there is none.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
@@ -9949,7 +9949,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     // a drift above 10 % is flagged even if it has widened the interval enough to cover it
     bool drift = s->drift_significant && (fabs(s->drift) > 2 * precision || fabs(s->drift) > 0.1);
     kbi_flag_set(r, KB_FLAG_DRIFT, drift);
-    // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval itself
+    // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval
     bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
     // distance to a second group of at least a quarter of the samples
@@ -10003,7 +10003,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us), or, if unknown, a time near an empty kernel's
+    // FLOOR: an error of the bias above 5 %, or, if unknown, a time near an empty kernel's
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
@@ -10092,7 +10092,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
-// Judges one process's measurement of a case. r: cleared, or started by kbi_record_start.
+// Judges one process's measurement. r: cleared, or from kbi_record_start.
 static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MEASURED, m);
     r->wall_ms = m->wall_ns * 1e-6;
@@ -10117,7 +10117,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256, row sums).
+// Placement of buffers changes a kernel's time by up to 3 % (an H200: row sums).
 static const double kbi_placement_effect = 0.03;
 // Placement of code changes a CPU's time by 1 %, which an A/A control does not show.
 static const double kbi_code_effect = 0.01;
@@ -10179,8 +10179,8 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Turns the representative's record into that of all processes. Time, interval and rates follow from the mean of
-// the log medians. A flag is raised if most processes raise it, but FEW and NOISY are about the new interval.
+// Makes the representative's record that of all processes. Time, interval and rates follow from the mean of the log
+// medians. Flags of most processes are raised; FEW and NOISY are about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
@@ -10317,7 +10317,7 @@ static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Sets speedup over the baseline, verdict, rating against the best verified time, and winner. Closes the group.
+// Sets speedup, verdict, rating against the best verified time, and winner. Closes the group.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     const kbi_measured* base = c->m[0];
     double best = INFINITY, noise = NAN;
@@ -10368,7 +10368,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Moves a list of the record to an array with room for `more` further entries; returns the first, all zero.
+// Gives a list room for `more` further entries; returns the first, all zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10456,7 +10456,7 @@ static void kbi_environment_read(kb_result* r, const char* root) {
     if (kbi_finite(least)) kbi_fact(r, "cpu_limit", kbi_number(least, limit));
 }
 
-// Takes the machine's values, which change when a peak is measured or with --device all.
+// Takes the machine's values, which change when a peak is measured.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
@@ -10495,7 +10495,7 @@ static void kbi_record_start(kb_result* r, const kb_result* run) {
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
-// Adds a case's identity, and values derived from its measurement, to a judged record.
+// Adds a case's identity and derived values to a judged record.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m) {
     kbi_arena* a = r->owned;
     char build[260], both[540];
@@ -10582,7 +10582,7 @@ static const char* kbi_binary_hash(void) {
     uint64_t h = 14695981039346656037u;
     if (hash[0] || warned) return hash;
     char* path = realpath("/proc/self/exe", NULL);
-    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so")); // it runs an unknown program
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
     free(path);
     bool program = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     if (loader) errno = ENOEXEC;
@@ -10613,7 +10613,7 @@ static const char* kbi_git_commit(kbi_arena* a) {
     return NULL;
 }
 
-// Makes the run's record: values that all records of the run share. kb_result_free frees it, after all of them.
+// Makes the run's record: values that all its records share. kb_result_free frees it after them.
 static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     char text[260] = "";
