@@ -2659,9 +2659,9 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
 }
 
 // 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the effective
-// sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m. If m < 6, the interval is the one for
-// m = 6 and reaches at least t(0.975; 5 df) standard errors to each side. Its standard deviation is corrected for a
-// wander that exceeds the sample, s^2 / (1 - 1/m); such an interval is unreliable. NAN, without interval, if n < 6.
+// sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m; NAN without interval if n < 6. If
+// m < 6, the interval is unreliable: that of m = 6, and at least t(0.975; 5 df) standard errors to each side, with
+// the variance s^2 / (1 - 1/m), corrected for a wander that exceeds the sample.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
@@ -3056,9 +3056,8 @@ static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place 
     return ldexp(1, KBI_MAX(exponent, least) - digits);
 }
 
-// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: the 2-norm of the difference
-// over that of want; KBI_CHECK_ULP: the difference in units in the last place of got_type. Values that are not
-// finite must be equal; NaN equals NaN.
+// Compares n elements. KBI_CHECK_MIXED: |got - want| / (1 + |want|); KBI_CHECK_NORM: 2-norm of the difference over
+// that of want; KBI_CHECK_ULP: units in the last place of got_type. NaN equals NaN; infinities equal themselves.
 static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* want, kb_dtype want_type, int64_t n,
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
@@ -3235,8 +3234,7 @@ typedef struct kbi_case {
     const char *name, *direction, *size; // size: category; NULL: none
     kb_dtype dtype;
     const kb_param* params; // all axes but dir
-    int n_params;
-    int group;
+    int n_params, group;
     int place;           // position in the plan, from 1, counted over all shards
     uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
     const kb_desc* desc; // of a measurement inside another program; NULL: the case is of a plan
@@ -3281,8 +3279,7 @@ typedef struct kbi_counter { // a value of kb_count or a hardware counter
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-// What kb_keep receives in a block of host work. BY_CALL: kbench calls the work through a pointer, so no compiler can
-// remove it.
+// What kb_keep receives in host work. BY_CALL: no compiler can remove the work, which is called through a pointer.
 enum kbi_kept { KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL };
 
 typedef struct kbi_measured {
@@ -3638,8 +3635,8 @@ static const char* kbi_object_text(const kbi_field_params* object, const char* n
     return p && p->type == KB_AXIS_STRINGS ? p->s : NULL;
 }
 
-// Columns of the table from left to right: identifier, title, key, width, drop, wide. If the terminal is too narrow,
-// columns are dropped in the order of drop, from 1. wide: only in terminals of at least KBI_WIDE columns.
+// Columns of the table from left to right. In a narrow terminal, columns are dropped in the order of drop, from 1.
+// wide: only in terminals of at least KBI_WIDE columns.
 // clang-format off
 #define KBI_COLUMNS(x) \
     x(KBI_COLUMN_TIME, "time", "time_ms", 8, 0, false) \
@@ -3681,8 +3678,7 @@ static const struct { // units of a column, from small to large; factors from th
                   { KBI_COLUMN_ENERGY, { "uJ", "mJ", "J" }, { 1e3, 1, 1e-3 } },
                   { KBI_COLUMN_FLOP_J, { "FLOP/J", "MFLOP/J", "GFLOP/J", "TFLOP/J" }, { 1, 1e-6, 1e-9, 1e-12 } },
                   { KBI_COLUMN_BYTE_J, { "B/J", "MB/J", "GB/J" }, { 1, 1e-6, 1e-9 } },
-                  { KBI_COLUMN_MEMORY,
-                    { "mem B", "mem KiB", "mem MiB", "mem GiB" },
+                  { KBI_COLUMN_MEMORY, { "mem B", "mem KiB", "mem MiB", "mem GiB" },
                     { 1, 1.0 / 1024, 1.0 / 1048576, 1.0 / 1073741824 } } };
 
 typedef struct kbi_shown {
@@ -4126,16 +4122,12 @@ static bool kbi_take_list(const kb_option* option, void* values, const char* val
 }
 
 static double kbi_parse_time(const char* s) { // reads "200ms", "3s" or "1.5m" in seconds; negative for other texts
-    static const struct {
-        const char* unit;
-        double seconds;
-    } units[] = { { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 }, { "s", 1 },
-                  { "m", 60 },    { "min", 60 },  { "h", 3600 } };
+    static const char* const units[] = { "ns", "us", "ms", "s", "m", "min", "h" };
+    static const double seconds[] = { 1e-9, 1e-6, 1e-3, 1, 60, 60, 3600 };
     char* end;
     double x = kbi_real_of(s, &end);
-    if (end == s || !(x >= 0) || !isfinite(x)) return -1;
-    for (int i = 0; i < KBI_COUNT(units); i++)
-        if (strcmp(end, units[i].unit) == 0) return x * units[i].seconds;
+    for (int i = 0; i < KBI_COUNT(units) && end != s && x >= 0 && isfinite(x); i++)
+        if (strcmp(end, units[i]) == 0) return x * seconds[i];
     return -1;
 }
 
@@ -4155,8 +4147,7 @@ static bool kbi_take_number(const kb_option* option, void* values, const char* v
     char takes[80], *end;
     if (*kind == 'N') {
         if (kbi_parse_whole(value, (int64_t)option->low, option->high, (int64_t*)field)) return true;
-        snprintf(takes, sizeof takes, "a whole number from %lld to %lld", (long long)option->low,
-                 (long long)option->high);
+        snprintf(takes, sizeof takes, "a whole number from %.0f to %lld", option->low, (long long)option->high);
         return kbi_refuse_value(option, takes, value);
     }
     double x = *kind == 'T' ? kbi_parse_time(value) : kbi_real_of(value, &end);
@@ -4336,19 +4327,17 @@ static void kbi_help_row(const kb_option* option) {
 }
 
 static void kbi_help(bool all) { // prints the common options, or all options by group
-    const kb_option* option;
+    const kb_option *first, *option; // first: of a group; options of add-ons join the groups of the kit
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     if (!all) printf("\n");
-    for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
-        if (!kbi_option_shown(option)) continue;
-        if (!all && !(option->rules & KBI_RARE)) kbi_help_row(option);
-        bool first = all;
-        for (int i = 0; i < k && first; i++)
-            first = !kbi_option_shown(kbi_option_at(i)) || !kbi_is(kbi_option_at(i)->group, option->group);
-        if (first) printf("\n%s\n", option->group);
-        for (int i = k; first && kbi_option_at(i); i++) // options of add-ons join the groups of the kit
-            if (kbi_option_shown(kbi_option_at(i)) && kbi_is(kbi_option_at(i)->group, option->group))
-                kbi_help_row(kbi_option_at(i));
+    for (int k = 0; (first = kbi_option_at(k)) != NULL; k++) {
+        if (!kbi_option_shown(first)) continue;
+        for (int i = 0; (option = kbi_option_at(i)) != NULL; i++) {
+            if (!kbi_option_shown(option) || !kbi_is(option->group, first->group)) continue;
+            if (all && i < k) break; // the group was printed
+            if (all && i == k) printf("\n%s\n", first->group);
+            if (all || (i == k && !(option->rules & KBI_RARE))) kbi_help_row(option);
+        }
     }
     printf(all ? "\nFILTER is a regular expression on case names. -a is --axis; --quick is --fast.\n"
                  "KIND: speed, roofline, time, gbps, gflops, efficiency, heat, fits, samples, ratios, changes.\n"
@@ -4463,8 +4452,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
-        return kbi_error("--all has no effect: this program leaves no case out, or another option chooses; leave "
-                         "it out");
+        return kbi_error("--all has no effect: no case is left out, or another option chooses; leave it out");
     if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
@@ -4508,8 +4496,7 @@ static bool kbi_options_agree(const kbi_options* o) {
 }
 
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
-    o->argc = argc;
-    o->argv = argv;
+    o->argc = argc, o->argv = argv;
     kbi_options_now = o;
     for (kb_output* i = kbi_process.outputs; i; i = i->next) {
         i->on = !i->option, i->value = NULL;
@@ -4739,8 +4726,7 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Longest time, in seconds, that the options allow one process for a group of n cases. The baseline of a
-// comparison is sampled twice, because it also runs as its own control.
+// Longest time, in s, of one process for a group of n cases. The baseline is sampled again, as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
@@ -4793,8 +4779,7 @@ static void kbi_put_param(kbi_text* t, char separator, const kb_param* p) { // s
         kbi_param_text(t, p);
 }
 
-// Makes the case with these values of the axes, in memory of the arena. The axis dtype, and an axis dir of strings,
-// also set the fields of that name.
+// Makes the case with these values of the axes, in memory of the arena; also sets its dtype and direction.
 static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* const* values, int n) {
     const uint64_t start = 14695981039346656037u;
     kbi_case c;
@@ -4910,20 +4895,18 @@ static bool kbi_plan_size(kbi_plan* plan, const kbi_options* o, const kb_entry* 
 }
 
 static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry* e) {
-    bool sized = false;
-    if (!kbi_selects_operation(o, e->operation)) return true;
-    if (o->impl.n && !kbi_any_lists(&o->impl, e->implementation)) return true;
     const kb_axis* a = e->axes;
+    bool sized = false, chosen = !o->impl.n || kbi_any_lists(&o->impl, e->implementation);
+    if (!chosen || !kbi_selects_operation(o, e->operation)) return true;
     for (; a && a->type != KB_AXIS_END; a++) {
         if (a->type != KB_AXIS_SIZE) continue;
         sized = true;
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
     if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
-        return kbi_error(
-            "%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) that "
-            "names an implementation",
-            e->operation, e->implementation, e->operation);
+        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) "
+                         "that names an implementation",
+                         e->operation, e->implementation, e->operation);
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
@@ -4975,8 +4958,8 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
     for (int i = 0; i < plan->n; i++) plan->cases[i].place = i + 1;
 }
 
-// Moves the cases of other shards behind those of this one. Groups are distributed by size, largest first, in
-// alternating direction, because one shard could otherwise get all large cases.
+// Moves the cases of other shards to the end. Groups are distributed by size, largest first, in alternating
+// direction, because one shard could otherwise get all large cases.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
     double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
@@ -4997,8 +4980,6 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     KBENCH_FREE(dealt);
     qsort(plan->cases, (size_t)plan->n_all, sizeof *plan->cases, kbi_order_cases);
 }
-
-// --- names on the command line ---
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
@@ -5098,11 +5079,9 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
                 : kbi_same_name(o->timer, "both") ? KBI_BY_BOTH
                 : kbi_same_name(o->timer, "wall") ? KBI_BY_WALL
                                                   : KBI_BY_EVENTS;
-    r->verify = !o->on[KBI_OPTION_no_verify];
-    r->fresh = o->on[KBI_OPTION_fresh];
+    r->verify = !o->on[KBI_OPTION_no_verify], r->fresh = o->on[KBI_OPTION_fresh];
     r->audit = !o->on[KBI_OPTION_no_audit];
-    r->seed = o->seed;
-    r->precision = o->precision;
+    r->seed = o->seed, r->precision = o->precision;
     r->min_time = o->min_time, r->max_time = o->max_time;
     r->warmup_time = o->warmup_time, r->warmup_samples = o->warmup_count;
     r->samples = o->iters, r->rounds = o->rounds, r->launches = o->launches;
@@ -5118,9 +5097,8 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// --- records of earlier runs that replace a measurement (--resume) ---
-
-static kb_planned* kbi_planned_cases(const kbi_plan* plan) { // the caller frees the array
+// The plan for outputs that supply records of earlier runs (--resume); the caller frees the array.
+static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
@@ -5140,9 +5118,9 @@ static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, in
 }
 
 static bool kbi_recalls(void) { // whether an output can supply records of earlier runs
-    bool any = false;
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) any |= i->on && i->recall;
-    return any;
+    const kb_output* i = kbi_process.outputs;
+    while (i && !(i->on && i->recall)) i = i->next;
+    return i != NULL;
 }
 
 // Sets the records of cases whose whole group has been measured on this machine.
@@ -8132,19 +8110,23 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 }
 
 #if KBI_CUDA
-// ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function.
-// Cold: the median of five launches, timed as a block is; else the fastest of five. A first launch warms up.
+// ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function; for
+// reads, of a grid that fills the device and one with a block per tile, which an H100 reads 6 % faster. Cold: the
+// median of five launches, timed as a block is; else the fastest of five. A first launch warms up.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
     uint64_t n = size / 16;
     uint32_t value = 0x3f000000;
-    void *write[] = { &b, &n, &value }, *copy[] = { &b, &a, &n };
-    for (int runtime = 0; runtime < (which == KBI_ROOF_READ ? 1 : 2); runtime++) {
+    void *write[] = { &b, &n, &value }, *copy[] = { &b, &a, &n }, *sink = kbi_meter.gpu.device_clock;
+    void* read[] = { &a, &n, &sink };
+    for (int runtime = 0; runtime < 2; runtime++) {
         double ns[6];
         for (int i = 0; i < KBI_COUNT(ns); i++) {
             kbi_single_begin(cold, cold);
-            if (which == KBI_ROOF_READ)
+            if (which == KBI_ROOF_READ && runtime)
+                kbi_launch(KBI_F_READ, (unsigned)KBI_MIN((n + 1023) / 1024, (uint64_t)INT32_MAX), 256, read);
+            else if (which == KBI_ROOF_READ)
                 kbi_gpu_read(a, size);
             else if (!runtime)
                 kbi_launch_wide(copies ? KBI_F_COPY : KBI_F_WRITE, copies ? copy : write);

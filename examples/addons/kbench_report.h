@@ -6673,7 +6673,10 @@ static kbi_records kbi_explain_record(kb_result* r) {
 }
 
 // Finds a name without regard to case. If a flag, a column or a key share the name, all are explained.
-static int kbi_explain_instead(const char* name) {
+static int kbi_explain_instead(const char* value) {
+    char name[64];
+    snprintf(name, sizeof name, "%s", value);
+    if (strlen(name) > 1 && name[strlen(name) - 1] == '+') name[strlen(name) - 1] = 0; // "OU+": OU and further flags
     kbi_nearest best = { name, NULL, 64 };
     int flag = -1, column = -1;
     const kbi_key* key = NULL;
