@@ -8863,7 +8863,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     if (s->command == KBI_SLOT && !s->discard && run->m.n >= s->slot_end && !kbi_rest(run)) return KBI_NO_UNIT;
     if (!(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : s->command == KBI_FINISH))
         return KBI_SAMPLE;
-    if (alone) { // before the device idles: its clock falls then, and throttling ends
+    if (alone) { // before the device idles, which changes clock and throttling
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
@@ -8904,7 +8904,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // several launches, because a launch may do its work only at times
+        case KBI_PHASE_COMPARE: // several, because a launch may do its work only at times
             if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
                 run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
@@ -8938,7 +8938,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
         if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
-        // the inspection sees the first run, too, because it names the call that ends in an error
+        // the inspection sees the first run, too, to name the call that ends in an error
         if (run->recipe->inside == KBI_WISH_STREAMS && !kbi_failed(run) && kbi_inside_wants(run))
             kbi_inside_begin(run);
         if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, true);
@@ -9039,7 +9039,7 @@ bool kbi_sample(kb_state* kb) {
     return call->next_unit != KBI_NO_UNIT;
 }
 
-// An exception leaves the timed block. Destructors may wait for the device, so the gate has to open.
+// A C++ program leaves the timed block early. Destructors may wait for the device, so the gate opens.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -9121,7 +9121,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether all calls of kb_fill wrote zeros, and four samples of each block of at least 64 bytes are constant.
+// Whether kb_fill wrote only zeros, and four samples of each block of at least 64 bytes are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9541,7 +9541,7 @@ static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// Makes copies of the case that exceed L2 twice. Their captured blocks run in turn, so no launch finds its data.
+// Makes copies of the case that exceed L2 twice, so that no launch finds its data there.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     kbi_memory* first = &run->memory;
@@ -9920,7 +9920,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, texts[0]),
                       kbi_show_time(median, texts[1]), kbi_show_time(s->max, texts[2]));
     }
-    if (!m->settled) { // the median of all samples lies outside of the interval of the second half
+    if (!m->settled) { // is the median outside of the second half's interval?
         const int64_t half = s->n / 2;
         double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * median;
         kbi_median_interval(ms + half, s->n - half, later, scratch, &low, &high);
@@ -9928,7 +9928,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
                      (median < low && median < later - notable) || (median > high && median > later + notable));
     }
     KBENCH_FREE(scratch);
-    // a drift above 10 % is flagged even if it has widened the interval enough to cover it
+    // a drift above 10 % is flagged even if the interval covers it
     bool drift = s->drift_significant && (fabs(s->drift) > 2 * precision || fabs(s->drift) > 0.1);
     kbi_flag_set(r, KB_FLAG_DRIFT, drift);
     // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval
@@ -9989,7 +9989,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, in the shadow of the loop's own
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, hidden by the loop's
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -10161,8 +10161,8 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Makes the representative's record that of all processes. Time, interval and rates follow from the mean of the log
-// medians. Flags of most processes are raised; FEW and NOISY are about the new interval.
+// Makes the representative's record that of all processes. Time, interval and rates follow from the mean of the
+// log medians. A flag is raised if most processes raise it; NOISY is about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
