@@ -8783,7 +8783,7 @@ static bool kbi_wants_audit(const kbi_run* run) {
     return run->backend->capture.begin && !run->work.host && captures && run->recipe->audit;
 }
 
-// Returns the result of the inspection of this block's CUDA calls, or NULL.
+// Returns the inspection of this block's CUDA calls, or NULL.
 static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     return v && v->known && !run->work.host ? v : NULL;
@@ -9056,7 +9056,7 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Restores the folder and the floating-point environment of the first call.
+// Restores folder and floating-point environment of the first call.
 static void kbi_call_clear(void) {
     if (!kbi_process_start.known) {
         kbi_process_start.known = true;
@@ -9704,7 +9704,7 @@ static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Measures by trial slots, each after a run of another case, how many runs at the start of a slot are discarded.
+// Measures by trial slots how many runs at the start of a slot are discarded.
 static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
@@ -9773,7 +9773,7 @@ static void kbi_member_result(kbi_member* a) {
     kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures checked cases: in interleaved rounds if memory allows, else one by one. false: the device is lost.
+// Measures checked cases, in interleaved rounds if memory allows. false: the device is lost.
 static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -9834,7 +9834,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures or profiles a group's n cases with a flag in wanted. false: the device is lost, with cases left to run.
+// Measures or profiles a group's n cases with a flag in wanted. false: the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)n);
@@ -10045,7 +10045,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
                : by_memory                                                    ? "memory"
                                                                               : "compute";
-    // above what one core reads from memory: the data comes from caches, or several cores work
+    // the data comes from caches, or several cores work
     if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
@@ -10577,7 +10577,7 @@ static const char* kbi_binary_hash(void) {
     return hash;
 }
 
-// Returns the commit that is checked out in this folder or a parent, read from .git; NULL: unknown.
+// Returns the commit that is checked out in this folder or a parent; NULL: unknown.
 static const char* kbi_git_commit(kbi_arena* a) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
