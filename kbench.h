@@ -8804,7 +8804,7 @@ static bool kbi_audit_begins(kbi_run* run) {
            !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// Saves the outputs before the first run of the timed block, or of KB_SAMPLE's reset, in this call.
+// Saves the outputs before this call's first run of the timed block or of KB_SAMPLE's reset.
 static void kbi_enter_loop(kbi_run* run) {
     kbi_body_call* call = &run->call;
     if (call->loop_entered) return;
@@ -9138,7 +9138,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// Reports early exits, overwritten guards and leaks of a function that has returned, and frees its memory.
+// Reports early exits, overwritten guards and leaks of a returned function, and frees its memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
@@ -9955,7 +9955,6 @@ static const char kbi_empty_note[] =
     "no longer than an empty loop: the compiler did the work in advance, or removed it; call kb_keep on an input "
     "before the work, and on the result after it";
 
-// Statistics of the samples without the timer's bias.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // time of an empty loop or function by kbi_kept; more beside a busy neighbour
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
@@ -10537,7 +10536,7 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Adds a file's bytes to a hash, and closes the file. false: reading failed, with the reason in errno.
+// Adds a file's bytes to a hash, and closes the file. false: not readable (errno).
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
     uint64_t bytes = 0;
