@@ -8636,7 +8636,7 @@ static void kbi_insight_clear(void) {
     in->verdict.flag = -1;
 }
 
-// Opens the selected instruments one after another. true: one needs a run of the block.
+// Opens the instruments one after another. true: one needs a run of the block.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8666,7 +8666,7 @@ static void kbi_inside_end(kbi_run* run) {
     kbi_stop_on_error(run, "while it was profiled");
 }
 
-// Closes the instruments, and returns what they found, which the caller frees.
+// Closes the instruments, and returns their results, which the caller frees.
 static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
@@ -8744,7 +8744,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     return out_of_time;
 }
 
-// Whether a case, without regard to other cases, has enough samples. time: seconds of sampling.
+// Whether a case alone has enough samples. time: seconds of sampling.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -8783,7 +8783,7 @@ static bool kbi_wants_audit(const kbi_run* run) {
     return run->backend->capture.begin && !run->work.host && captures && run->recipe->audit;
 }
 
-// Returns the result of the inspection of this block's CUDA calls, or NULL.
+// Returns the inspection of this block's CUDA calls, or NULL.
 static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     return v && v->known && !run->work.host ? v : NULL;
@@ -8804,7 +8804,7 @@ static bool kbi_audit_begins(kbi_run* run) {
            !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// Saves the outputs before the timed block, or KB_SAMPLE's first reset, runs for the first time in this call.
+// Saves the outputs before this call's first run of the timed block or of KB_SAMPLE's reset.
 static void kbi_enter_loop(kbi_run* run) {
     kbi_body_call* call = &run->call;
     if (call->loop_entered) return;
@@ -8863,7 +8863,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     if (s->command == KBI_SLOT && !s->discard && run->m.n >= s->slot_end && !kbi_rest(run)) return KBI_NO_UNIT;
     if (!(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : s->command == KBI_FINISH))
         return KBI_SAMPLE;
-    if (alone) { // before the device idles: its clock falls then, and throttling ends
+    if (alone) { // before the device idles, which changes clock and throttling
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
@@ -8872,7 +8872,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times consecutive launches, each alone. On a GPU, single-launch samples serve if no other case ran between them.
+// Times consecutive launches, each alone. On a GPU, uninterrupted single-launch samples serve, too.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -8904,7 +8904,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // several launches, because a launch may do its work only at times
+        case KBI_PHASE_COMPARE: // several, because a launch may do its work only at times
             if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
                 run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
@@ -8938,7 +8938,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
         if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
-        // the inspection sees the first run, too, because it names the call that ends in an error
+        // the inspection sees the first run, too, to name the call that ends in an error
         if (run->recipe->inside == KBI_WISH_STREAMS && !kbi_failed(run) && kbi_inside_wants(run))
             kbi_inside_begin(run);
         if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, true);
@@ -9039,7 +9039,7 @@ bool kbi_sample(kb_state* kb) {
     return call->next_unit != KBI_NO_UNIT;
 }
 
-// A C++ program leaves the timed block early. Its destructors may wait for the device, so the gate has to open.
+// A C++ program leaves the timed block early. Destructors may wait for the device, so the gate opens.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -9056,7 +9056,7 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Restores the folder and the floating-point environment of the first call.
+// Restores folder and floating-point environment of the first call.
 static void kbi_call_clear(void) {
     if (!kbi_process_start.known) {
         kbi_process_start.known = true;
@@ -9069,7 +9069,7 @@ static void kbi_call_clear(void) {
         kbi_meter.folder[0] = 0; // the folder was removed
 }
 
-// Ends a process that a benchmark function forked, and that returned from the function.
+// Ends a process that a benchmark function forked, and that returned.
 static void kbi_stray(void) {
     if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
@@ -9121,7 +9121,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether all calls of kb_fill wrote zeros, and four samples of each block of at least 64 bytes are constant.
+// Whether kb_fill wrote only zeros, and four samples of each block of at least 64 bytes are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9138,7 +9138,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// After the function has returned: reports early exits, overwritten guards and leaks, and frees its memory.
+// Reports early exits, overwritten guards and leaks of a returned function, and frees its memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
@@ -9165,7 +9165,7 @@ static void kbi_body_ended(kbi_run* run) {
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
         kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
                           "restored before it");
-    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // in turn, other cases allocate meanwhile
+    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // no other case allocates
     if (!lost) kbi_check_guards(run);
     if (!lost && call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) b->capture.forget(run);
@@ -9239,7 +9239,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call checks the block. It is repeated if device memory is missing afterwards: code may be loaded.
+// The first call. It is repeated if device memory is missing afterwards, because code may have been loaded.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9361,7 +9361,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records the result of a check. false: the output is wrong; the caller stops the case.
+// Records a check. false: the output is wrong; the caller stops the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9523,7 +9523,7 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts the function of a case, which runs to its first rest, or to its end if not interleaved.
+// Starts a case's function, which runs to its first rest, or if not interleaved to its end.
 static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command command, bool interleaved) {
     kbi_schedule* s = &a->run.schedule;
     s->command = command;
@@ -9541,7 +9541,7 @@ static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// Makes copies of the case that exceed L2 twice. Their captured blocks run in turn, so no launch finds its data.
+// Makes copies of the case that exceed L2 twice, so that no launch finds its data there.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     kbi_memory* first = &run->memory;
@@ -9704,7 +9704,7 @@ static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Measures by trial slots, each after a run of another case, how many runs at the start of a slot are discarded.
+// Measures by trial slots how many runs at the start of a slot are discarded.
 static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
@@ -9773,7 +9773,7 @@ static void kbi_member_result(kbi_member* a) {
     kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures checked cases: in interleaved rounds if memory allows, else one by one. false: the device is lost.
+// Measures checked cases, in interleaved rounds if memory allows. false: the device is lost.
 static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -9834,7 +9834,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures or profiles a group's n cases with a flag in wanted. false: the device is lost, with cases left to run.
+// Measures or profiles a group's n cases with a flag in wanted. false: the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)n);
@@ -9898,7 +9898,7 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// Raises a flag only if the median can lie outside of the printed interval, or if there is no interval.
+// Raises a flag only if the median can lie outside of the interval, or if there is none.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
@@ -9920,7 +9920,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, texts[0]),
                       kbi_show_time(median, texts[1]), kbi_show_time(s->max, texts[2]));
     }
-    if (!m->settled) { // the median of all samples lies outside of the interval of the second half
+    if (!m->settled) { // is the median outside of the second half's interval?
         const int64_t half = s->n / 2;
         double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * median;
         kbi_median_interval(ms + half, s->n - half, later, scratch, &low, &high);
@@ -9928,10 +9928,10 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
                      (median < low && median < later - notable) || (median > high && median > later + notable));
     }
     KBENCH_FREE(scratch);
-    // a drift above 10 % is flagged even if it has widened the interval enough to cover it
+    // a drift above 10 % is flagged even if the interval covers it
     bool drift = s->drift_significant && (fabs(s->drift) > 2 * precision || fabs(s->drift) > 0.1);
     kbi_flag_set(r, KB_FLAG_DRIFT, drift);
-    // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval itself
+    // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval
     bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
     // distance to a second group of at least a quarter of the samples
@@ -9955,7 +9955,6 @@ static const char kbi_empty_note[] =
     "no longer than an empty loop: the compiler did the work in advance, or removed it; call kb_keep on an input "
     "before the work, and on the result after it";
 
-// Statistics of the samples without the timer's bias.
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // time of an empty loop or function by kbi_kept; more beside a busy neighbour
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
@@ -9985,11 +9984,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: an error of the bias above 5 % (an H200: below 2.4 us), or, if unknown, a time near an empty kernel's
+    // FLOOR: an error of the bias above 5 %, or, if unknown, a time near an empty kernel's
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, in the shadow of the loop's own
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, hidden by the loop's
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -10045,7 +10044,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
                : by_memory                                                    ? "memory"
                                                                               : "compute";
-    // above what one core reads from memory: the data comes from caches, or several cores work
+    // the data comes from caches, or several cores work
     if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
@@ -10074,7 +10073,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
-// Judges one process's measurement of a case. r: cleared, or started by kbi_record_start.
+// Judges one process's measurement. r: cleared, or from kbi_record_start.
 static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MEASURED, m);
     r->wall_ms = m->wall_ns * 1e-6;
@@ -10099,7 +10098,7 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Placement of buffers changes a kernel's time by up to 3 % (an H200: products of 256 x 256, row sums).
+// Placement of buffers changes a kernel's time by up to 3 % (an H200: row sums).
 static const double kbi_placement_effect = 0.03;
 // Placement of code changes a CPU's time by 1 %, which an A/A control does not show.
 static const double kbi_code_effect = 0.01;
@@ -10161,8 +10160,8 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Turns the representative's record into that of all processes. Time, interval and rates follow from the mean of
-// the log medians. A flag is raised if most processes raise it, but FEW and NOISY are about the new interval.
+// Makes the representative's record that of all processes. Time, interval and rates follow from the mean of the
+// log medians. A flag is raised if most processes raise it; NOISY is about the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
@@ -10299,7 +10298,7 @@ static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Sets speedup over the baseline, verdict, rating against the best verified time, and winner. Closes the group.
+// Sets speedup, verdict, rating against the best verified time, and winner. Closes the group.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     const kbi_measured* base = c->m[0];
     double best = INFINITY, noise = NAN;
@@ -10350,7 +10349,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
   >>record    record: a case's identity, machine and run, put into its record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Moves a list of the record to an array with room for `more` further entries; returns the first, all zero.
+// Gives a list room for `more` further entries; returns the first, all zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10438,7 +10437,7 @@ static void kbi_environment_read(kb_result* r, const char* root) {
     if (kbi_finite(least)) kbi_fact(r, "cpu_limit", kbi_number(least, limit));
 }
 
-// Takes the machine's values, which change when a peak is measured or with --device all.
+// Takes the machine's values, which change when a peak is measured.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
@@ -10477,7 +10476,7 @@ static void kbi_record_start(kb_result* r, const kb_result* run) {
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
-// Adds a case's identity, and values derived from its measurement, to a judged record.
+// Adds a case's identity and derived values to a judged record.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m) {
     kbi_arena* a = r->owned;
     char build[260], both[540];
@@ -10537,7 +10536,7 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Adds a file's bytes to a hash, and closes the file. false: reading failed, with the reason in errno.
+// Adds a file's bytes to a hash, and closes the file. false: not readable (errno).
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
     uint64_t bytes = 0;
@@ -10564,7 +10563,7 @@ static const char* kbi_binary_hash(void) {
     uint64_t h = 14695981039346656037u;
     if (hash[0] || warned) return hash;
     char* path = realpath("/proc/self/exe", NULL);
-    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so")); // it runs an unknown program
+    bool loader = path && (strstr(path, "/ld-") || strstr(path, "/ld.so"));
     free(path);
     bool program = !loader && kbi_hash_file(&h, kbi_open_file("/proc/self/exe", O_RDONLY));
     if (loader) errno = ENOEXEC;
@@ -10577,7 +10576,7 @@ static const char* kbi_binary_hash(void) {
     return hash;
 }
 
-// Returns the commit that is checked out in this folder or a parent, read from .git; NULL: unknown.
+// Returns the commit that is checked out in this folder or a parent; NULL: unknown.
 static const char* kbi_git_commit(kbi_arena* a) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
@@ -10595,7 +10594,7 @@ static const char* kbi_git_commit(kbi_arena* a) {
     return NULL;
 }
 
-// Makes the run's record: values that all records of the run share. kb_result_free frees it, after all of them.
+// Makes the run's record: values that all its records share. kb_result_free frees it after them.
 static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     char text[260] = "";
