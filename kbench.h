@@ -917,7 +917,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Marks a line in a linker section, to tell an empty block from one that keeps a value. The mark is 8 * line, plus
+// Puts a mark for a source line into a linker section: it tells an empty block from one that keeps a value. The mark is 8 * line, plus
 // 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
 // An asm whose output is the object hides it: integers and pointers in a general register, floats in a register of
@@ -5611,7 +5611,7 @@ typedef struct kbi_nvml { // found by dlopen, because nvml.h is often not instal
     int (*processes)(void*, unsigned*, void*);
 } kbi_nvml;
 
-// CUpti_ActivityKernel4 and later versions, which keep its layout. The cluster exists since version 18 of CUPTI.
+// CUpti_ActivityKernel4 and later versions, which keep its layout. The fields of the cluster exist since CUPTI 18.
 typedef struct kbi_activity {
     uint32_t kind;
     uint8_t cache[2];
@@ -11951,7 +11951,7 @@ typedef struct kbi_group { // the comparison group that is being measured, inspe
     int current;                 // the case that the worker runs, -1: none
     kbi_measured failed; // flags and message of the current case, if it failed or was skipped but has not ended
     bool machine;        // the worker measures the machine, which does not count as the case's time
-    int64_t idle_ns;     // since the last message, while no case's time counts
+    int64_t idle_ns;     // since the last message, outside any case
     int deaths;          // workers in a row that ended before they began a case
 } kbi_group;
 
@@ -12164,7 +12164,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     case KBI_DONE:
         if (!s->isolated && data)
             kbi_warn_once(s, 0, "", (const char*)data,
-                          ". Later cases may fail or be slower; without --no-isolate they run in a fresh process.");
+                          ". Later cases may fail or be slower. Isolated runs (the default) use a fresh process.");
         return;
     }
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);

@@ -4559,7 +4559,7 @@ template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned 
 }
 
 /*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
-    result. Second sums are columns cols to 2 cols - 1. A CTA processes 32 columns by 32 rows at a time. */
+    result. With two values, the sums of the second ones follow those of the first: column + cols. A CTA processes 32 columns by 32 rows at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -8466,7 +8466,7 @@ template <class T> struct kbki_ce_grad {
         if (pair) {
             row.base = kbki_base(pair[r].m), row.norm = 1 / pair[r].s, row.unit = scale;
         } else {
-            // the rounding error of the base (6e-5 at lse = 1000) goes into the norm
+            // the tolerance includes the rounding error of lse (6e-5 at lse = 1000)
             const float l = __ldg(lse + r);
             row.base = kbki_base(l), row.unit = __ldg(g);
             row.norm = kbki_exp2(-row.base.rest(l));
@@ -10263,7 +10263,7 @@ __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t l
                                                int64_t depth) {
 #pragma unroll
     for (int t = threadIdx.x; t < 1024; t += 256) {
-        int line = t / 8, pack = t % 8; // of 128 rows, or of two panels of 64 k
+        int line = t / 8, pack = t % 8; // line: one of 128 rows, or one k of two panels
         int64_t x = x0 + (Along ? line : line / 64 * 64 + pack * 8), k = k0 + (Along ? pack * 8 : line % 64);
         uint4 v = make_uint4(0, 0, 0, 0);
         if (x < size && k < depth) v = *reinterpret_cast<const uint4*>(p + (Along ? x * ld + k : k * ld + x));

@@ -47,7 +47,7 @@ KEYWORDS = set("return case if else for while do switch sizeof goto break contin
 TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<word>[A-Za-z_]\w*)
     |(?P<sign>->|\+\+|--|<<=|>>=|&&|\|\||\#\#|[-+*/%&|^<>=!]=|<<|>>|\.\.\.|.)""", re.X | re.S)
-# gcc leaves most of the header unoptimised by pragma, where 0 + x and x differ
+# a pragma turns off optimisation for most of the header, so 0 + x and x give different code
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 

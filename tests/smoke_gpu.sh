@@ -121,7 +121,6 @@ if [ -n "$cases" ] && built flat; then
     timer events_rotate 0.6 1.5 events_cold --timer events --rotate
     timer cupti_cold 0.85 1.15 events_cold --timer cupti --cold
     timer cupti_hot 0.9 1.1 events_hot --timer cupti --hot
-    timer cupti_rotate 0.6 1.5 events_rotate --timer cupti --rotate
     timer both_cold 0.85 1.15 events_cold --timer both --cold
     timer both_hot 0.9 1.1 events_hot --timer both --hot
     timer wall 0.8 20 events_hot --timer wall

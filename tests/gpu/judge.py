@@ -410,7 +410,7 @@ def stopped(*_):
 
 
 def start_all(parser, o):
-    """Starts the processes that judge, the list of functions, and the build of the library's kernels."""
+    """Starts the processes that judge and the build of the library's kernels; makes the list of functions."""
     # built once, before several processes would build it
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
     import torch  # noqa: F401 - imported for all copies of this process

@@ -150,7 +150,7 @@ def near_each(what, got, want):
 
 
 def masked_rows(dtype, columns):
-    """Logits as attention masks leave them: one kind of mask per row, and at last a row near the largest number."""
+    """Logits as attention masks leave them: one kind of mask per row, and finally a row near the largest finite value."""
     kind, half = getattr(torch, kk._LONG[dtype]), columns // 2
     least, most = torch.finfo(kind).min, torch.finfo(kind).max
     far = -60000.0 if dtype == "f16" else -1e30

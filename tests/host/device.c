@@ -93,7 +93,7 @@ static void test_launches(void) {
     kbi_gpu_read(p, 4096);
     CHECK(launched.f == kbi_meter.gpu.functions[KBI_F_READ]), CHECK_INT(launched.words[1], 256);
     CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
-    // Before a cold launch, L2 is emptied, and four empty kernels reload what the eviction removed.
+    // Before a cold launch, L2 is emptied, and four empty kernels load the kernel code and launch data into L2 again.
     launched.n = 0, kbi_meter.gpu.gated = false;
     kbi_launch_begin(false);
     CHECK_INT(launched.n, 0);

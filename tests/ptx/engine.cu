@@ -275,7 +275,7 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
 // counter as it found it: so implementations that are slower by a known time have the same code as equal ones.
 
 static __device__ void ending(uint32_t* ended, uint64_t wait) {
-    __threadfence(); // what a block wrote has arrived: otherwise the wait would overlap atomics in flight
+    __threadfence(); // waits until this thread's writes are visible, so that no atomic is in flight in the wait
     __syncthreads();
     if (threadIdx.x || atomicInc(ended, gridDim.x - 1) != gridDim.x - 1) return;
     uint64_t begin = cycle();
