@@ -917,8 +917,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Puts a mark for a source line into a linker section: it tells an empty block from one that keeps a value. The mark is 8 * line, plus
-// 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
+// Puts a mark for a source line into a linker section: it tells an empty block from one that keeps a value. The
+// mark is 8 * line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
 // An asm whose output is the object hides it: integers and pointers in a general register, floats in a register of
 // theirs, the rest in memory. clang would move an operand with a choice of constraints to memory.
@@ -8010,14 +8010,14 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
-// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
-// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8.
-// ABOVE_ROOF, on a GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only
-// if the cache is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
-// Operations are compared with products of zeros, because random numbers need power and so lower the clock.
-// f32 is measured by chains of FMA, other types by products of cuBLASLt, if it is installed.
-// On the CPU it is what one core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
+// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or
+// writes. Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the
+// next type that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8. ABOVE_ROOF, on a
+// GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only if the cache
+// is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
+// Operations are compared with products of zeros, because random numbers need power and so lower the clock. f32 is
+// measured by chains of FMA, other types by products of cuBLASLt, if it is installed. On the CPU it is what one
+// core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8517,8 +8517,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // Some versions of CUPTI do not record graphs that are older. If CUPTI does not open, each case says so. Events may
-    // read other times under CUPTI, so earlier readings are dropped.
+    // Some versions of CUPTI do not record graphs that are older. If CUPTI does not open, each case says so.
+    // Events may read other times under CUPTI, so earlier readings are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -11546,8 +11546,8 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
   >>budget    program: --budget, a time for the whole run: the share of each case, and the cases left out.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// All remaining cases get the same share of the remaining time; a share is the max_time of a group. The mean time that
-// the measured cases took for set-up, check and audit is reserved for each case.
+// All remaining cases get the same share of the remaining time; a share is the max_time of a group. The mean time
+// that the measured cases took for set-up, check and audit is reserved for each case.
 typedef struct kbi_budget {
     int64_t until;             // ns: when the budget ends; 0: there is none
     double shares, cases;      // still to be measured, over all processes: shares that groups take; cases
@@ -12170,8 +12170,8 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays, such as
-// OOM before a crash.
+// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays,
+// such as OOM before a crash.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12258,8 +12258,8 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), was ended at its time
-// limit, or the run was interrupted (KBI_LINK_OPEN).
+// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), was ended at its
+// time limit, or the run was interrupted (KBI_LINK_OPEN).
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12387,8 +12387,9 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs or for
-// profiles. In the only process, all cases come before all profiles. The last batch is not smaller than the others.
+// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs
+// or for profiles. In the only process, all cases come before all profiles. The last batch is not smaller than the
+// others.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;

@@ -4559,7 +4559,8 @@ template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned 
 }
 
 /*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
-    result. With two values, the sums of the second ones follow those of the first: column + cols. A CTA processes 32 columns by 32 rows at a time. */
+    result. With two values, the sums of the second ones follow those of the first: column + cols. A CTA
+    processes 32 columns by 32 rows at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
