@@ -37,7 +37,7 @@ rm "$json"
 ln -s nowhere "$json"
 run "$prog" $quick --json "$json"
 check_rc "a link to nowhere" 0
-check "a link to nowhere: the records" "$tmp/flat" "$tmp/dir/nowhere"
+check "a link to nowhere is replaced by the records" "$tmp/flat" "$json"
 rm -rf "$tmp/dir" && mkdir "$tmp/dir"
 
 # a name too long for another ending
