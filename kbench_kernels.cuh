@@ -13237,12 +13237,12 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     4 tf32     matmul's for a batch                      <- one transposition for all products
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
-/*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H200, 2026-11-24
-                    time peak   gain
-     1 regblock  3805 us  2 %      -  matmul's kernel, batch in grid.z
-     2 mmapipe  198.1 us 44 % 19.2 x  matmul's kernel, batch in grid.z
-     3 select   115.5 us 75 % 1.72 x  by shape, wgmma; persistent over the batch
-    99 cublas   114.2 us 76 %      -  cublasGemmStridedBatchedEx, no TF32
+/*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H100 80GB HBM3, 2026-11-26
+                    time peak   gain regs  occ DRAM conflicts
+     1 regblock  3824 us  3 %      -  126 25 %  3 %     219 M  matmul's kernel, batch in grid.z
+     2 mmapipe  202.2 us 61 % 18.9 x  248 12 % 48 %     115 k  matmul's kernel, batch in grid.z
+     3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
+    99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 #define KBK_CHECK_bmm_fwd KBK_CHECK_matmul_fwd
 KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {

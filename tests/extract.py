@@ -165,6 +165,7 @@ def known_macros(sm):
         "__cplusplus": 201703,
         "__CUDA_ARCH__": arch,
         "__CUDA_ARCH_FEAT_SM90_ALL": 1 if sm == "90a" else None,
+        "CUDART_VERSION": None,
     }
 
 

@@ -20,6 +20,9 @@ check_err "an unknown name: the next one" "there is no softmax/onlin/f32; close 
 run python3 tests/extract.py matmul/cublas/f32
 check_err "a kernel of cuBLAS" "no kernel of its own"
 
+run python3 tests/extract.py matmul/tma/bf16
+check_out "code for several CUDA versions stays" 'cuTensorMapEncodeTiled'
+
 if everything; then
     # the last variant of each operation and direction, in the last of its types
     names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }

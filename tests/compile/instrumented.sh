@@ -75,7 +75,6 @@ with "gcc -pg -mfentry" -pg gcc -pg -mfentry
 with "clang ASan" ASan clang -fsanitize=address
 with "clang TSan" TSan clang -fsanitize=thread
 with "clang UBSan" UBSan clang -fsanitize=undefined
-with "clang UBSan that traps" UBSan clang -fsanitize=undefined -fsanitize-trap=undefined
 with "clang coverage" gcov clang --coverage
 with "clang profile" -fprofile-instr-generate clang -fprofile-instr-generate
 with "clang -pg" -pg clang -pg

@@ -63,7 +63,7 @@ done
 # --- warnings that only an optimiser finds; each program runs
 for c in $compilers_c; do
     everything || break # below: the program with its own allocator
-    for options in "-std=c11 -O0" "-std=c11 -O2 -DLATE" "-std=c17 -O3" "-std=gnu11 -O2 $checked"; do
+    for options in "-std=c11 -O0" "-std=gnu11 -O2 -DLATE" "-std=c17 -O3" "-std=gnu11 -O2 $checked"; do
         check "$c $options" $c $options $strict $here/impl.c -o "$tmp/impl" $libs || continue
         run "$tmp/impl" $short
         check_rc "$c $options runs" 0
