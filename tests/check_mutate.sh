@@ -146,9 +146,9 @@ fi
 mutate --at "$(at 'int nobody'):plus" --least 0
 check_rc "--least" 0
 mutate --at "$(at 'int same'):plus"
-check_out "a mutant of the same object code is none" '0 of 0 caught; thrown away: 0 .* 1 of the same object code'
+check_out "a mutant of the same object code is none" '0 of 0 caught; discarded: 0 .* 1 with the same object code'
 mutate --at "$(at 'a = a +'):delete"
-check_out "a mutant moves no line" '0 of 0 caught; thrown away: 0 .* 1 of the same object code'
+check_out "a mutant moves no line" '0 of 0 caught; discarded: 0 .* 1 with the same object code'
 mutate --at "$(at 'if (n > 0)'):plus" --json "$tmp/result.json"
 check_out "a mutant that ends the process is caught" '^looked .* plus +caught'
 check_out "a mutant that ends the process: how" '^ +host/t: (crash|time)'

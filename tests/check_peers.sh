@@ -115,7 +115,7 @@ assert len(r["kbench"]) == len(r["nvbench_full"]) == 200 and r["nvbench_part"][0
 # missing harnesses are left out, with the reason
 run env -u NVBENCH -u NVBENCH_PROGRAM PYTHONPATH="$tmp/none" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2
 check_rc "no peer" 0
-check_out "no nvbench" '^nvbench is left out: NVBENCH=DIR names no checkout of it'
+check_out "no nvbench" '^nvbench is left out: NVBENCH=DIR names no checkout of nvbench'
 check_out "kbench alone" '^kbench median '
 check_not_out "of peers nothing" '^nvbench (median|default)'
 run env NVBENCH="$tmp" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2

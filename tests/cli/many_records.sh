@@ -23,7 +23,7 @@ counts() {
 }
 if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
     counts "comparing two" 400 "$tmp/tool" --compare "$tmp/a.json" "$tmp/b.json" --fail-on never
-    counts "reading, showing and writing" 780 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
+    counts "reading, showing and writing" 950 "$tmp/tool" --load "$tmp/a.json" -q --json "$tmp/c.json"
     sed 's/"operation": "op[0-9]*"/"operation": "op"/' "$tmp/a.json" > "$tmp/one.json"
     counts "showing one operation" 350 "$tmp/tool" --load "$tmp/one.json" -q
     counts "showing it in another order" 350 "$tmp/tool" --load "$tmp/one.json" -q --sort -name

@@ -21,7 +21,7 @@ fi
 variant "with usual options" $CC $TEST_CFLAGS tests/host/check.c
 variant "-Ofast" $CC $TEST_CFLAGS -Ofast -Wno-nan-infinity-disabled -Wno-unknown-warning-option tests/host/check.c
 variant "-O0" $CC $TEST_CFLAGS -O0 tests/host/check.c
-variant "-std=c11" $CC $TEST_CFLAGS -std=c11 tests/host/check.c
+variant "-std=gnu11" $CC $TEST_CFLAGS -std=gnu11 tests/host/check.c
 if have $CXX; then
     variant "C++" $CXX $TEST_CFLAGS -x c++ -std=c++11 tests/host/check.c
     variant "C++ -Ofast" $CXX $TEST_CFLAGS -x c++ -Ofast -Wno-unknown-warning-option tests/host/check.c
