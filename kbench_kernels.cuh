@@ -4611,9 +4611,9 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
                                                         apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
     3 online   online softmax, CTA per row           <- two reads and one reduction: one pass finds maximum and sum
-                                                        (Milakov & Gimelshein 2018). No gain for rows of 16 KiB: the
-                                                        third read of block comes from L1, and the update adds an
-                                                        exponential per element (DRAM 72 % instead of 78 %)
+                                                        (Milakov & Gimelshein 2018). No gain for rows of 16 KiB:
+                                                        presumably L1 serves the third read of block. The update
+                                                        costs more per element (DRAM 72 % instead of 78 %)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read; rows of 64 to 112 KiB as rung 5
     5 shared   persistent kernel; while a row is processed, cp.async prefetches the next rows into shared memory
