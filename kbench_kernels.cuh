@@ -2881,6 +2881,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
            can dominate the norm
     ladder as above; bulk: add only */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
     2 stride 575.1 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
@@ -2889,6 +2890,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     5 bulk   537.8 us 114 % 0.97 x   31 25 % 89 %    1274 k  pipeline of bulk copies (cp.async.bulk)
     end of measured */
 /*  measured mul fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
     2 stride 574.9 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
@@ -2896,6 +2898,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     4 unroll 521.7 us 118 % 0.99 x   32 83 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
 /*  measured div fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  581.7 us 105 %      -   16 77 % 82 %         0  one element per thread
     2 stride 578.5 us 106 % 1.01 x   32 97 % 83 %         0  device-sized grid, grid-stride loop
@@ -2988,6 +2991,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     ladder as every element-wise operation
     bound by   memory */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 502.2 us = 2.147 GB / 4.276 TB/s; on this GPU 703.9 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
      1 naive  885.2 us  93 %      -    8 73 % 72 %         0  one element per thread
      2 stride 876.9 us  94 % 1.01 x   26 97 % 73 %         0  device-sized grid, grid-stride loop
@@ -2997,17 +3001,20 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     99 cudart 706.7 us 116 %      -    - 82 % 90 %         0  cudaMemcpyAsync
     end of measured */
 /*  measured fill run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
      1 naive  631.0 us  59 %      -    8 14 % 50 %         0  one element per thread
      2 unroll 323.9 us 116 % 1.95 x   14 85 % 97 %         0  two 16-byte stores per thread
     99 cudart 327.2 us 115 %      -    - 77 % 96 %         0  driver memset of 32- or 16-bit words
     end of measured */
 /*  measured read run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, the last CTA folds
     2 unroll 346.2 us 117 % 1.00 x   32 98 % 93 %       611  four 16-byte vectors in flight
     end of measured */
 /*  measured triad run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.167 FLOP/B; floor on an H200 753.3 us = 3.221 GB / 4.276 TB/s; on this GPU 1056 us at 3.051 TB/s
                 time  peak   gain regs  occ DRAM conflicts
     1 naive  1153 us 107 %      -   12 77 % 83 %         0  one element per thread
     2 stride 1159 us 106 % 0.99 x   24 98 % 83 %         0  device-sized grid, grid-stride loop
@@ -3378,16 +3385,19 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
                that it is in the cache that it fits into
     bound by   latency alone: dependent loads cannot overlap */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 15.7 us = 67.11 MB / 4.276 TB/s; on this GPU 22.0 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
     1 naive  203.1 us 10 %      -   10 85 % 84 %         0  one element per thread
     2 unroll 206.9 us 10 % 0.98 x   30 85 % 82 %         0  four independent reads per thread
     end of measured */
 /*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
     1 naive  1204 us 17 %      -   10 84 % 62 %         0  one element per thread
     2 unroll 1208 us 17 % 1.00 x   32 91 % 62 %         0  eight indices, then eight reads
     end of measured */
 /*  measured chase run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: latency is the limit
                time peak regs occ DRAM conflicts
     1 naive 5680 us  0 %   26 2 %  0 %         0  one thread, dependent loads
     end of measured */
@@ -3575,29 +3585,34 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     check  nothing to check
     1 naive    one warp that does nothing: the launch overhead */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 32.00 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4895 us  2 % 6.54 x    -  0 %  2 %         0  direct DMA
     3 sm        5293 us  2 % 0.92 x   27 86 %  1 %         0  a kernel on mapped memory
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 19.14 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4883 us  2 % 3.92 x    -  0 %  2 %         0  direct DMA
     3 sm        5131 us  2 % 0.95 x   27 82 %  2 %         0  a kernel on mapped memory
     end of measured */
 /*  measured d2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                   time  peak regs  occ DRAM conflicts
      3 sm     173.6 us 115 %   27 84 % 89 %         0  the unrolled copy
     99 cudart 172.7 us 116 %    - 82 % 89 %         0  cudaMemcpyAsync
     end of measured */
 /*  measured alloc run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the allocator is the limit
                  time   gain occ DRAM conflicts
     1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
     2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns its memory
     3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the launch is the limit
                time regs occ DRAM conflicts
     1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
@@ -3740,6 +3755,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     check  bit-exact
     ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  443.2 us  92 %      -   10 73 % 71 %         0  one element per thread
     2 stride 437.6 us  94 % 1.01 x   22 96 % 72 %         0  device-sized grid, grid-stride loop
@@ -3781,6 +3797,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  393.2 us  51 %      -   10 77 % 40 %         0  one element per thread, exp2 and polynomial
     2 stride 308.1 us  65 % 1.28 x   14 95 % 51 %         0  device-sized grid, grid-stride loop
@@ -3789,6 +3806,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic of a short polynomial
     end of measured */
 /*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    2.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  403.7 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
     2 stride 309.8 us  65 % 1.30 x   18 96 % 50 %         0  device-sized grid, grid-stride loop
@@ -3797,6 +3815,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     6 approx 173.4 us 115 % 1.01 x   31 87 % 89 %         0  hardware exp2 and reciprocal
     end of measured */
 /*  measured silu fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  398.2 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
     2 stride 304.6 us  65 % 1.31 x   19 96 % 51 %         0  device-sized grid, grid-stride loop
@@ -3931,6 +3950,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.833 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  429.3 us  61 %      -   13 79 % 55 %         0  one element per thread, exp2 and polynomial
     2 stride 381.7 us  68 % 1.12 x   15 96 % 62 %         0  device-sized grid, grid-stride loop
@@ -3939,6 +3959,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx 258.0 us 101 % 1.00 x   32 84 % 91 %         0  polynomial of degree 8 instead of 14
     end of measured */
 /*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    3.000 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  452.0 us  67 %      -   19 80 % 53 %         0  one element per thread, exp and divide
     2 stride 403.0 us  75 % 1.12 x   20 95 % 59 %         0  device-sized grid, grid-stride loop
@@ -3947,6 +3968,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx 257.9 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
 /*  measured silu bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  444.5 us  68 %      -   19 79 % 54 %         0  one element per thread, exp and divide
     2 stride 392.4 us  77 % 1.13 x   20 96 % 61 %         0  device-sized grid, grid-stride loop
@@ -4101,12 +4123,14 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
                first is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
     2 vec    172.5 us 116 % 4.00 x   24 85 % 90 %         0  16-byte accesses, a Philox call per vector
     3 unroll 173.2 us 116 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
 /*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
     2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
@@ -4633,6 +4657,7 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
                row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
                different alignments modulo 16 bytes, they are read element by element */
 /*  measured softmax fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.625 FLOP/B; floor on an H200 62.8 us = 268.4 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1474 us   7 %      -   31  6 % 11 %         0  thread per row, three uncoalesced passes
     2 block    97.0 us 100 % 15.2 x   31 89 % 78 %      56 k  CTA per row, shared-memory tree, three reads
@@ -5144,6 +5169,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured softmax bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.333 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1644 us   9 %      -   32  6 % 12 %         0  thread per row, two uncoalesced passes
     2 warp    245.8 us  61 % 6.69 x   32 90 % 80 %         0  warp per row, shuffles, two reads
@@ -5566,6 +5592,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.875 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1466 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
     2 warp    239.1 us  41 % 6.13 x   35 60 % 59 %         8  warp per row, shuffles, re-reads from cache
@@ -6471,6 +6498,7 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  271.7 us  55 %      -   32 90 % 58 %      5726  one atomic per element
     2 split   374.2 us  40 % 0.73 x   32 92 % 75 %      2706  dx, then column sums: two reads
@@ -6916,6 +6944,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
 /*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.500 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1131 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
     2 warp    160.7 us  61 % 7.04 x   28 89 % 72 %         0  warp per row, shuffles, re-reads from cache
@@ -6958,6 +6987,7 @@ KBKI_REF(rmsnorm_fwd) {
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  239.1 us  62 %      -   32 88 % 64 %      9937  one atomic per element
     2 split   372.2 us  40 % 0.64 x   31 93 % 76 %      15 k  dx, then column sums: two reads
@@ -7019,6 +7049,7 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.250 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 atomic 471.8 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
     2 shared 354.9 us 115 % 1329 x   26 99 % 91 %       856  tree per CTA, one atomic per CTA
@@ -7193,6 +7224,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 atomic 235.8 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
     2 block  259.9 us  78 %  907 x   18 99 % 62 %       406  sum per CTA, one atomic per CTA
@@ -7346,6 +7378,7 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
                bytes, they are read element by element */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  420.7 us  72 %      -   14 78 % 57 %         0  one element per thread
     2 unroll 259.0 us 117 % 1.62 x   32 80 % 91 %         0  two 16-byte vectors per input in flight
@@ -7458,6 +7491,7 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   1109 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
     2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3289  two kernels: products to memory, row sums
@@ -7703,6 +7737,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
                                              <- DRAM loses time at each change between reading and writing
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   7719 us  11 %      -   28 38 %  8 %         0  thread per element of dx, per column of dw
     2 split   2036 us  40 % 3.79 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
@@ -7981,6 +8016,7 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
                multiples of 16 bytes; otherwise padded runs */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   2717 us  15 %      -   16 81 % 14 %         0  one element per thread, strided writes
     2 shared 749.7 us  55 % 3.62 x   24 96 % 42 %     131 M  32 x 32 tile in shared memory, bank conflicts
@@ -8152,6 +8188,7 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
                unaligned start is read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    2.000 FLOP/B; floor on an H200 192.8 us = 824.3 MB / 4.276 TB/s; on this GPU 270.2 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 split   1729 us  18 %      -   32 96 % 71 %      32 k  log-softmax to memory in f32, then a gather
     2 online 605.7 us  51 % 2.86 x   29 95 % 41 %      1238  CTA per row, online softmax, one read
@@ -8426,6 +8463,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
                they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
                Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   1677 us  37 %      -   20 82 % 29 %         0  one element per thread
     2 unroll 540.3 us 116 % 3.10 x   32 89 % 90 %         0  16-byte vectors, two in flight per thread
@@ -8632,6 +8670,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
                different alignments modulo 16 bytes */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 split   812.2 us  77 %      -   54 75 % 90 %      13 k  fwd unroll, then bwd unroll
     2 fused   706.6 us  89 % 1.15 x   62 43 % 87 %      17 k  CTA per row, second read backwards
@@ -9061,6 +9100,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 21.8 us = 93.36 MB / 4.276 TB/s; on this GPU 30.6 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
     1 naive  62.0 us 48 %      -   16 84 % 39 %         0  one element per thread
     2 vec    30.3 us 99 % 2.05 x   28 76 % 76 %         0  warp per token, 16-byte accesses
@@ -9234,6 +9274,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
     1 atomic 117.6 us 55 %      -   16 80 % 70 %         0  one atomic per element
     2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
@@ -9695,6 +9736,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
      1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element of C, warps along rows
      2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  warps along columns
@@ -10176,6 +10218,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                   stage 2    FFF   MM .  FFF        the consumer for a stage to be full
                   stage 3     FFF    MM .  FFF                                                                */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1365 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
                      time  peak         gain regs   occ DRAM conflicts
      1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element of C, warps along rows
      2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  warps along columns
@@ -13025,6 +13068,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
     and C and both factors aligned. They return an error otherwise. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
+    2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
      1 naive  274.6 ms  0 %      -   30  99 %  0 %         0  one thread per element of C
      2 shared 23.07 ms  0 % 11.9 x   32 100 %  0 %    3287 k  32 x 32 tiles in shared memory, in f32
@@ -13246,6 +13290,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H100 80GB HBM3, 2026-11-26
+    205 FLOP/B; floor on an H200 87.8 us = 68.72 GFLOP / 783 TFLOP/s; on this GPU 110.0 us at 3.051 TB/s
                     time peak   gain regs  occ DRAM conflicts
      1 regblock  3824 us  3 %      -  126 25 %  3 %     219 M  matmul's kernel, batch in grid.z
      2 mmapipe  202.2 us 61 % 18.9 x  248 12 % 48 %     115 k  matmul's kernel, batch in grid.z
@@ -13348,6 +13393,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                causally masked key has no effect, except in cublas and warpmma, which multiply v by zero
                probabilities */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
+    1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s
                    time peak   gain
     1 naive    165.5 ms  0 %      -  score matrix in memory, three passes
     2 cublas    1373 us 12 %  121 x  vendor's batched GEMMs, own softmax
@@ -15013,6 +15059,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked
                row or key has no effect, except in warpmma, which multiplies q, k and do by zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
+    1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s
                    time peak   gain
     1 naive    326.5 ms  0 %      -  both S x S matrices in memory
     3 shared   51.78 ms  1 % 6.31 x  warp per row, then per key, recomputation
