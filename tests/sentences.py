@@ -11,12 +11,12 @@ With --words WORD,WORD... it prints every sentence that holds one of these words
 there is one.
 """
 import argparse
+import inspect
 import io
 import random
 import re
 import subprocess
 import sys
-import textwrap
 import tokenize
 
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
@@ -88,7 +88,7 @@ def python_pieces(text):
             start = start if strings else token.start[0]
             strings.append(re.sub(r'^\w{0,2}("""|\'\'\'|["\'])|("""|\'\'\'|["\'])$', '', token.string))
         elif strings and token.type != tokenize.NL:
-            for line, part in paragraphs(start, textwrap.dedent('    ' + ''.join(strings))):
+            for line, part in paragraphs(start, inspect.cleandoc(''.join(strings))):
                 yield line, part, lines[min(line, len(lines)) - 1].strip()
             strings = []
 
@@ -106,7 +106,7 @@ def sentences(path):
     pieces = {'py': python_pieces, 'md': markdown_pieces}.get(
         ending, c_pieces if ending in ('h', 'cuh', 'cu', 'c', 'cpp') else hash_pieces)
     for line, piece, *code in pieces(text):
-        for s in re.split(r'(?<=[.!?:])\s+(?=[A-Z`"(])', piece):
+        for s in re.split(r'(?<=[.!?])\s+(?=[A-Z`"(])', piece):
             words = re.findall(r"(?<!\S)[(`'\"]*([A-Za-z][a-z'-]+)[`'\"]*[.,;:!?)]*(?!\S)", s)
             if len(words) < 4 or sum(map(len, words)) <= len(s) / 2 or re.search(r'(^|\s)--op\b', s):
                 continue
