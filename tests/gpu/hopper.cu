@@ -264,7 +264,7 @@ static int word_of(const char* variant) {
         if (!strcmp(names[i], variant)) return i;
     return -1;
 }
-// Launches a kernel once and checks its results. off: C starts this number of elements behind a 16-byte boundary.
+// Launches a kernel once and checks its results. off: C starts this number of elements after a 16-byte boundary.
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
     const int dtype = dtype_of<T>;
