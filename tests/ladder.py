@@ -136,12 +136,12 @@ def work_of_ladders(folder):
     for (op, direction, dtype), shape in LADDERS.items():
         get, batched = shape.get, op in ('bmm', 'attention')
         batch, length, columns = get('batch_size', 1), get('sequence_length', 1), get('tensor_dimension', get('n', 1))
-        depth = columns if 'matmul' in op or op == 'bmm' else get('vocabulary', get('stride', get('among', 0)))
+        k = columns if 'matmul' in op or op == 'bmm' else 0
         calls.append('print("%s", "%s", "%s", %d, (kbk_shape){.batch = %d, .heads = %d, .rows = %d, .cols = %d, '
-                     '.depth = %d, .causal = %d});' % (op, direction, dtype, 4 if dtype == 'f32' else 2,
+                     '.k = %d, .vocabulary = %d, .stride = %d, .among = %d, .causal = %d});' % (op, direction, dtype, 4 if dtype == 'f32' else 2,
                                                        batch if batched else 1, get('heads', 1),
-                                                       length if batched else batch * length, columns, depth,
-                                                       get('causal', 0)))
+                                                       length if batched else batch * length, columns, k,
+                                                       get('vocabulary', 0), get('stride', 0), get('among', 0), get('causal', 0)))
     with tempfile.TemporaryDirectory() as made:
         program = os.path.join(made, 'work')
         with open(program + '.c', 'w') as f:
