@@ -9877,8 +9877,12 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     return kbki_launched();
 }
 // Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
+template <class T>
+__device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a, const float* scale_b) {
+    return sizeof(T) > 1 ? sum : depth ? sum * (*scale_a * *scale_b) : 0.0f;
+}
 template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm<T>& io, float sum) {
-    if constexpr (sizeof(T) == 1) return io.k ? sum * (*io.scale_a * *io.scale_b) : 0.0f;
+    if constexpr (sizeof(T) == 1) return kbki_mm_scaled<T>(sum, io.k, io.scale_a, io.scale_b);
     return sum;
 }
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
@@ -9892,78 +9896,88 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
+/*  A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of am and ak is 1, and one of bk and bn. A CTA
+    computes one tile of C. scale_a and scale_b: for e4m3. */
 // One thread per element of C. The threads of a warp have neighbouring rows: 32 rows of A and of C.
-template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
-    int64_t i = blockIdx.x / io.across * 32 + threadIdx.x, j = blockIdx.x % io.across * 8 + threadIdx.y;
-    if (i >= io.m || j >= io.n) return;
+template <class T, class Result>
+__global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
+                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
+                                       const float* scale_b) {
+    int64_t across = (n + 7) / 8;
+    int64_t i = blockIdx.x / across * 32 + threadIdx.x, j = blockIdx.x % across * 8 + threadIdx.y;
+    if (i >= m || j >= n) return;
     float sum = 0;
-    for (int64_t k = 0; k < io.k; k++)
-        sum = fmaf(kbki_float(io.a[i * io.am + k * io.ak]), kbki_float(io.b[k * io.bk + j * io.bn]), sum);
-    io.c[i * io.n + j] = kbki_mm_result(io, sum);
+    for (int64_t k = 0; k < depth; k++)
+        sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
+    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // Coalescing: the threads of a warp have neighbouring columns of one row.
-template <class T> __global__ void kbk_matmul_fwd_coalesced_k(kbki_mm<T> io) {
-    int64_t i = blockIdx.x / io.across * 8 + threadIdx.y, j = blockIdx.x % io.across * 32 + threadIdx.x;
-    if (i >= io.m || j >= io.n) return;
+template <class T>
+__global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth,
+                                           int64_t am, int64_t ak, int64_t bk, int64_t bn) {
+    int64_t across = (n + 31) / 32;
+    int64_t i = blockIdx.x / across * 8 + threadIdx.y, j = blockIdx.x % across * 32 + threadIdx.x;
+    if (i >= m || j >= n) return;
     float sum = 0;
-    for (int64_t k = 0; k < io.k; k++)
-        sum = fmaf(kbki_float(io.a[i * io.am + k * io.ak]), kbki_float(io.b[k * io.bk + j * io.bn]), sum);
-    io.c[i * io.n + j] = kbki_mm_result(io, sum);
+    for (int64_t k = 0; k < depth; k++)
+        sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
+    c[i * n + j] = kbki_type<T>::from(sum);
 }
 
 // Tiles of 32 x 32 in shared memory; one thread per element of C.
-template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared_k(kbki_mm<T> io) {
-    __shared__ float a[32][33], b[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
+template <class T, class Result>
+__global__ void __launch_bounds__(1024)
+    kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                            int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
+    __shared__ float sa[32][33], sb[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
-    int64_t i0 = blockIdx.x / io.across * 32, j0 = blockIdx.x % io.across * 32;
+    int64_t across = (n + 31) / 32, i0 = blockIdx.x / across * 32, j0 = blockIdx.x % across * 32;
     // Coalescing: neighbouring threads load along the contiguous index.
-    int ay = io.ak == 1 ? y : x, ax = io.ak == 1 ? x : y;
-    int by = io.bn == 1 ? y : x, bx = io.bn == 1 ? x : y;
+    int ay = ak == 1 ? y : x, ax = ak == 1 ? x : y;
+    int by = bn == 1 ? y : x, bx = bn == 1 ? x : y;
     float sum = 0;
-    for (int64_t k0 = 0; k0 < io.k; k0 += 32) {
-        bool ina = i0 + ay < io.m && k0 + ax < io.k, inb = k0 + by < io.k && j0 + bx < io.n;
-        a[ay][ax] = ina ? kbki_float(io.a[(i0 + ay) * io.am + (k0 + ax) * io.ak]) : 0.0f;
-        b[by][bx] = inb ? kbki_float(io.b[(k0 + by) * io.bk + (j0 + bx) * io.bn]) : 0.0f;
+    for (int64_t k0 = 0; k0 < depth; k0 += 32) {
+        bool ina = i0 + ay < m && k0 + ax < depth, inb = k0 + by < depth && j0 + bx < n;
+        sa[ay][ax] = ina ? kbki_float(a[(i0 + ay) * am + (k0 + ax) * ak]) : 0.0f;
+        sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
-        // stops at K: a padding zero times infinity would be NaN
-        int depth = io.k - k0 < 32 ? (int)(io.k - k0) : 32;
-        if (depth == 32) {
 #pragma unroll
-            for (int k = 0; k < 32; k++) sum = fmaf(a[y][k], b[k][x], sum);
-        } else {
-            for (int k = 0; k < depth; k++) sum = fmaf(a[y][k], b[k][x], sum);
-        }
+        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both factors are 0
         __syncthreads();
     }
-    if (i0 + y < io.m && j0 + x < io.n) io.c[(i0 + y) * io.n + j0 + x] = kbki_mm_result(io, sum);
+    if (i0 + y < m && j0 + x < n)
+        c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
-template <class T> __global__ void __launch_bounds__(512) kbk_matmul_fwd_column_k(kbki_mm<T> io) {
-    __shared__ float a[8][65], b[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
+template <class T>
+__global__ void __launch_bounds__(512)
+    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
+                            int64_t bk, int64_t bn) {
+    __shared__ float sa[8][65], sb[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
-    int64_t i0 = blockIdx.x / io.across * 64, j0 = blockIdx.x % io.across * 64;
-    int ai = io.ak == 1 ? t / 8 : t % 64, ak = io.ak == 1 ? t % 8 : t / 64;
-    int bj = io.bk == 1 ? t / 8 : t % 64, bk = io.bk == 1 ? t % 8 : t / 64;
-    float c[8] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        bool ina = i0 + ai < io.m && k0 + ak < io.k, inb = j0 + bj < io.n && k0 + bk < io.k;
-        a[ak][ai] = ina ? kbki_float(io.a[(i0 + ai) * io.am + (k0 + ak) * io.ak]) : 0.0f;
-        b[bk][bj] = inb ? kbki_float(io.b[(k0 + bk) * io.bk + (j0 + bj) * io.bn]) : 0.0f;
+    unsigned across = (unsigned)((n + 63) / 64);
+    int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
+    int ay = ak == 1 ? t / 8 : t % 64, ax = ak == 1 ? t % 8 : t / 64;
+    int by = bk == 1 ? t % 8 : t / 64, bx = bk == 1 ? t / 8 : t % 64;
+    float sum[8] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 8) {
+        bool ina = i0 + ay < m && k0 + ax < depth, inb = k0 + by < depth && j0 + bx < n;
+        sa[ax][ay] = ina ? kbki_float(a[(i0 + ay) * am + (k0 + ax) * ak]) : 0.0f;
+        sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
-            float v = b[k][x];
+        for (int k = 0; k < 8; k++) {
+            float v = sb[k][x];
 #pragma unroll
-            for (int e = 0; e < 8; e++) c[e] = fmaf(a[k][y + e], v, c[e]);
+            for (int e = 0; e < 8; e++) sum[e] = fmaf(sa[k][y + e], v, sum[e]);
         }
         __syncthreads();
     }
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        if (i0 + y + e < io.m && j0 + x < io.n)
-            io.c[(i0 + y + e) * io.n + j0 + x] = kbki_type<T>::from(c[e]);
+        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * n + j0 + x] = kbki_type<T>::from(sum[e]);
 }
 
 #define KBKI_MM_BAND 16
@@ -10000,31 +10014,35 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
     }
 }
 
-// 2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements.
-template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
+/*  2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements. grid.z: the product of
+    a batch (bmm), whose matrices are batch_a, batch_b and m * n elements apart. */
+template <class T>
+__global__ void __launch_bounds__(256, 2)
+    kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                              int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
     // odd pitch: tiles are written without bank conflicts in either direction
-    __shared__ float a[8][129], b[8][129];
+    __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
-    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    bool along_a = io.ak == 1, along_b = io.bk == 1; // coalescing: threads run along the contiguous index
-    float c[8][8] = {};
-    io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    bool along_a = ak == 1, along_b = bk == 1; // coalescing: threads run along the contiguous index
+    float sum[8][8] = {};
+    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * m * n;
+    for (int64_t k0 = 0; k0 < depth; k0 += 8) {
 #pragma unroll 2
         for (int p = 0; p < 4; p++) {
-            int ai = along_a ? t / 8 + 32 * p : t % 128, ak = along_a ? t % 8 : t / 128 + 2 * p;
-            int bj = along_b ? t / 8 + 32 * p : t % 128, bk = along_b ? t % 8 : t / 128 + 2 * p;
-            bool ina = i0 + ai < io.m && k0 + ak < io.k, inb = j0 + bj < io.n && k0 + bk < io.k;
-            a[ak][ai] = ina ? kbki_float(io.a[(i0 + ai) * io.am + (k0 + ak) * io.ak]) : 0.0f;
-            b[bk][bj] = inb ? kbki_float(io.b[(k0 + bk) * io.bk + (j0 + bj) * io.bn]) : 0.0f;
+            int ay = along_a ? t / 8 + 32 * p : t % 128, ax = along_a ? t % 8 : t / 128 + 2 * p;
+            int by = along_b ? t % 8 : t / 128 + 2 * p, bx = along_b ? t / 8 + 32 * p : t % 128;
+            bool ina = i0 + ay < m && k0 + ax < depth, inb = k0 + by < depth && j0 + bx < n;
+            sa[ax][ay] = ina ? kbki_float(a[(i0 + ay) * am + (k0 + ax) * ak]) : 0.0f;
+            sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         }
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
+        for (int k = 0; k < 8; k++) {
             float u[8], v[8];
 #pragma unroll
-            for (int e = 0; e < 8; e++) u[e] = a[k][y + e], v[e] = b[k][x + e];
-            kbki_mm_fma<8, 8>(u, v, c);
+            for (int e = 0; e < 8; e++) u[e] = sa[k][y + e], v[e] = sb[k][x + e];
+            kbki_mm_fma<8, 8>(u, v, sum);
         }
         __syncthreads();
     }
@@ -10032,8 +10050,7 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
     for (int i = 0; i < 8; i++)
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            if (i0 + y + i < io.m && j0 + x + j < io.n)
-                io.c[(i0 + y + i) * io.n + j0 + x + j] = kbki_type<T>::from(c[i][j]);
+            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
 /*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
@@ -10041,28 +10058,6 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
     results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
     adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-template <bool Along, class T> // this operand is K-major; one load of four elements
-__device__ __forceinline__ float4 kbki_mm_load(const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
-                                               int64_t depth) {
-    int64_t x = x0 + (Along ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
-    int64_t k = k0 + (Along ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
-    if (x >= size || k >= depth) return make_float4(0, 0, 0, 0);
-    p += Along ? x * ld + k : k * ld + x;
-    if constexpr (sizeof(T) == 4) return *reinterpret_cast<const float4*>(p);
-    uint2 w = *reinterpret_cast<const uint2*>(p);
-    float f[4];
-    kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
-    return make_float4(f[0], f[1], f[2], f[3]);
-}
-template <bool Along> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KBKI_MM_PITCH], float4 v) {
-    int t = threadIdx.x;
-    if (Along) {
-        int k = t % 2 * 4, x = t / 2;
-        s[k][x] = v.x, s[k + 1][x] = v.y, s[k + 2][x] = v.z, s[k + 3][x] = v.w;
-    } else {
-        *reinterpret_cast<float4*>(&s[t / 32][t % 32 * 4]) = v;
-    }
-}
 // Multiplies one tile of depth 8.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
@@ -10078,79 +10073,89 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], c
     }
 }
 template <class T>
-__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8]) {
-    bool wide = io.n % 4 == 0 && ((uintptr_t)io.c & 15) == 0;
+__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+                                                float (*sum)[8]) {
+    bool wide = n % 4 == 0 && ((uintptr_t)c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0, c[i], wide);
-        kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
+        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
+        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
     }
 }
-// The same with loads and stores of four elements.
+template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, float* f) {
+    if constexpr (sizeof(T) == 4) {
+        *reinterpret_cast<float4*>(f) = *reinterpret_cast<const float4*>(p);
+    } else {
+        uint2 w = *reinterpret_cast<const uint2*>(p);
+        kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
+    }
+}
+// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: its stride that is not 1.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<T> io) {
-    __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
-    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
-    float c[8][8] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        kbki_mm_keep<AlongA>(a, kbki_mm_load<AlongA>(io.a, io.lda, i0, io.m, k0, io.k));
-        kbki_mm_keep<AlongB>(b, kbki_mm_load<AlongB>(io.b, io.ldb, j0, io.n, k0, io.k));
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda, int64_t ldb) {
+    __shared__ __align__(16) float sa[8][KBKI_MM_PITCH], sb[8][KBKI_MM_PITCH];
+    int t = threadIdx.x;
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    int ay = AlongA ? t / 2 : t % 32 * 4, ax = AlongA ? t % 2 * 4 : t / 32;
+    int by = AlongB ? t % 2 * 4 : t / 32, bx = AlongB ? t / 2 : t % 32 * 4;
+    float sum[8][8] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 8) {
+        float u[4] = {}, v[4] = {};
+        if (i0 + ay < m && k0 + ax < depth)
+            kbki_mm_load4(a + (AlongA ? (i0 + ay) * lda + k0 + ax : (k0 + ax) * lda + i0 + ay), u);
+        if (j0 + bx < n && k0 + by < depth)
+            kbki_mm_load4(b + (AlongB ? (j0 + bx) * ldb + k0 + by : (k0 + by) * ldb + j0 + bx), v);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            sa[ax + (AlongA ? e : 0)][ay + (AlongA ? 0 : e)] = u[e];
+            sb[by + (AlongB ? e : 0)][bx + (AlongB ? 0 : e)] = v[e];
+        }
         __syncthreads();
-        kbki_mm_step8(a, b, c);
+        kbki_mm_step8(sa, sb, sum);
         __syncthreads();
     }
-    kbki_mm_finish8(io, i0, j0, c);
+    kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
+// Launches one of the kernels above with a CTA per tile; more: the arguments that follow the strides.
+template <class T, class Kernel, class... More>
+const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
+                          More... more) {
     kbki_mm<T> io;
     int64_t ctas;
-    const char* why = kbki_mm_args(a, 32, 8, &io, &ctas);
+    const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    kbk_matmul_fwd_naive_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn, more...);
     return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_naive_k<T, kbki_result<T>>, 32, 8, dim3(32, 8),
+                            (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 8, 32, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_coalesced_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_coalesced_k<T>, 8, 32, dim3(32, 8));
 }
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_shared_k<T><<<(unsigned)ctas, dim3(32, 32), 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_shared_k<T, kbki_result<T>>, 32, 32, dim3(32, 32),
+                            (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_column(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_column_k<T><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_column_k<T>, 64, 64, 512);
 }
 template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_regblock_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0);
 }
 template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
-    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_vec_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        kbk_matmul_fwd_vec_k<T, l.a, l.b>
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
         return kbki_launched();
     });
 }
@@ -10249,23 +10254,27 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
 }
 // Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
 template <class T>
-__device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float (*c)[4][4]) {
+__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+                                              const float (*sum)[4][4]) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int e = 0; e < 64; e++) {
         int64_t i = i0 + e / 16 * 16 + lane / 4 + e / 2 % 2 * 8, j = j0 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
-        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(c[e / 16][e / 4 % 4][e % 4]);
+        if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
 // Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
-template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma_k(kbki_mm<T> io) {
-    __shared__ __align__(16) T a[128][40], b[128][40]; // [i][k] and [j][k]
+template <class T>
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
+                             int64_t bk, int64_t bn) {
+    __shared__ __align__(16) T sa[128][40], sb[128][40]; // [i][k] and [j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
-    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    float c[4][4][4] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 32) {
-        kbki_step_load(a, io.a, i0, io.m, io.am, k0, io.k, io.ak);
-        kbki_step_load(b, io.b, j0, io.n, io.bn, k0, io.k, io.bk);
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    float sum[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 32) {
+        kbki_step_load(sa, a, i0, m, am, k0, depth, ak);
+        kbki_step_load(sb, b, j0, n, bn, k0, depth, bk);
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < 32; k += 16) {
@@ -10273,29 +10282,24 @@ template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma
 #pragma unroll
             // 16 x 16 of A as four 8 x 8: upper left, lower left, upper right, lower right
             for (int i = 0; i < 4; i++)
-                kbki_ldmatrix<false>(kbki_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
+                kbki_ldmatrix<false>(kbki_shared(&sa[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
             // 16 of n by 16 of k as four 8 x 8: left and right half of k, for two blocks of n
             for (int j = 0; j < 2; j++)
-                kbki_ldmatrix<false>(kbki_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
+                kbki_ldmatrix<false>(kbki_shared(&sb[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(sum[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
-    kbki_step_put(io, i0 + y, j0 + x, c);
+    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if ((why = kbki_needs_mma<T>()) != NULL) return why;
-    kbk_matmul_fwd_warpmma_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+    const char* why = kbki_needs_mma<T>();
+    return why ? why : kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_warpmma_k<T>, 128, 128, 256);
 }
 
 /*  A tile of 128 by 64 k with the 128-byte swizzle, as TMA writes it, too (see kbki_map). K-major: 128 rows of 64.
@@ -10324,30 +10328,32 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 }
 // The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(kbki_mm<T> io) {
-    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda,
+                             int64_t ldb) {
+    __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
-    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    float c[4][4][4] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 64) {
-        kbki_step_copy<AlongA>(a, io.a, io.lda, i0, io.m, k0, io.k);
-        kbki_step_copy<AlongB>(b, io.b, io.ldb, j0, io.n, k0, io.k);
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    float sum[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 64) {
+        kbki_step_copy<AlongA>(sa, a, lda, i0, m, k0, depth);
+        kbki_step_copy<AlongB>(sb, b, ldb, j0, n, k0, depth);
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < 64; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(sa), y + i * 16, k, u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(sb), x + j * 16, k, v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(sum[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
-    kbki_step_put(io, i0 + y, j0 + x, c);
+    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
@@ -10357,7 +10363,8 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_warpmma<T>(a, st);
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_swizzle_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        kbk_matmul_fwd_swizzle_k<T, l.a, l.b>
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
         return kbki_launched();
     });
 }
@@ -10377,92 +10384,108 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
 // The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                             kbki_mm<T> io) {
+    kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                             int m, int n, int depth) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
-    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32, depth = (int)io.k;
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
-    float c[4][4][4] = {};
+    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
+    float sum[4][4][4] = {};
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
             // always full tiles: TMA writes zeros outside the tensor, and counts them
-            kbki_bar_expect(&full, sizeof a + sizeof b);
-            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+            kbki_bar_expect(&full, sizeof sa + sizeof sb);
+            kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
         kbki_bar_wait(&full, k0 / 64 % 2);
 #pragma unroll
         for (int k = 0; k < 64; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(sa), y + i * 16, k, u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(sb), x + j * 16, k, v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(sum[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
-    kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
+    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 #endif
 }
-/*  Arguments and tensor maps of a product with tiles of 128 x Wide, or why TMA cannot load the operands. K = 0: no
-    maps. c: for stores of 64 x 64. */
-template <class T, int Wide = 128> struct kbki_step_maps {
+/*  Launches a kernel that loads by TMA: tiles of 128 x Wide. cluster: 0 for a CTA per tile, 1 for persistent CTAs, 2
+    for persistent pairs of CTAs. bytes: dynamic shared memory. K = 0: no kernel, C is zero. */
+template <class T, int Wide, bool Store = false, class Kernel>
+const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes, int cluster,
+                          const char* (*needs)(void) = kbki_needs_hopper) {
     kbki_mm<T> io;
-    kbki_map a, b, c;
+    kbki_map map_a, map_b, map_c;
     int64_t ctas;
-    const char* make(const kbk_args* args) {
-        const char* why = kbki_mm_args(args, 128, Wide, &io, &ctas);
-        const bool along_a = args->s.layout != KBK_TN, along_b = args->s.layout == KBK_NT;
-        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b), memset(&c, 0, sizeof c);
-        if (why || ctas == 0 || io.k == 0) return why;
-        if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-        if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
-            return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
-        why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &a)
-                      : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &a);
-        if (why) return why;
-        return along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &b)
-                       : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &b);
-    }
-    const char* make_for_wgmma(const kbk_args* args) {
-        const char* why = make(args);
-        return why || ctas == 0 ? why : kbki_needs_hopper();
-    }
-};
-template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make(a);
-    if (why || m.ctas == 0) return why;
-    if ((why = kbki_needs(90)) != NULL) return why;
+    const char* why = kbki_mm_args(a, 128, Wide, &io, &ctas);
+    const bool along_a = a->s.layout != KBK_TN, along_b = a->s.layout == KBK_NT;
+    if (why || ctas == 0) return why;
+    if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
+    if (io.k == 0) return kbki_zeros(io.c, io.m * io.n, st);
+    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
+        return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
+    why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
+                  : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
+    if (!why)
+        why = along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &map_b)
+                      : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &map_b);
+    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.n, 64, &map_c);
+    if (!why) why = needs();
+    if (why) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)m.ctas, 256, 0, st>>>(m.a, m.b, m.io);
-        return kbki_launched();
+        const auto kernel = kernel_of(l);
+        cudaLaunchConfig_t cfg = {};
+        cudaLaunchAttribute attr = {};
+        cudaError_t e = cudaSuccess;
+        int most = kbki_sms();
+        const char* no = bytes ? kbki_want_shared(kernel, &bytes) : NULL;
+        if (no) return no;
+        attr.id = cudaLaunchAttributeClusterDimension;
+        attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+        cfg.gridDim = dim3(2), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes, cfg.stream = st;
+        cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
+        if (cluster > 1) e = kbki_clusters(kernel, &cfg, &most), ctas = io.across * kbki_ceil(io.down, 2);
+        if (e == cudaSuccess && most < 1) return "the device holds no such cluster";
+        if (cluster && ctas > most) ctas = most;
+        cfg.gridDim.x = (unsigned)ctas * (cluster > 1 ? 2 : 1);
+        if (e != cudaSuccess) return kbki_error(e);
+        if constexpr (Store)
+            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, map_c, (int)io.m, (int)io.n, (int)io.k);
+        else
+            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, (int)io.m, (int)io.n, (int)io.k);
+        return e == cudaSuccess ? kbki_launched() : kbki_error(e);
     });
+}
+template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_tmaload_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 256, 0, 0, [] { return kbki_needs(90); });
 }
 
 // Stores 64 x Width sums of a warpgroup: thread t has rows t / 32 * 16 + t % 32 / 4 and + 8, two columns of every 8.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_step_store(const kbki_mm<T>& io, int64_t i0, int64_t j0, float* d) {
+__device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int t = threadIdx.x % 128;
-    bool pairs = io.n % 2 == 0 && (uintptr_t)io.c % 4 == 0;
+    bool pairs = n % 2 == 0 && (uintptr_t)c % 4 == 0;
 #pragma unroll
     for (int e = 0; e < Width / 2; e += 2) {
-        int64_t i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
-        T* c = io.c + i * io.n + j;
-        if (i >= io.m || j >= io.n) continue;
+        int i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
+        T* to = c + (int64_t)i * n + j;
+        if (i >= m || j >= n) continue;
         if (pairs) {
-            *reinterpret_cast<uint32_t*>(c) = kbki_word((T*)0, d + e);
+            *reinterpret_cast<uint32_t*>(to) = kbki_word((T*)0, d + e);
         } else {
-            c[0] = kbki_type<T>::from(d[e]);
-            if (j + 1 < io.n) c[1] = kbki_type<T>::from(d[e + 1]);
+            to[0] = kbki_type<T>::from(d[e]);
+            if (j + 1 < n) to[1] = kbki_type<T>::from(d[e + 1]);
         }
     }
 #endif
@@ -10473,23 +10496,23 @@ __device__ __forceinline__ void kbki_step_store(const kbki_mm<T>& io, int64_t i0
     closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
-    int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
     float d[2][64]; // two blocks of 64 x 128
-    u.set(a), v.set(b);
+    u.set(sa), v.set(sb);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
 #pragma unroll 1
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            kbki_bar_expect(&full, sizeof a + sizeof b);
-            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+            kbki_bar_expect(&full, sizeof sa + sizeof sb);
+            kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
@@ -10505,7 +10528,7 @@ __global__ void __launch_bounds__(128)
         __syncthreads();
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 // Writes 64 rows by 64 columns of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA store
@@ -10522,33 +10545,9 @@ template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, con
     }
 #endif
 }
-/*  Launches a kernel for wgmma in each layout, with a dynamic shared memory of `bytes`, in clusters of `cluster` CTAs.
-    K = 0: no kernel, C is zero. */
-template <class T, class Maps, class Kernel>
-const char* kbki_step_launch(const Maps& m, Kernel* kernel, int64_t ctas, int threads, size_t bytes, int cluster,
-                             kbk_stream st) {
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    if (m.io.k == 0) {
-        cudaMemsetAsync(m.io.c, 0, (size_t)(m.io.m * m.io.n) * sizeof(T), st);
-        return kbki_launched();
-    }
-    const char* why = bytes ? kbki_want_shared(kernel, &bytes) : NULL;
-    if (why) return why;
-    attr.id = cudaLaunchAttributeClusterDimension;
-    attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3((unsigned)ctas), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
-    cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
-    cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, m.a, m.b, m.c, m.io);
-    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
-}
 template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_warpgroup_k<T, l.a, l.b>, m.ctas, 128, 0, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_warpgroup_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 128, 0, 0);
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 128 of B, each with 128 bytes per row.
@@ -10558,15 +10557,15 @@ __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 -
 // Double buffering: while wgmma multiplies one stage, TMA loads the other.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                           const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                           int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Bytes = 2 * 128 * 128; // of a stage
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[2];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64);
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    int steps = (depth + 63) / 64;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
     float d[2][64];
@@ -10600,16 +10599,12 @@ __global__ void __launch_bounds__(128)
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_wgmma_k<T, l.a, l.b>, m.ctas, 128, 1024 + 2 * 32768, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_wgmma_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
 /*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the consumer
@@ -10617,15 +10612,15 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     the products of a stage before those of the previous stage have finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                        const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                        int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 2 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64);
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    int steps = (depth + 63) / 64;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
         kbki_bar_ready();
@@ -10663,16 +10658,12 @@ __global__ void __launch_bounds__(256)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_ws_k<T, l.a, l.b>, m.ctas, 256, 1024 + 4 * 32768, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_ws_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 256, 1024 + 4 * 32768, 0);
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
@@ -10680,15 +10671,15 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
     gives registers to the consumers, which have 128 sums per thread. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                          const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                          int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 256;
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 256;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
         kbki_bar_ready();
@@ -10727,21 +10718,18 @@ __global__ void __launch_bounds__(384)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<128>(d);
-    kbki_step_store<T, 256>(io, i0 + group * 64, j0, d);
+    kbki_step_store<T, 256>(c, m, n, i0 + group * 64, j0, d);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_coop_k<T, l.a, l.b>, m.ctas, 384, 1024 + 4 * 49152, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_coop_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
 // Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
-template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
-    int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
+__device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
+    int most = KBKI_MM_BAND / pair;
+    down = (down + pair - 1) / pair;
     int band = index / (most * across), in = index - band * (most * across);
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
@@ -10751,15 +10739,15 @@ template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>
     over all tiles. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                             const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                             int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int tiles = (int)(io.across * io.down), turn = 0;
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, down = (m + 127) / 128, tiles = across * down, turn = 0;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
         kbki_bar_ready();
@@ -10768,7 +10756,7 @@ __global__ void __launch_bounds__(384)
     if (group == 2) { // producer
         kbki_wg_give<40>();
         for (int tile = (int)blockIdx.x; threadIdx.x == 256 && tile < tiles; tile += (int)gridDim.x) {
-            int2 at = kbki_wg_tile(io, 1, tile, 0);
+            int2 at = kbki_wg_tile(across, down, 1, tile, 0);
             for (int step = 0; step < steps; step++, turn++) {
                 int slot = turn % Stages;
                 char* stage = stages + slot * Bytes;
@@ -10787,7 +10775,7 @@ __global__ void __launch_bounds__(384)
     float d[128];
     u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
     for (int tile = (int)blockIdx.x; tile < tiles; tile += (int)gridDim.x) {
-        int2 at = kbki_wg_tile(io, 1, tile, 0);
+        int2 at = kbki_wg_tile(across, down, 1, tile, 0);
 #pragma unroll 1
         for (int step = 0; step < steps; step++, turn++) {
             uint32_t stage = turn % Stages * (Bytes / 16);
@@ -10804,34 +10792,29 @@ __global__ void __launch_bounds__(384)
         kbki_wg_wait<0>();
         if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // the last stage of the tile
         kbki_wg_hold<128>(d);
-        kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+        kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    int64_t ctas = kbki_attribute(cudaDevAttrMultiProcessorCount);
-    if (ctas > m.ctas) ctas = m.ctas;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_persist_k<T, l.a, l.b>, ctas, 384, 1024 + 4 * 49152, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_persist_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
 /*  Multicast: clusters of two CTAs, one above the other, use the same tile of B. Each CTA loads half of it for both.
     A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, down = (m + 127) / 128, pairs = across * ((down + 1) / 2);
+    int turn = 0, rank = (int)kbki_cluster_rank();
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
         kbki_bar_ready();
@@ -10840,7 +10823,7 @@ __global__ void __launch_bounds__(384)
     if (group == 2) { // producer
         kbki_wg_give<40>();
         for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
             for (int step = 0; step < steps; step++, turn++) {
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
@@ -10857,7 +10840,7 @@ __global__ void __launch_bounds__(384)
         float d[128];
         u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
         for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
 #pragma unroll 1
             for (int step = 0; step < steps; step++, turn++) {
                 uint32_t stage = turn % Stages * (Bytes / 16);
@@ -10875,42 +10858,16 @@ __global__ void __launch_bounds__(384)
             kbki_wg_wait<0>();
             if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             kbki_wg_hold<128>(d);
-            kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+            kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
         }
     }
     __syncwarp();
     kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
 #endif
 }
-// The number of CTAs for multicast and tma: as many clusters of two as the device holds, at most one per pair of tiles.
-template <class T, class Kernel>
-const char* kbki_step_pairs(const kbki_step_maps<T, 256>& m, Kernel* kernel, size_t bytes, int64_t* ctas) {
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    int most = 0;
-    const char* why = kbki_want_shared(kernel, &bytes);
-    if (why) return why;
-    attr.id = cudaLaunchAttributeClusterDimension;
-    attr.val.clusterDim.x = 2, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3(2), cfg.blockDim = dim3(384), cfg.dynamicSmemBytes = bytes, cfg.attrs = &attr, cfg.numAttrs = 1;
-    cudaError_t e = kbki_clusters(kernel, &cfg, &most);
-    if (e != cudaSuccess) return kbki_error(e);
-    if (most < 1) return "the device holds no such cluster";
-    int64_t pairs = m.io.across * ((m.io.down + 1) / 2);
-    *ctas = 2 * (pairs < most ? pairs : most);
-    return NULL;
-}
 template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        const auto kernel = kbk_matmul_fwd_multicast_k<T, l.a, l.b>;
-        const size_t bytes = 1024 + 4 * 49152;
-        int64_t ctas;
-        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
-        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_multicast_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
 /*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next tile is
@@ -10918,14 +10875,15 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                         const __grid_constant__ kbki_map map_c, kbki_mm<T> io) {
+                         const __grid_constant__ kbki_map map_c, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, down = (m + 127) / 128, pairs = across * ((down + 1) / 2);
+    int turn = 0, rank = (int)kbki_cluster_rank();
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
         kbki_bar_ready();
@@ -10934,7 +10892,7 @@ __global__ void __launch_bounds__(384)
     if (group == 2) { // producer
         kbki_wg_give<40>();
         for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
             for (int step = 0; step < steps; step++, turn++) {
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
@@ -10952,7 +10910,7 @@ __global__ void __launch_bounds__(384)
         char* staging = stages + Stages * Bytes + group * 2 * 64 * 128;
         u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
         for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
 #pragma unroll 1
             for (int step = 0; step < steps; step++, turn++) {
                 uint32_t stage = turn % Stages * (Bytes / 16);
@@ -10993,18 +10951,9 @@ template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_tma_k<T, l.a, l.b>; };
     if (!kbki_wg_storable<T>(a)) return kbk_matmul_fwd_multicast<T>(a, st);
-    if (m.io.k && (why = kbki_map_lines(m.io.c, m.io.m, m.io.n, m.io.n, 64, &m.c)) != NULL) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        const auto kernel = kbk_matmul_fwd_tma_k<T, l.a, l.b>;
-        const size_t bytes = 1024 + 4 * 49152 + 4 * 8192;
-        int64_t ctas;
-        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
-        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
-    });
+    return kbki_step_run<T, 256, true>(a, st, kernel, 384, 1024 + 4 * 49152 + 4 * 8192, 2);
 }
 #endif // __CUDACC__
 
@@ -11082,7 +11031,7 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
     kbki_ahead_wait<0>();
-    kbki_mm_finish8(io, i0, j0, c);
+    kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
 // Configuration: tile of the CTA (M, N, K), tile of a warp, lanes of a warp along M, stages of the cp.async
@@ -11855,7 +11804,7 @@ __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int
         layer = in / cuts, index -= layer * cuts;
         if (Plan::split && io.part) room = in * Plan::pair + rank;
     }
-    int2 tile = kbki_wg_tile(io, Plan::pair, index, rank);
+    int2 tile = kbki_wg_tile((int)io.across, (int)io.down, Plan::pair, index, rank);
     return { tile.x * Plan::tile_m, tile.y * Plan::tile_n, layer, room };
 }
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(const kbki_mm<T>& io) {
@@ -12217,7 +12166,7 @@ __global__ void __launch_bounds__(256)
     int64_t all = kbki_wg_cuts(io, pair) * pair * (tile_m * tile_n / 4);
     int64_t at = (blockIdx.x * (int64_t)(8 / warps) + warp / warps) * 32 + lane;
     int room = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
-    int2 tile = kbki_wg_tile(io, pair, (int)io.whole + room / pair, room % pair);
+    int2 tile = kbki_wg_tile((int)io.across, (int)io.down, pair, (int)io.whole + room / pair, room % pair);
     int64_t i = (int64_t)tile.x * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
     int64_t j = (int64_t)tile.y * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
     const float4* p = (const float4*)io.part + at + first * all;
@@ -13332,7 +13281,8 @@ template <class T> const char* kbk_bmm_fwd_regblock(const kbk_args* a, kbk_strea
     if (why || ctas == 0) return why;
     if (a->s.batch < 0) return KBKI_TEXT_BATCH;
     return kbki_mm_batch(io, ctas, a->s.batch, [&](const kbki_mm<T>& part, dim3 grid) {
-        kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part);
+        kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part.a, part.b, part.c, part.m, part.n, part.k, part.am,
+                                                           part.ak, part.bk, part.bn, part.sa, part.sb);
     });
 }
 template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream st) {
