@@ -834,24 +834,31 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 // name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; depth: their stride, or the number of elements that they select from
+    KBK_PICK,  // n = rows * cols accesses; strided: stride; gather: among
     KBK_SUM,   // n = rows * cols elements, one result
     KBK_ROWS,  // rows of cols elements
-    KBK_GEMM,  // M = rows, N = cols, K = depth; layout
+    KBK_GEMM,  // M = rows, N = cols, K = k; layout
     KBK_ATTN,  // batch, heads, S = rows, d = cols; causal
-    KBK_LOOKUP // T = rows ids below V = depth, rows of D = cols elements
+    KBK_LOOKUP // T = rows ids below V = vocabulary, rows of D = cols elements
 };
 
-enum { KBK_NN, KBK_NT, KBK_TN };     // kbk_shape.layout of a matrix product
-enum { KBK_RANDOM, KBK_SEQUENTIAL }; // kbk_shape.layout of gather
+enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
 
+// Parameters of an operation. An operation reads those that its card names.
 typedef struct kbk_shape {
-    int64_t batch, heads, rows, cols, depth; // embedding: T = rows, D = cols, V = depth
-    double p;                                // dropout: probability of a zero
-    int causal;
-    int layout;
-    uint64_t seed; // dropout: key of the mask
+    int64_t batch, heads, rows, cols;
+    int64_t k;          // matrix products: length of the sums
+    int64_t vocabulary; // embedding: rows of the table
+    int64_t stride;     // strided: distance between elements read; 0: 1
+    int64_t among;      // gather: number of elements that the indices select from; 0: n
+    double p;           // dropout: probability of a zero
+    int causal;         // attention: a query sees no later key
+    int layout;         // matrix products: operand that is stored transposed
+    int sequential;     // gather: index i mod among instead of random ones
+    uint64_t seed;      // dropout: key of the mask
 } kbk_shape;
+// Calls f for each size of a shape.
+#define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
 
 typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
 
@@ -1016,11 +1023,10 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
 KBKI_SCRATCH(none) { return 0; }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
 /*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are expressions as on the card, in double:
-    n = rows * cols; rows, cols, depth; elem: bytes per element. */
+    n = rows * cols; rows, cols; elem: bytes per element. */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
-    const double depth = (double)(s)->depth;                                        \
-    (void)n, (void)rows, (void)cols, (void)depth;                                   \
+    (void)n, (void)rows, (void)cols;                                                \
     return value
 #define KBKI_FORMULAS(op_dir, units, flops, bytes)                                       \
     KBK_FN int64_t kbk_##op_dir##_units(const kbk_shape* s) { return (void)s, (units); } \
@@ -1034,19 +1040,21 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
 /*  NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of more than
     2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
-    if (s->batch < 0 || s->heads < 0 || s->rows < 0 || s->cols < 0 || s->depth < 0) return "a dimension is negative";
-    const double rows = (double)s->rows, cols = (double)s->cols, depth = (double)s->depth;
+    const double limit = (double)((int64_t)1 << 56);
+    double largest = 0;
+    int64_t least = 0;
+#define KBKI_SIZE_RANGE(size) least = s->size < least ? s->size : least, largest = fmax(largest, (double)s->size);
+    KBK_SIZES(KBKI_SIZE_RANGE)
+    if (least < 0) return "a dimension is negative";
+    const double rows = (double)s->rows, cols = (double)s->cols, k = (double)s->k;
     double batch = op->family == KBK_GEMM || op->family == KBK_ATTN ? (double)s->batch : 1, most = rows * cols;
     if (op->family == KBK_ATTN) batch *= (double)s->heads;
     if (op->family == KBK_ATTN && rows > cols) most = rows * rows; // the scores
-    if (op->family == KBK_PICK && depth > 1) most *= depth;
-    if (op->family == KBK_GEMM && rows * depth > most) most = rows * depth;
-    if ((op->family == KBK_GEMM || op->family == KBK_LOOKUP) && cols * depth > most) most = cols * depth;
+    if (op->family == KBK_PICK && s->stride > 1) most *= (double)s->stride;
+    if (op->family == KBK_GEMM) most = fmax(most, k * fmax(rows, cols));
+    if (op->family == KBK_LOOKUP) most = fmax(most, cols * (double)s->vocabulary);
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
-    const double limit = (double)((int64_t)1 << 56);
-    return rows > limit || cols > limit || depth > limit || batch > limit || most * (batch > 1 ? batch : 1) > limit
-               ? "a tensor has more than 2^56 elements"
-               : NULL;
+    return fmax(largest, most * fmax(batch, 1)) > limit ? "a tensor has more than 2^56 elements" : NULL;
 }
 /*  NULL, or why these arguments cannot be launched on any device: the shape; a NULL output that would be written;
     a NULL input that has elements, unless nothing is written. */
@@ -1887,7 +1895,7 @@ KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to ==
 // Whether two addresses have the same alignment modulo 16 bytes.
 KBK_FN bool kbki_congruent(const void* p, const void* q) { return (((uintptr_t)p ^ (uintptr_t)q) & 15) == 0; }
 KBK_FN const char* kbki_check_dims(const kbk_shape* s) {
-    return s->rows < 0 || s->cols < 0 || s->depth < 0 ? "a dimension is negative" : NULL;
+    return s->rows < 0 || s->cols < 0 || s->k < 0 || s->vocabulary < 0 ? "a dimension is negative" : NULL;
 }
 KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "workspace missing or too small";
@@ -3345,7 +3353,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  strided run ----------------------------------------------------------------------------------------------
-    y[i] = x[i * stride]     y: n = rows * cols     x: n * stride, stride = depth (0: 1), 1 = coalesced
+    y[i] = x[i * stride]     y: n = rows * cols     x: n * stride; stride 1 (or 0) is coalesced
     flops  0
     bytes  2*n*s     useful bytes only
     check  bit-exact
@@ -3355,10 +3363,10 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     bound by   memory, in sectors
 
     gather run -----------------------------------------------------------------------------------------------
-    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: depth elements (0: n)
-                         idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside x gives NaN
+    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
+                         idx uniform, or i mod among (sequential). An index outside x gives NaN
     flops  0
-    bytes  (s + 8)*n + s*min(n, depth)     useful bytes only: index, element written, element read; if there are
+    bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read; if there are
                                            fewer elements than reads, each element once
     check  bit-exact
     1 naive    one element per thread              <- two latencies in sequence, one small read in flight
@@ -3398,8 +3406,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 #define KBK_CHECK_chase_run KBK_CHECK_strided_run
 #define KBK_HOPS 16384
 #define KBKI_CHASE_WARM (32 << 20)
-KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->depth > 0 ? s->depth : 1; }
-KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->depth > 0 ? s->depth : s->rows * s->cols; }
+KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->stride > 0 ? s->stride : 1; }
+KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->among > 0 ? s->among : s->rows * s->cols; }
 KBK_FN int kbk_strided_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s));
@@ -3411,7 +3419,7 @@ KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", kbki_among(s), 0);
     t[1] = kbki_ids("idx", n, 1, kbki_among(s));
     t[1].kind = KBK_KI64;
-    if (s->layout == KBK_SEQUENTIAL) t[1].fill = KBK_SEQUENCE;
+    if (s->sequential) t[1].fill = KBK_SEQUENCE;
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
@@ -7679,7 +7687,7 @@ template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
     const char* why = kbki_check_dims(&a->s);
-    m.s.cols = 1, m.s.depth = a->s.cols, m.s.layout = KBK_NN;
+    m.s.cols = 1, m.s.k = a->s.cols, m.s.layout = KBK_NN;
     return why ? why : kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
@@ -7924,8 +7932,8 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     kbk_args dx = *a, dw = *a;
     const char* why = kbki_check_dims(&a->s);
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((T*)a->out[1], a->s.cols, st);
-    dx.in[1] = a->in[2], dx.s.depth = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
-    dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.depth = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
+    dx.in[1] = a->in[2], dx.s.k = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
+    dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.k = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
@@ -9081,7 +9089,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding fwd --------------------------------------------------------------------------------------------
-    y[t,d] = W[ids[t],d]      W: V x D = depth x cols     ids: T = rows, int32     y: T x D
+    y[t,d] = W[ids[t],d]      W: V x D = vocabulary x cols     ids: T = rows, int32     y: T x D
     flops  0
     bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), as for uniform ids
     check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
@@ -9100,8 +9108,8 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("W", s->depth * s->cols, 0);
-    t[1] = kbki_ids("ids", s->rows, 1, s->depth);
+    t[0] = kbki_in("W", s->vocabulary * s->cols, 0);
+    t[1] = kbki_ids("ids", s->rows, 1, s->vocabulary);
     t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
     return 3;
 }
@@ -9111,14 +9119,14 @@ KBK_FN double kbk_embedding_fwd_flops(const kbk_shape* s) {
     return 0;
 }
 KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s, int elem) {
-    double rows = (double)s->rows, all = (double)s->depth, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
+    double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
     return (distinct + rows) * (double)s->cols * elem + 4 * rows;
 }
 KBKI_REF(embedding_fwd) {
     for (int64_t t = u0; t < u1; t++) {
         double id = in[1][t];
-        int good = id >= 0 && id < (double)s->depth;
+        int good = id >= 0 && id < (double)s->vocabulary;
         for (int64_t d = 0; d < s->cols; d++)
             out[0][(t - u0) * s->cols + d] =
                 good ? in[0][(int64_t)id * s->cols + d] : kbki_from_bits(0x7FF8ull << 48);
@@ -9200,7 +9208,7 @@ template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row
 }
 
 template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
     if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
         return KBKI_TEXT_ALIGN;
     io->vector = kbki_aligned(io->w, 16) && kbki_aligned(io->y, 16) && io->cols % KBKI_WIDTH(T) == 0;
@@ -9280,11 +9288,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 #define KBKI_EMB_HOT 32    // with more tokens than this, a row is summed by whole CTAs
 KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, 0);
-    t[1] = kbki_ids("ids", s->rows, 0, s->depth);
-    t[2] = kbki_out("dW", KBK_T, s->depth * s->cols, s->cols, s->cols);
+    t[1] = kbki_ids("ids", s->rows, 0, s->vocabulary);
+    t[2] = kbki_out("dW", KBK_T, s->vocabulary * s->cols, s->cols, s->cols);
     return 3;
 }
-KBKI_FORMULAS(embedding_bwd, s->cols ? s->depth : 0, n, (rows + depth) * cols * elem + 4 * rows)
+KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
 // Ids with the same remainder modulo 2^bits form a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
@@ -9297,9 +9305,9 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words with 
 }
 // Per token: info, and entries in spill, hot and order. Per class: two numbers, and a bit per row.
 KBKI_SCRATCH(embedding) {
-    int bits = kbki_emb_bits(s->depth);
-    if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
-    return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->depth, bits)) << bits);
+    int bits = kbki_emb_bits(s->vocabulary);
+    if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
+    return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->vocabulary, bits)) << bits);
 }
 KBKI_REF(embedding_bwd) {
     double *dw = out[0], *magnitude = out[KBK_OUTS];
@@ -9631,7 +9639,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
 }
 
 template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_grad<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
     if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->dw, sizeof(T)) || !kbki_aligned(io->ids, 4))
         return KBKI_TEXT_ALIGN;
     io->vector = kbki_aligned(io->dy, 16) && kbki_aligned(io->dw, 16) && io->cols % KBKI_WIDTH(T) == 0;
@@ -9696,7 +9704,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
-    C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = depth, no alpha, no beta; f32 accumulation
+    C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = k, no alpha, no beta; f32 accumulation
     layout  KBK_NN: A M x K, B K x N.   KBK_NT: B given as N x K.   KBK_TN: A given as K x M.   All row-major
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
@@ -9745,22 +9753,22 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
 #define KBKI_MM_TILE 128 // edge of a CTA's tile
 KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->depth, s->layout == KBK_TN ? 0 : s->depth);
-    t[1] = kbki_in("B", s->depth * s->cols, 0);
+    t[0] = kbki_in("A", s->rows * s->k, s->layout == KBK_TN ? 0 : s->k);
+    t[1] = kbki_in("B", s->k * s->cols, 0);
     t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 3;
 }
 KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->depth; }
+KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->k; }
 KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
-    double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
+    double m = (double)s->rows, n = (double)s->cols, k = (double)s->k;
     return (m * k + k * n + m * n) * elem;
 }
 /*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
     shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
     */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
-    int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->depth / 64;
+    int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->k / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
@@ -9768,7 +9776,7 @@ KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
 // 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Elements of the copy.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
-    int64_t whole = (b ? s->cols : s->rows) * s->depth, line = s->depth;
+    int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
@@ -9779,7 +9787,7 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
 /*  The split-K factor of mmapipe (tiles of 128 x 128). Splitting starts when the tiles would leave most SMs idle.
     The aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
-    int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->depth / 512;
+    int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 66 ? n : 66;
@@ -9799,7 +9807,7 @@ KBKI_SCRATCH(matmul) {
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 KBKI_REF(matmul_fwd) {
-    int64_t rows = s->rows, cols = s->cols, depth = s->depth, step = s->layout == KBK_TN ? rows : 1;
+    int64_t rows = s->rows, cols = s->cols, depth = s->k, step = s->layout == KBK_TN ? rows : 1;
     for (int64_t m = u0; m < u1; m++) {
         const double *a = in[0] + (s->layout == KBK_TN ? m : m * depth), *b = in[1];
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
@@ -9841,7 +9849,7 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
     const kbk_shape* s = &a->s;
-    int64_t m = s->rows, n = s->cols, k = s->depth;
+    int64_t m = s->rows, n = s->cols, k = s->k;
     *io = {};
     io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (kbki_result<T>*)a->out[0];
     io->m = m, io->n = n, io->k = k, io->am = k, io->ak = 1, io->bk = n, io->bn = 1;
@@ -12458,8 +12466,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
     bool narrow = a->s.cols < 48 * sms; // 32 instead of 64 columns per CTA, so that every SM has work
-    if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
-        return a->s.cols <= 64 * sms && a->s.depth % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
+    if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
+        return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
                                                              : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
     const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
     if (why || ctas == 0) return why;
@@ -12554,7 +12562,7 @@ KBK_FN int kbki_wg_has(int way, int layout) {
 }
 // K in units of 16 bits: a 32-bit element counts twice in time and memory, an 8-bit element half.
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
-    return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
+    return elem == 4 ? s->k * 2 : elem == 1 ? (s->k + 1) / 2 : s->k;
 }
 /*  Properties of a GPU that the choice depends on. l2: bytes per clock from L2 for all CTAs together, without
     clusters and with K not split. It depends on how much data neighbouring SMs have in common, and therefore on
@@ -12570,7 +12578,7 @@ KBK_FN kbki_wg_device kbki_wg_h200(void) {
 }
 // Whether rows of A, or of B, are not 32-byte aligned (a memory sector has 32 bytes).
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
-    int64_t line = s->depth;
+    int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
@@ -12660,12 +12668,12 @@ KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
 }
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem) {
     kbki_wg_device on = kbki_wg_h200();
-    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
+    return s->rows > 0 && s->cols > 0 && s->k > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
 }
 // tf32: bytes of the transposed copies of an operand, for all of a batch (0: not copied), and the whole workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
-    return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
+    return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
 }
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     kbk_shape f32 = *s;
@@ -12787,9 +12795,9 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
         const kbk_shape* s = &a->s;
-        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->depth >= 1024 &&
-                    s->cols < ((int64_t)1 << 31) / s->depth;
-        bool wide = kbki_mm_wide((const T*)a->in[0], s->depth) && kbki_mm_wide((const T*)a->in[1], s->depth);
+        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
+                    s->cols < ((int64_t)1 << 31) / s->k;
+        bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
             const char* why = kbki_needs_hopper();
             return why ? why : kbki_mm_thin<T>(a, st);
@@ -12982,7 +12990,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3 (KBK_NT;
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3 (KBK_NT;
     there is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
     kernel can compute them. C in bf16
     flops  2*M*N*K
@@ -13019,7 +13027,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
 KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->depth, s->depth), t[1] = kbki_in("B", s->cols * s->depth, 0);
+    t[0] = kbki_in("A", s->rows * s->k, s->k), t[1] = kbki_in("B", s->cols * s->k, 0);
     t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0);
     t[0].kind = t[1].kind = KBK_KE4M3, t[2].kind = t[3].kind = KBK_KF32;
     for (int i = 2; i < 4; i++) t[i].fill = KBK_UNIFORM, t[i].a = 0.5, t[i].b = 1.5;
@@ -13029,7 +13037,7 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_matmul_e4m3_fwd_flops(const kbk_shape* s) { return kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s, int elem) {
-    return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * elem + 8;
+    return ((double)s->rows + (double)s->cols) * (double)s->k + kbki_n(s) * elem + 8;
 }
 KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
@@ -13038,7 +13046,7 @@ KBKI_SCRATCH(matmul_e4m3) {
 }
 KBKI_REF(matmul_e4m3_fwd) {
     kbk_shape nt = *s;
-    const double factor = s->depth ? in[2][0] * in[3][0] : 0;
+    const double factor = s->k ? in[2][0] * in[3][0] : 0;
     double* size = out[KBK_OUTS];
     nt.layout = KBK_NT;
     kbk_matmul_fwd_ref(&nt, elem, in, out, u0, u1);
@@ -13055,8 +13063,8 @@ typedef kbki_wg_plan<256, 128, 2, 4, 1, true> kbki_wg_e4m3_big;
 // NULL, or why TMA cannot load an operand. Other errors are found later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
-    if (s->rows <= 0 || s->cols <= 0 || s->depth <= 0 || s->layout != KBK_NT) return NULL;
-    if (s->depth % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
+    if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
+    if (s->k % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
     return "e4m3 on tensor cores needs K to be a multiple of 16, and A and B aligned to 16 bytes: use shared";
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
@@ -13216,7 +13224,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
-    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = depth, layouts and accumulation as matmul; the
+    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul; the
     products are contiguous, one after the other. backward is this operation again, as for matmul
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
@@ -13264,7 +13272,7 @@ KBKI_REF(bmm_fwd) {
     for (int64_t u = u0; u < u1;) {
         int64_t b = u / s->rows, first = u % s->rows, last = first + (u1 - u);
         if (last > s->rows) last = s->rows;
-        const double* one[2] = { in[0] + b * s->rows * s->depth, in[1] + b * s->depth * s->cols };
+        const double* one[2] = { in[0] + b * s->rows * s->k, in[1] + b * s->k * s->cols };
         double* piece[2 * KBK_OUTS] = { out[0] + (u - u0) * s->cols };
         if (out[KBK_OUTS]) piece[KBK_OUTS] = out[KBK_OUTS] + (u - u0) * s->cols;
         kbk_matmul_fwd_ref(s, elem, one, piece, first, last);
