@@ -557,7 +557,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 
 #if KBKI_BUILDS(mse)
 #define KBK_OPS_MSE(row)                                                                                         \
-    row(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")                                          \
+    row(mse,       fwd,  KBK_SUM,  sum,        "out = mean((x - y)^2)")                                          \
     row(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
 #define KBK_TABLE_MSE(row)                                                                                       \
     row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
@@ -7075,136 +7075,133 @@ KBKI_REF(sum_run) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_sum_io {
-    const T* x;
-    float* out;
-    int64_t n;
-    unsigned* counter;
-    double* total;             // sum of the atomics
-    unsigned long long* slots; // partial sums of the CTAs; the same memory
-};
-
 // One atomic addition per thread, all to one address.
-template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
+template <class T> __global__ void kbk_sum_run_atomic_k(const T* x, int64_t n, double* total) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
-    if (i < io.n) atomicAdd(io.total, (double)kbki_float(io.x[i]));
-}
-// One thread's sum in a grid-stride loop.
-template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_sum_io<T>& io) {
-    float sum = 0;
-    int64_t step = (int64_t)gridDim.x * blockDim.x;
-    kbki_follow_me();
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
-    return sum;
+    if (i < n) atomicAdd(total, (double)kbki_float(x[i]));
 }
 // Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(kbki_sum_io<T> io) {
+template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t n, double* total) {
     __shared__ float s[256];
-    float sum = kbki_tree<kbki_sum<float>, 256>(kbki_sum_share(io), s);
-    if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
+    int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
+    float sum = 0;
+    kbki_follow_me();
+    for (int64_t i = first; i < n; i += step) sum += kbki_float(x[i]);
+    sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
+    if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 // Grid-stride loop, warp shuffles, one atomic per warp.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbki_sum_io<T> io) {
-    float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
-    if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
+template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(const T* x, int64_t n, double* total) {
+    int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
+    float sum = 0;
+    kbki_follow_me();
+    for (int64_t i = first; i < n; i += step) sum += kbki_float(x[i]);
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (threadIdx.x % 32 == 0) atomicAdd(total, (double)sum);
 }
-template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
+template <class T> __global__ void kbki_total_k(const double* total, double count, T* out) {
     kbki_follow_wait();
-    *io.out = (float)*io.total;
+    *out = (float)(*total / count);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Share: threads of a CTA that read; its last warp only adds the partial sums.
-template <class T, int U, int Share>
-__global__ void __launch_bounds__(Share + 32) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
-    constexpr int Width = KBKI_WIDTH(T), Threads = Share + 32;
+/*  The sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. U vectors of each input are in flight. Share:
+    threads of a CTA that read; its last warp only adds the partial sums. */
+template <class T, int Inputs, int Width, int U, int Share>
+__global__ void __launch_bounds__(Share + 32)
+    kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
+                         unsigned long long* partial) {
+    constexpr int Threads = Share + 32;
     __shared__ double slots[32];
-    const unsigned number = kbki_slot_number(io.counter, io.slots);
-    kbki_span sp = kbki_split<T, Width>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x);
+    const unsigned number = kbki_slot_number(counter, partial);
+    const kbki_span sp = kbki_split<T, Width>(x, n);
+    const int64_t one = blockIdx.x ? -1 : kbki_single(sp, n, threadIdx.x);
     int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
-    float sum[U] = {};
-    if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_float(io.x[one]);
+    kbki_long_sum sum;
+    auto term = [](float a, float b) { return Inputs == 1 ? a : (a - b) * (a - b); };
+    if (one >= 0) sum.add(term(kbki_float(x[one]), Inputs == 1 ? 0 : kbki_float(y[one])));
     for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Share * U)) {
-        kbki_pack<T, Width> v[U];
+        kbki_pack<T, Width> v[U], w[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            v[u].fill(0);
-            if (i + u * Share < sp.packs) v[u].load(io.x + sp.head + (i + u * Share) * Width);
+            const int64_t at = sp.head + (i + u * Share) * Width;
+            v[u].fill(0), w[u].fill(0);
+            if (i + u * Share < sp.packs) v[u].load(x + at);
+            if (Inputs == 2 && i + u * Share < sp.packs) w[u].load(y + at);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            float f[Width];
-            v[u].get(f);
-            float part = f[0]; // adds within the vector first: fewer additions to the running sum, less rounding
+            float f[Width], g[Width], part = 0;
+            v[u].get(f), w[u].get(g);
 #pragma unroll
-            for (int k = 1; k < Width; k++) part += f[k];
-            sum[u] += part;
+            for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
+            sum.add(part); // the sum of a vector first: numbers of few bits are often rounded in one direction
         }
     }
-#pragma unroll
-    for (int u = 1; u < U; u++) sum[0] += sum[u];
     double all = 0;
     auto add = [&](float part) { all += part; };
-    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0], number, io.counter, io.slots, add)) return;
+    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum.get(), number, counter, partial, add)) return;
     all = kbki_all<kbki_sum<double>, Threads>(all, slots);
-    if (threadIdx.x == 0) *io.out = (float)all;
+    if (threadIdx.x == 0) *out = (float)(all / count);
 }
 
-template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* io) {
-    char* w = (char*)a->workspace;
-    *io = { (const T*)a->in[0], (float*)a->out[0],          a->s.rows * a->s.cols,
-            (unsigned*)w,       (double*)(w + KBK_TICKETS), (unsigned long long*)(w + KBK_TICKETS) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
+// Checks the arguments of a sum over x and, if not NULL, y.
+template <class T> const char* kbki_total_check(const kbk_args* a, const void* y) {
+    const int64_t n = a->s.rows * a->s.cols;
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(a->out[0], 4))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why
-                             : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
+    return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Launches rungs 1 to 3: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once.
-template <class T, class Kernel>
-const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, int64_t full) {
-    kbki_sum_io<T> io;
-    const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
-    int64_t ctas = kbki_ceil(io.n, 256);
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    return kbki_follow(kbki_sum_run_finish_k<T>, dim3(1), 1, st, io);
+// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once. y: none for
+// a sum, the second input for a mean.
+template <class T, class Kernel, class... In>
+const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
+    constexpr bool Mean = sizeof...(In) > 0;
+    const int64_t n = a->s.rows * a->s.cols, ctas = kbki_ceil(n, 256);
+    const char* why = kbki_total_check<T>(a, Mean ? a->in[1] : NULL);
+    if (why || n == 0) return why || Mean ? why : kbki_zeros((float*)a->out[0], 1, st);
+    double* total = (double*)((char*)a->workspace + KBK_TICKETS);
+    if (cudaMemsetAsync(total, 0, sizeof *total, st) != cudaSuccess) return kbki_launched();
+    kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>((const T*)a->in[0], y..., n, total);
+    return kbki_follow(kbki_total_k<float>, dim3(1), 1, st, total, Mean ? (double)n : 1.0, (float*)a->out[0]);
 }
-template <class T> const char* kbk_sum_run_atomic(const kbk_args* a, kbk_stream st) {
-    return kbki_sum_atomics<T>(a, st, kbk_sum_run_atomic_k<T>, 0x7FFFFFFF);
-}
-template <class T> const char* kbk_sum_run_shared(const kbk_args* a, kbk_stream st) {
-    return kbki_sum_atomics<T>(a, st, kbk_sum_run_shared_k<T>, (int64_t)kbki_sms() * 8);
-}
-template <class T> const char* kbk_sum_run_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_sum_atomics<T>(a, st, kbk_sum_run_warp_k<T>, (int64_t)kbki_sms() * 8);
-}
-template <class T, int U, int Share = 512>
-const char* kbki_sum_ticket(const kbki_sum_io<T>& io, int64_t ctas, kbk_stream st) {
-    const int64_t pieces = kbki_ceil(io.n, Share * U * KBKI_WIDTH(T));
-    kbk_sum_run_ticket_k<T, U, Share><<<(unsigned)kbki_even(pieces, ctas), Share + 32, 0, st>>>(io);
+template <class T, int Inputs, int Width, int U, int Share = 512>
+const char* kbki_total_ticket(const kbk_args* a, int64_t ctas, double count, kbk_stream st) {
+    const int64_t n = a->s.rows * a->s.cols, pieces = kbki_ceil(n, Share * U * Width);
+    char* w = (char*)a->workspace;
+    kbk_sum_run_ticket_k<T, Inputs, Width, U, Share><<<(unsigned)kbki_even(pieces, ctas), Share + 32, 0, st>>>(
+        (const T*)a->in[0], (const T*)a->in[1], n, count, (float*)a->out[0], (unsigned*)w,
+        (unsigned long long*)(w + KBK_TICKETS));
     return kbki_launched();
 }
+template <class T> const char* kbk_sum_run_atomic(const kbk_args* a, kbk_stream st) {
+    return kbki_total_atomics<T>(a, st, kbk_sum_run_atomic_k<T>, 0x7FFFFFFF);
+}
+template <class T> const char* kbk_sum_run_shared(const kbk_args* a, kbk_stream st) {
+    return kbki_total_atomics<T>(a, st, kbk_sum_run_shared_k<T>, (int64_t)kbki_sms() * 8);
+}
+template <class T> const char* kbk_sum_run_warp(const kbk_args* a, kbk_stream st) {
+    return kbki_total_atomics<T>(a, st, kbk_sum_run_warp_k<T>, (int64_t)kbki_sms() * 8);
+}
 template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream st) {
-    kbki_sum_io<T> io;
-    const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
+    constexpr int Width = KBKI_WIDTH(T);
+    const char* why = kbki_total_check<T>(a, NULL);
+    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((float*)a->out[0], 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
-    const int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T));
+    const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
     // Few elements: all loads are in flight at once.
-    if (packs <= sms * 512) return kbki_sum_ticket<T, 1>(io, sms, st);
-    if (packs <= sms * 1024) return kbki_sum_ticket<T, 2>(io, sms, st);
-    if (packs <= sms * 4096) return kbki_sum_ticket<T, 4>(io, sms * 2, st);
+    if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
+    if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
     // time.
     if constexpr (sizeof(T) == 4)
-        return kbki_sum_ticket<T, 8>(io, sms * 2, st);
+        return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
-        return kbki_sum_ticket<T, 2, 480>(io, sms * 4, st);
+        return kbki_total_ticket<T, 1, Width, 2, 480>(a, sms * 4, 1, st);
 }
 #endif // __CUDACC__
 
@@ -7231,7 +7228,6 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket 173.9 us 117 % 1.49 x   32 78 % 93 %       446  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
-#define KBKI_MSE_CTAS 4096 // most partial sums
 KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
     t[1] = kbki_in("y", s->rows * s->cols, 0);
@@ -7239,7 +7235,6 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
-KBKI_SCRATCH(mse) { return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t); }
 KBKI_REF(mse_fwd) {
     double sum = 0;
     int64_t n = s->rows * s->cols;
@@ -7248,122 +7243,42 @@ KBKI_REF(mse_fwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_mse_io {
-    const T *x, *y;
-    float* out;
-    int64_t n;
-    unsigned* counter;
-    double* total;
-    unsigned long long* slots; // the same memory as total
-};
-template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse_io<T>& io, int64_t i) {
-    float d = kbki_float(io.x[i]) - kbki_float(io.y[i]);
-    return d * d;
-}
-
-template <class T> __global__ void kbk_mse_fwd_atomic_k(kbki_mse_io<T> io) {
+template <class T> __global__ void kbk_mse_fwd_atomic_k(const T* x, const T* y, int64_t n, double* total) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
-    if (i < io.n) atomicAdd(io.total, (double)kbki_mse_term(io, i));
+    if (i >= n) return;
+    float d = kbki_float(x[i]) - kbki_float(y[i]);
+    atomicAdd(total, (double)(d * d));
 }
-template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kbki_mse_io<T> io) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(const T* x, const T* y, int64_t n, double* total) {
     __shared__ float s[256];
     kbki_long_sum mine;
-    int64_t step = (int64_t)gridDim.x * 256;
+    int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
     kbki_follow_me();
-    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step) mine.add(kbki_mse_term(io, i));
+    for (int64_t i = first; i < n; i += step) {
+        float d = kbki_float(x[i]) - kbki_float(y[i]);
+        mine.add(d * d);
+    }
     float sum = kbki_tree<kbki_sum<float>, 256>(mine.get(), s);
-    if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
-}
-template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
-    kbki_follow_wait();
-    *io.out = (float)(*io.total / (double)io.n);
+    if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// 16-byte loads; the last CTA adds the partial sums in index order.
-template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
-    constexpr int U = 2, Share = 512, Threads = Share + 32; // the last warp of a CTA reads nothing
-    __shared__ double slots[32];
-    const unsigned number = kbki_slot_number(io.counter, io.slots);
-    kbki_span sp = kbki_split<T, Width>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x);
-    int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
-    kbki_long_sum sum[U];
-    if (blockIdx.x == 0 && one >= 0) sum[0].add(kbki_mse_term(io, one));
-    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Share * U)) {
-        kbki_pack<T, Width> x[U], y[U];
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            x[u].fill(0), y[u].fill(0);
-            int64_t at = sp.head + (i + u * Share) * Width;
-            if (i + u * Share < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
-        }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            float f[Width], g[Width];
-            x[u].get(f), y[u].get(g);
-            // adds within the vector first: added singly, numbers of few bits are often rounded in one direction
-            float part = 0;
-#pragma unroll
-            for (int k = 0; k < Width; k++) part = fmaf(f[k] - g[k], f[k] - g[k], part);
-            sum[u].add(part);
-        }
-    }
-    double all = 0;
-    auto add = [&](float part) { all += part; };
-    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0].get() + sum[1].get(), number, io.counter, io.slots, add))
-        return;
-    all = kbki_all<kbki_sum<double>, Threads>(all, slots);
-    if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
-}
-
-template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* io) {
-    char* w = (char*)a->workspace;
-    *io = { (const T*)a->in[0],
-            (const T*)a->in[1],
-            (float*)a->out[0],
-            a->s.rows * a->s.cols,
-            (unsigned*)w,
-            (double*)(w + KBK_TICKETS),
-            (unsigned long long*)(w + KBK_TICKETS) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->out, 4))
-        return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
-    const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why
-                             : kbki_check_workspace(a, kbki_scratch_mse(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
-}
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kbk_mse_fwd_atomic_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
+    return kbki_total_atomics<T>(a, st, kbk_mse_fwd_atomic_k<T>, 0x7FFFFFFF, (const T*)a->in[1]);
 }
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kbk_mse_fwd_block_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
+    return kbki_total_atomics<T>(a, st, kbk_mse_fwd_block_k<T>, (int64_t)kbki_sms() * 8, (const T*)a->in[1]);
 }
+// The kernel is in >>reduction.
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    bool vector = kbki_congruent(io.x, io.y);
-    int64_t pieces = kbki_ceil(io.n, 1024 * (vector ? KBKI_WIDTH(T) : 1)), full = (int64_t)kbki_sms() * 3;
-    unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_MSE_CTAS ? full : KBKI_MSE_CTAS);
-    if (vector)
-        kbk_mse_fwd_ticket_k<T, KBKI_WIDTH(T)><<<ctas, 544, 0, st>>>(io);
-    else
-        kbk_mse_fwd_ticket_k<T, 1><<<ctas, 544, 0, st>>>(io);
-    return kbki_launched();
+    const char* why = kbki_total_check<T>(a, a->in[1]);
+    const int64_t full = (int64_t)kbki_sms() * 3, ctas = full < KBKI_SUM_CTAS ? full : KBKI_SUM_CTAS;
+    if (why || a->s.rows * a->s.cols == 0) return why;
+    if (!kbki_congruent(a->in[0], a->in[1])) return kbki_total_ticket<T, 2, 1, 2>(a, ctas, kbki_n(&a->s), st);
+    return kbki_total_ticket<T, 2, KBKI_WIDTH(T), 2>(a, ctas, kbki_n(&a->s), st);
 }
 #endif // __CUDACC__
 
@@ -7399,72 +7314,61 @@ KBKI_REF(mse_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_mse_grad {
-    const T *x, *y;
-    const float* g;
-    T* dx;
-    int64_t n;
-    double two_over_n;
-    __device__ __forceinline__ float factor() const { return (float)(two_over_n * __ldg(g)); }
-    __device__ __forceinline__ void one(int64_t i, float c) const {
-        dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
-    }
-};
-template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
+template <class T>
+__global__ void kbk_mse_bwd_naive_k(const T* x, const T* y, const float* g, T* dx, int64_t n, double two_over_n) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) io.one(i, io.factor());
+    float c = (float)(two_over_n * *g);
+    if (i < n) dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
-    kbki_pack<T, Width> x[U], y[U];
-    kbki_span sp = kbki_split<T, Width>(io.dx, io.n);
-    int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
+__global__ void __launch_bounds__(256)
+    kbk_mse_bwd_unroll_k(const T* x, const T* y, const float* g, T* dx, int64_t n, double two_over_n) {
+    kbki_pack<T, Width> v[U], w[U];
+    const kbki_span sp = kbki_split<T, Width>(dx, n);
+    const int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
+    const int64_t one = blockIdx.x ? -1 : kbki_single(sp, n, threadIdx.x);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         int64_t at = sp.head + (first + u * 256) * Width;
-        if (first + u * 256 < sp.packs) x[u].load_cached(io.x + at), y[u].load_cached(io.y + at);
+        if (first + u * 256 < sp.packs) v[u].load_cached(x + at), w[u].load_cached(y + at);
     }
-    float c = io.factor();
+    float c = (float)(two_over_n * __ldg(g));
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (first + u * 256 >= sp.packs) continue;
-        float f[Width], g[Width];
-        x[u].get(f), y[u].get(g);
+        float f[Width], h[Width];
+        v[u].get(f), w[u].get(h);
 #pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = c * (f[k] - g[k]);
-        x[u].set(f);
-        x[u].store_cached(io.dx + sp.head + (first + u * 256) * Width);
+        for (int k = 0; k < Width; k++) f[k] = c * (f[k] - h[k]);
+        v[u].set(f);
+        v[u].store_cached(dx + sp.head + (first + u * 256) * Width);
     }
-    if (blockIdx.x == 0 && one >= 0) io.one(one, c);
+    if (one >= 0) dx[one] = kbki_type<T>::from(c * (kbki_float(x[one]) - kbki_float(y[one])));
 }
 
-template <class T> const char* kbki_mse_grad_args(const kbk_args* a, kbki_mse_grad<T>* io) {
-    int64_t n = a->s.rows * a->s.cols;
-    *io = { (const T*)a->in[0], (const T*)a->in[1], (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!kbki_aligned(io->dx, sizeof(T)) || !kbki_aligned(io->g, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(n, 256))) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
+template <class T>
+const char* kbki_mse_bwd(const kbk_args* a, kbk_stream st, int per_cta,
+                         void (*kernel)(const T*, const T*, const float*, T*, int64_t, double)) {
+    const int64_t n = a->s.rows * a->s.cols;
+    const char* why = kbki_check_dims(&a->s);
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->in[1], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(a->out[0], sizeof(T)) || !kbki_aligned(a->in[2], 4)) return KBKI_TEXT_ALIGN;
+    if (why || n == 0) return why;
+    if (!kbki_grid_ok(kbki_ceil(n, per_cta))) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)kbki_ceil(n, per_cta), 256, 0, st>>>((const T*)a->in[0], (const T*)a->in[1],
+                                                            (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n);
+    return kbki_launched();
 }
 template <class T> const char* kbk_mse_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_mse_grad<T> io;
-    const char* why = kbki_mse_grad_args(a, &io);
-    if (why || io.n == 0) return why;
-    kbk_mse_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mse_bwd(a, st, 256, kbk_mse_bwd_naive_k<T>);
 }
 template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream st) {
     constexpr int U = 2;
-    kbki_mse_grad<T> io;
-    const char* why = kbki_mse_grad_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_congruent(io.x, io.dx) || !kbki_congruent(io.y, io.dx)) return kbk_mse_bwd_naive<T>(a, st);
-    unsigned ctas = (unsigned)kbki_ceil(io.n, 256 * U * KBKI_WIDTH(T));
-    kbk_mse_bwd_unroll_k<T, U><<<ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+    if (!kbki_congruent(a->in[0], a->out[0]) || !kbki_congruent(a->in[1], a->out[0])) return kbk_mse_bwd_naive<T>(a, st);
+    return kbki_mse_bwd(a, st, 256 * U * KBKI_WIDTH(T), kbk_mse_bwd_unroll_k<T, U>);
 }
 #endif // __CUDACC__
 
