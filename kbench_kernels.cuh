@@ -7425,168 +7425,147 @@ KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
-template <class T> struct kbki_wsum {
-    const T *x, *w, *dy;
-    T *y, *dx, *dw; // y: forward; dx, dw: backward
-    int64_t rows, cols;
-    unsigned* counters;
-    float *part, *product;
-};
-
 // One thread per row; not coalesced.
-template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= io.rows) return;
+    if (row >= rows) return;
     float sum = 0;
-    for (int64_t c = 0; c < io.cols; c++) sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
-    io.y[row] = kbki_type<T>::from(sum);
+    for (int64_t c = 0; c < cols; c++) sum = fmaf(kbki_float(x[row * cols + c]), kbki_float(w[c]), sum);
+    y[row] = kbki_type<T>::from(sum);
 }
 
 // Products of x with a factor per column (w) or per row (dy). They are kept in f32, because rounding them to 16
 // bits would make the sum inaccurate.
-template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
-    int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+template <class T, bool ByRow>
+__global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        io.product[i] = kbki_float(io.x[i]) * kbki_float(ByRow ? io.dy[i / io.cols] : io.w[i % io.cols]);
+        product[i] = kbki_float(x[i]) * kbki_float(ByRow ? factor[i / cols] : factor[i % cols]);
 }
-template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void __launch_bounds__(128) kbki_wsum_rows_k(const float* product, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     kbki_follow_wait();
-    if (row >= io.rows) return;
+    if (row >= rows) return;
     float sum = 0;
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) sum += io.product[row * io.cols + c];
-    sum = kbki_warp_all<kbki_sum<float>>(sum);
-    if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32) sum += product[row * cols + c];
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
 // One warp per row, coalesced.
-template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_warp_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void __launch_bounds__(128)
+    kbk_weighted_sum_fwd_warp_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
-    if (row >= io.rows) return;
+    if (row >= rows) return;
     float sum = 0;
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32)
-        sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
-    sum = kbki_warp_all<kbki_sum<float>>(sum);
-    if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
+        sum = fmaf(kbki_float(x[row * cols + c]), kbki_float(w[c]), sum);
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of lanes processes several rows at a time, U vectors of each. Rows * U loads are in flight before the
-    first is used; w comes from the L1 cache once for all of these rows. */
+/*  A group of Lanes threads processes Rows rows at a time, U vectors of each. Rows * U loads are in flight before
+    the first is used; w comes from the L1 cache once for all of these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
-__device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t row, int lane) {
-    int64_t packs = io.cols / Width;
-    const T* x = io.x + row * io.cols;
-    float sum[Rows] = {}, y = 0;
-    for (int64_t i = lane; i < packs; i += U * Lanes) {
-        kbki_pack<T, Width> v[U][Rows], w;
-#pragma unroll
-        for (int u = 0; u < U; u++)
-#pragma unroll
-            for (int r = 0; r < Rows; r++) {
-                v[u][r].fill(0);
-                if (row + r < io.rows && i + u * Lanes < packs)
-                    v[u][r].load(x + r * io.cols + (i + u * Lanes) * Width);
-            }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            float f[Width], g[Width];
-            if (i + u * Lanes >= packs) continue;
-            w.load_cached(io.w + (i + u * Lanes) * Width);
-            w.get(g);
-#pragma unroll
-            for (int r = 0; r < Rows; r++) {
-                v[u][r].get(f);
-#pragma unroll
-                for (int k = 0; k < Width; k++) sum[r] = fmaf(f[k], g[k], sum[r]);
-            }
-        }
-    }
-#pragma unroll
-    for (int r = 0; r < Rows; r++) {
-#pragma unroll
-        for (int d = Lanes / 2; d; d /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], d);
-        if (lane % Rows == r) y = sum[r];
-    }
-    if (lane < Rows && row + lane < io.rows) io.y[row + lane] = kbki_type<T>::from(y);
-}
-template <class T, int Width, int Lanes, int Rows, int U>
-__global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> io) {
-    constexpr int block = 32 / Lanes * Rows; // rows per warp
-    int64_t first = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * block;
-    for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
-        kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
-}
-
-// A CTA per row, U vectors per thread at a time.
-template <class T, int Threads, int U>
-__global__ void __launch_bounds__(Threads) kbk_weighted_sum_fwd_vec_long_k(kbki_wsum<T> io) {
-    constexpr int Width = KBKI_WIDTH(T);
+__global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
+    kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
+    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows; // rows of the CTA at a time
     __shared__ float slots[32];
-    const int64_t packs = io.cols / Width;
-    const T* x = io.x + blockIdx.x * io.cols;
-    float sum = 0, f[Width], g[Width];
-    for (int64_t i = threadIdx.x; i < packs; i += U * Threads) {
-        kbki_pack<T, Width> v[U], w;
+    const int lane = threadIdx.x % Lanes;
+    const int64_t packs = cols / Width;
+    for (int64_t first = (int64_t)blockIdx.x * Share; first < rows; first += (int64_t)gridDim.x * Share) {
+        const int64_t row = first + threadIdx.x / Lanes * Rows;
+        float sum[Rows] = {}, mine = 0;
+        for (int64_t i = lane; i < packs; i += U * Lanes) {
+            kbki_pack<T, Width> v[U][Rows], factor;
 #pragma unroll
-        for (int u = 0; u < U; u++)
-            if (i + u * Threads < packs) v[u].load(x + (i + u * Threads) * Width);
+            for (int u = 0; u < U; u++)
 #pragma unroll
-        for (int u = 0; u < U; u++) {
-            if (i + u * Threads >= packs) continue;
-            w.load_cached(io.w + (i + u * Threads) * Width);
-            v[u].get(f), w.get(g);
+                for (int r = 0; r < Rows; r++) {
+                    v[u][r].fill(0);
+                    if (row + r < rows && i + u * Lanes < packs)
+                        v[u][r].load(x + (row + r) * cols + (i + u * Lanes) * Width);
+                }
 #pragma unroll
-            for (int k = 0; k < Width; k++) sum = fmaf(f[k], g[k], sum);
+            for (int u = 0; u < U; u++) {
+                float f[Width], g[Width];
+                if (i + u * Lanes >= packs) continue;
+                factor.load_cached(w + (i + u * Lanes) * Width);
+                factor.get(g);
+#pragma unroll
+                for (int r = 0; r < Rows; r++) {
+                    v[u][r].get(f);
+#pragma unroll
+                    for (int k = 0; k < Width; k++) sum[r] = fmaf(f[k], g[k], sum[r]);
+                }
+            }
         }
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            sum[r] = kbki_all<kbki_sum<float>, Lanes>(sum[r], slots);
+            if (lane == r) mine = sum[r];
+        }
+        if (lane < Rows && row + lane < rows) y[row + lane] = kbki_type<T>::from(mine);
     }
-    sum = kbki_all<kbki_sum<float>, Threads>(sum, slots);
-    if (threadIdx.x == 0) io.y[blockIdx.x] = kbki_type<T>::from(sum);
 }
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
 
-template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_t scratch, kbki_wsum<T>* io) {
-    char* work = (char*)a->workspace;
-    const void* const* in = a->in + (bwd ? 1 : 0);
-    *io = {};
-    io->x = (const T*)in[0], io->w = (const T*)in[1], io->dy = bwd ? (const T*)a->in[0] : NULL;
-    (bwd ? io->dx : io->y) = (T*)a->out[0];
-    io->dw = bwd ? (T*)a->out[1] : NULL;
-    io->rows = a->s.rows, io->cols = a->s.cols, io->counters = (unsigned*)work;
-    io->part = (float*)(work + KBK_TICKETS);
-    io->product = (float*)(work + (bwd ? (kbki_part_bytes(io->cols) + 255) / 256 * 256 : KBK_TICKETS));
-    for (int k = 0; k < 3; k++)
-        if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(io->rows) || !kbki_grid_ok(io->cols)) return KBKI_TEXT_GRID;
-    const char* why = kbki_check_dims(&a->s);
-    return why || !scratch || io->rows * io->cols == 0 ? why : kbki_check_workspace(a, scratch);
-}
-// CTAs that fill the device, for a grid-stride loop over n elements.
-KBK_FN unsigned kbki_wsum_grid(int64_t n) {
-    int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
-    return (unsigned)(ctas < most ? ctas : most);
-}
-template <class T>
-const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
+// Arguments of a launcher; forward: x, w, y. Sums over no terms are 0.
+template <class T> struct kbki_wsum {
+    const T *x, *w, *dy;
+    T *y, *dx, *dw;
+    int64_t rows, cols, n;
+    unsigned* counters;
+    float *part, *product;
+    bool done; // nothing to launch
+    const char* get(const kbk_args* a, bool bwd, size_t scratch, kbk_stream st) {
+        char* work = (char*)a->workspace;
+        x = (const T*)a->in[bwd], w = (const T*)a->in[1 + bwd], dy = (const T*)a->in[0];
+        y = dx = (T*)a->out[0], dw = bwd ? (T*)a->out[1] : NULL;
+        rows = a->s.rows, cols = a->s.cols, n = rows * cols, counters = (unsigned*)work;
+        part = (float*)(work + KBK_TICKETS);
+        product = (float*)(work + (bwd ? (kbki_part_bytes(cols) + 255) / 256 * 256 : KBK_TICKETS));
+        const char* why = kbki_check_dims(&a->s);
+        done = why || n == 0;
+        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(w, sizeof(T)) || !kbki_aligned(dy, sizeof(T)) ||
+            !kbki_aligned(y, sizeof(T)) || !kbki_aligned(dw, sizeof(T)))
+            return done = true, KBKI_TEXT_ALIGN;
+        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return done = true, KBKI_TEXT_GRID;
+        if (done) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
+        if (scratch) why = kbki_check_workspace(a, scratch);
+        return done = why != NULL, why;
+    }
+    // CTAs that fill the device, for a grid-stride loop over all elements.
+    unsigned grid() const {
+        int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
+        return (unsigned)(ctas < most ? ctas : most);
+    }
+};
+template <class T, class Kernel>
+const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, Kernel* kernel, int rows_per_cta) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
-    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
+    const char* why = io.get(a, false, 0, st);
+    if (io.done) return why;
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
+    return kbki_wsum_plain<T>(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
-    kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
+    const char* why = io.get(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), st);
+    if (io.done) return why;
+    kbki_wsum_product_k<T, false><<<io.grid(), 256, 0, st>>>(io.x, io.w, io.product, io.n, io.cols);
+    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io.product, io.y, io.rows,
+                       io.cols);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
@@ -7595,30 +7574,30 @@ template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kb
     return why ? why : kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
+    return kbki_wsum_plain<T>(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
 }
 template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t ctas = kbki_ceil(io.rows, 128 / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
+    constexpr int Threads = Lanes > 128 ? Lanes : 128;
+    int64_t ctas = kbki_ceil(io.rows, Threads / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
     // short rows: a new CTA for every few of them would mostly wait for its first loads
     if (U == 1 && ctas > most) ctas = most;
-    kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U><<<(unsigned)ctas, 128, 0, st>>>(io);
+    kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U>
+        <<<(unsigned)ctas, Threads, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
+    const char* why = io.get(a, false, 0, st);
+    if (io.done) return why;
     if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
     if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
     if (io.cols / Width < 64) return kbki_wsum_vec<T, Width, 32, 32 / Width, 1>(io, st);
     if (kbki_plan_packs(io.rows, io.cols / Width) < 512) return kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
-    kbk_weighted_sum_fwd_vec_long_k<T, 256, 4><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_wsum_vec<T, Width, 256, 1, 4>(io, st);
 }
-
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -7686,20 +7665,20 @@ KBKI_SCRATCH(weighted_sum_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
-    int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+template <class T> __global__ void kbki_wsum_dx_k(const T* dy, const T* w, T* dx, int64_t n, int64_t cols) {
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
     kbki_follow_wait();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        io.dx[i] = kbki_type<T>::from(kbki_float(io.dy[i / io.cols]) * kbki_float(io.w[i % io.cols]));
+        dx[i] = kbki_type<T>::from(kbki_float(dy[i / cols]) * kbki_float(w[i % cols]));
 }
-template <class T> __global__ void kbk_weighted_sum_bwd_naive_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void kbk_weighted_sum_bwd_naive_k(const T* dy, const T* x, T* dw, int64_t rows, int64_t cols) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    kbki_follow_wait();
-    if (c >= io.cols) return;
+    if (c >= cols) return;
     float sum = 0;
-    for (int64_t r = 0; r < io.rows; r++) sum = fmaf(kbki_float(io.dy[r]), kbki_float(io.x[r * io.cols + c]), sum);
-    io.dw[c] = kbki_type<T>::from(sum);
+    for (int64_t r = 0; r < rows; r++) sum = fmaf(kbki_float(dy[r]), kbki_float(x[r * cols + c]), sum);
+    dw[c] = kbki_type<T>::from(sum);
 }
 
 template <class T> struct kbki_wsum_columns {
@@ -7715,40 +7694,45 @@ template <class T> struct kbki_wsum_columns {
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  A thread owns one vector of columns. Across threads lie along a row; 512 / Across rows are processed side by
-    side, and each thread has U rows in flight. The sums of the 512 / Across groups are added in shared memory, in
-    order. */
+    side, and each thread has U rows in flight. What all CTAs read at a time is close together in memory. The sums
+    of the 512 / Across groups are added in shared memory, in order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
-__global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
+__global__ void __launch_bounds__(512, 2)
+    kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
+                    unsigned* counters) {
     constexpr int Groups = 512 / Across;
     __shared__ float meet[Groups > 1 ? 512 * Width : 1];
-    int group = threadIdx.x / Across;
-    int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x % Across) * Width,
-            step = (int64_t)gridDim.x * (Groups * U);
-    bool mine = c < io.cols;
+    const int group = threadIdx.x / Across;
+    const int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x % Across) * Width;
+    const int64_t step = (int64_t)gridDim.x * Groups;
+    const bool mine = c < cols;
     float sum[Width] = {}, f[Width], g[Width];
-    kbki_pack<T, Width> v[U], w;
-    kbki_follow_wait();
-    w.fill(0);
-    if (mine) w.load_cached(io.w + c);
-    for (int64_t row = (int64_t)blockIdx.x * (Groups * U) + group; mine && row < io.rows; row += step) {
-        float dy[U];
+    kbki_pack<T, Width> v[U], factor;
+    kbki_follow_me();
+    factor.fill(0);
+    if (WriteDx && mine) factor.load_cached(w + c);
+    for (int64_t row = (int64_t)blockIdx.x * Groups + group; mine && row < rows; row += U * step) {
+        float y[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            dy[u] = 0;
-            if (row + u * Groups >= io.rows) continue;
-            v[u].load(io.x + (row + u * Groups) * io.cols + c);
-            dy[u] = kbki_float(__ldg(io.dy + row + u * Groups));
+            y[u] = 0;
+            if (row + u * step >= rows) continue;
+            v[u].load(x + (row + u * step) * cols + c);
+            y[u] = kbki_float(__ldg(dy + row + u * step));
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].get(f);
-            w.forget();
-            w.get(g);
 #pragma unroll
-            for (int k = 0; k < Width; k++) sum[k] = fmaf(dy[u], f[k], sum[k]), g[k] *= dy[u];
+            for (int k = 0; k < Width; k++) sum[k] = fmaf(y[u], f[k], sum[k]);
+            if (!WriteDx || row + u * step >= rows) continue;
+            factor.forget();
+            factor.get(g);
+#pragma unroll
+            for (int k = 0; k < Width; k++) g[k] *= y[u];
             v[u].set(g);
-            if (WriteDx && row + u * Groups < io.rows) v[u].store(io.dx + (row + u * Groups) * io.cols + c);
+            v[u].store(dx + (row + u * step) * cols + c);
         }
     }
     if (Groups > 1) {
@@ -7761,74 +7745,43 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     }
 #pragma unroll
     for (int k = 0; k < Width; k++)
-        if (mine && group == 0) io.part[blockIdx.x * io.cols + c + k] = sum[k];
-    kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
-}
-
-/*  A thread owns one vector of columns and has U rows in flight; what the CTAs read at a time is close together in
-    memory. Only the CTAs' partial sums are written; kbki_part_add_k adds them. */
-template <class T, int Threads, int U>
-__global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_wsum<T> io) {
-    constexpr int Width = KBKI_WIDTH(T);
-    const int64_t c = ((int64_t)blockIdx.y * Threads + threadIdx.x) * Width;
-    float sum[Width] = {}, f[Width];
-    kbki_follow_me();
-    for (int64_t row = blockIdx.x; c < io.cols && row < io.rows; row += (int64_t)gridDim.x * U) {
-        kbki_pack<T, Width> v[U];
-        float dy[U];
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            const int64_t at = row + (int64_t)u * gridDim.x;
-            v[u].fill(0);
-            dy[u] = 0;
-            if (at < io.rows) v[u].load(io.x + at * io.cols + c), dy[u] = kbki_float(__ldg(io.dy + at));
-        }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            v[u].get(f);
-#pragma unroll
-            for (int k = 0; k < Width; k++) sum[k] = fmaf(dy[u], f[k], sum[k]);
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < Width; k++)
-        if (c < io.cols) io.part[blockIdx.x * io.cols + c + k] = sum[k];
+        if (mine && group == 0) part[blockIdx.x * cols + c + k] = sum[k];
+    kbki_part_finish(part, counters, cols, [&](int64_t i, float s) { dw[i] = kbki_type<T>::from(s); });
 }
 // Writes one row of dx.
-template <class T, int Threads>
-__global__ void __launch_bounds__(Threads) kbk_weighted_sum_bwd_vec_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_weighted_sum_bwd_vec_k(const T* dy, const T* w, T* dx, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T);
-    const float dy = kbki_float(io.dy[blockIdx.x]);
-    for (int64_t c = threadIdx.x * Width; c < io.cols; c += Threads * Width) {
-        kbki_pack<T, Width> w;
+    const float y = kbki_float(dy[blockIdx.x]);
+    for (int64_t c = threadIdx.x * Width; c < cols; c += 256 * Width) {
+        kbki_pack<T, Width> v;
         float g[Width];
-        w.load_cached(io.w + c);
-        w.get(g);
+        v.load_cached(w + c);
+        v.get(g);
 #pragma unroll
-        for (int k = 0; k < Width; k++) g[k] *= dy;
-        w.set(g);
-        w.store(io.dx + blockIdx.x * io.cols + c);
+        for (int k = 0; k < Width; k++) g[k] *= y;
+        v.set(g);
+        v.store(dx + blockIdx.x * cols + c);
     }
 }
 
-template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_stream st) {
-    return kbki_follow(kbk_weighted_sum_bwd_naive_k<T>, dim3((unsigned)kbki_ceil(io.cols, 128)), 128, st, io);
+template <class T> const char* kbki_wsum_dx(const kbki_wsum<T>& io, kbk_stream st) {
+    return kbki_follow(kbki_wsum_dx_k<T>, dim3(io.grid()), 256, st, io.dy, io.w, io.dx, io.n, io.cols);
 }
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    return kbki_wsum_by_column<T>(io, st);
+    const char* why = io.get(a, true, 0, st);
+    if (io.done) return why;
+    kbk_weighted_sum_bwd_naive_k<T>
+        <<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io.dy, io.x, io.dw, io.rows, io.cols);
+    return kbki_wsum_dx(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
-    if (why) return why;
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), st);
+    if (io.done) return why;
+    kbki_wsum_product_k<T, true><<<io.grid(), 256, 0, st>>>(io.x, io.dy, io.product, io.n, io.cols);
+    if ((why = kbki_wsum_dx(io, st)) != NULL) return why;
     kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
     return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
 }
@@ -7841,60 +7794,43 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
-// WriteDx = false: to be launched after the kernel that writes dx (PDL).
 template <class T, int Width, int Across, int U, bool WriteDx>
-const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
-            most = kbki_ceil(io.rows, 512 / Across * U);
-    if (y > 65535) { // there are enough columns for one thread each
-        if (WriteDx) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-        return kbki_wsum_by_column<T>(io, st);
-    }
+const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
+    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / Across * U);
+    if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st); // there are enough columns for one thread each
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
-    const dim3 grid((unsigned)x, (unsigned)y);
-    if (!WriteDx) return kbki_follow(kbki_wsum_bwd_k<T, Width, Across, U, WriteDx>, grid, 512, st, io);
-    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<grid, 512, 0, st>>>(io);
+    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<dim3((unsigned)x, (unsigned)y), 512, 0, st>>>(
+        io.dy, io.x, io.w, io.dx, io.dw, io.rows, io.cols, io.part, io.counters);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
-}
-template <class T> bool kbki_wsum_packs(const kbki_wsum<T>& io) {
-    return io.cols % KBKI_WIDTH(T) == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) &&
-           kbki_aligned(io.w, 16);
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), st);
+    if (!io.done) why = kbki_wsum_bwd<T, 1, 128, 4, false>(a, io, st);
+    return why || io.done ? why : kbki_wsum_dx(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    if (!kbki_wsum_packs(io)) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
-    if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
-    return kbki_wsum_bwd<T, Width, 512, 4, true>(io, st);
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), st);
+    if (io.done) return why;
+    if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.dx, 16) || !kbki_aligned(io.w, 16))
+        return kbki_wsum_bwd<T, 1, 128, 4, true>(a, io, st);
+    if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(a, io, st);
+    return kbki_wsum_bwd<T, Width, 512, 4, true>(a, io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int Threads = 256, U = 8;
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), &io);
-    if (why) return why;
-    int64_t y = kbki_ceil(io.cols, Threads * KBKI_WIDTH(T)), x = y ? 1024 / Threads * kbki_sms() / y : 0;
-    if (x > io.rows) x = io.rows;
-    if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
-    bool much = io.cols > Threads * KBKI_WIDTH(T) && io.rows * io.cols * (int64_t)sizeof(T) >= (64 << 20);
-    if (x < 1 || !much || !kbki_wsum_packs(io)) return kbk_weighted_sum_bwd_fused<T>(a, st);
-    kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
-    kbki_wsum_dw_k<T, Threads, U><<<dim3((unsigned)x, (unsigned)y), Threads, 0, st>>>(io);
-    why = kbki_part_add(f, io.part, (unsigned)x, io.cols, st);
-    if (!why) kbk_weighted_sum_bwd_vec_k<T, Threads><<<(unsigned)io.rows, Threads, 0, st>>>(io);
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), st);
+    if (io.done) return why;
+    if (io.cols <= 256 * Width || io.n * (int64_t)sizeof(T) < (64 << 20) || io.cols % Width ||
+        !kbki_aligned(io.x, 16) || !kbki_aligned(io.dx, 16) || !kbki_aligned(io.w, 16))
+        return kbk_weighted_sum_bwd_fused<T>(a, st);
+    why = kbki_wsum_bwd<T, Width, 512, 8, false>(a, io, st);
+    if (!why) kbk_weighted_sum_bwd_vec_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.dy, io.w, io.dx, io.cols);
     return why ? why : kbki_launched();
 }
 #endif // __CUDACC__
