@@ -10232,11 +10232,13 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
         q.value = exp(s->mean), q.low = exp(s->mean - reach), q.high = exp(s->mean + reach);
     }
     if (!a || !b || second < 0 || !(q.low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return q;
-    double sd =
-        hypot(a->bias_apart_ns / c->results[first].time_ms, b->bias_apart_ns / c->results[second].time_ms) * 1e-6;
-    q.low = log(q.low), q.high = log(q.high);
-    kbi_interval_add(log(q.value), sd, &q.low, &q.high);
-    q.low = KBI_MAX(exp(q.low), 1e-3), q.high = KBI_MIN(exp(q.high), 1e3); // a factor of 1000 is no information
+    double down = log(q.value / q.low), up = log(q.high / q.value);
+    for (int k = 0; k < 2; k++) { // a large error shortens a time by a larger factor than it lengthens it
+        double share = 1.959963984540054e-6 * (k ? b : a)->bias_apart_ns / c->results[k ? second : first].time_ms;
+        double longer = log1p(share), shorter = -log1p(-KBI_MIN(share, 0.999));
+        down = hypot(down, k ? longer : shorter), up = hypot(up, k ? shorter : longer);
+    }
+    q.low = KBI_MAX(q.value * exp(-down), 1e-3), q.high = KBI_MIN(q.value * exp(up), 1e3); // beyond: no information
     return q;
 }
 

@@ -834,24 +834,31 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 // name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; depth: their stride, or the number of elements that they select from
+    KBK_PICK,  // n = rows * cols accesses; strided: stride; gather: among
     KBK_SUM,   // n = rows * cols elements, one result
     KBK_ROWS,  // rows of cols elements
-    KBK_GEMM,  // M = rows, N = cols, K = depth; layout
+    KBK_GEMM,  // M = rows, N = cols, K = k; layout
     KBK_ATTN,  // batch, heads, S = rows, d = cols; causal
-    KBK_LOOKUP // T = rows ids below V = depth, rows of D = cols elements
+    KBK_LOOKUP // T = rows ids below V = vocabulary, rows of D = cols elements
 };
 
-enum { KBK_NN, KBK_NT, KBK_TN };     // kbk_shape.layout of a matrix product
-enum { KBK_RANDOM, KBK_SEQUENTIAL }; // kbk_shape.layout of gather
+enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
 
+// Parameters of an operation. An operation reads those that its card names.
 typedef struct kbk_shape {
-    int64_t batch, heads, rows, cols, depth; // embedding: T = rows, D = cols, V = depth
-    double p;                                // dropout: probability of a zero
-    int causal;
-    int layout;
-    uint64_t seed; // dropout: key of the mask
+    int64_t batch, heads, rows, cols;
+    int64_t k;          // matrix products: length of the sums
+    int64_t vocabulary; // embedding: rows of the table
+    int64_t stride;     // strided: distance between elements read; 0: 1
+    int64_t among;      // gather: number of elements that the indices select from; 0: n
+    double p;           // dropout: probability of a zero
+    int causal;         // attention: a query sees no later key
+    int layout;         // matrix products: operand that is stored transposed
+    int sequential;     // gather: index i mod among instead of random ones
+    uint64_t seed;      // dropout: key of the mask
 } kbk_shape;
+// Calls f for each size of a shape.
+#define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
 
 typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
 
@@ -1016,11 +1023,10 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
 KBKI_SCRATCH(none) { return 0; }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
 /*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are expressions as on the card, in double:
-    n = rows * cols; rows, cols, depth; elem: bytes per element. */
+    n = rows * cols; rows, cols; elem: bytes per element. */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
-    const double depth = (double)(s)->depth;                                        \
-    (void)n, (void)rows, (void)cols, (void)depth;                                   \
+    (void)n, (void)rows, (void)cols;                                                \
     return value
 #define KBKI_FORMULAS(op_dir, units, flops, bytes)                                       \
     KBK_FN int64_t kbk_##op_dir##_units(const kbk_shape* s) { return (void)s, (units); } \
@@ -1034,19 +1040,21 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
 /*  NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of more than
     2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
-    if (s->batch < 0 || s->heads < 0 || s->rows < 0 || s->cols < 0 || s->depth < 0) return "a dimension is negative";
-    const double rows = (double)s->rows, cols = (double)s->cols, depth = (double)s->depth;
+    const double limit = (double)((int64_t)1 << 56);
+    double largest = 0;
+    int64_t least = 0;
+#define KBKI_SIZE_RANGE(size) least = s->size < least ? s->size : least, largest = fmax(largest, (double)s->size);
+    KBK_SIZES(KBKI_SIZE_RANGE)
+    if (least < 0) return "a dimension is negative";
+    const double rows = (double)s->rows, cols = (double)s->cols, k = (double)s->k;
     double batch = op->family == KBK_GEMM || op->family == KBK_ATTN ? (double)s->batch : 1, most = rows * cols;
     if (op->family == KBK_ATTN) batch *= (double)s->heads;
     if (op->family == KBK_ATTN && rows > cols) most = rows * rows; // the scores
-    if (op->family == KBK_PICK && depth > 1) most *= depth;
-    if (op->family == KBK_GEMM && rows * depth > most) most = rows * depth;
-    if ((op->family == KBK_GEMM || op->family == KBK_LOOKUP) && cols * depth > most) most = cols * depth;
+    if (op->family == KBK_PICK && s->stride > 1) most *= (double)s->stride;
+    if (op->family == KBK_GEMM) most = fmax(most, k * fmax(rows, cols));
+    if (op->family == KBK_LOOKUP) most = fmax(most, cols * (double)s->vocabulary);
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
-    const double limit = (double)((int64_t)1 << 56);
-    return rows > limit || cols > limit || depth > limit || batch > limit || most * (batch > 1 ? batch : 1) > limit
-               ? "a tensor has more than 2^56 elements"
-               : NULL;
+    return fmax(largest, most * fmax(batch, 1)) > limit ? "a tensor has more than 2^56 elements" : NULL;
 }
 /*  NULL, or why these arguments cannot be launched on any device: the shape; a NULL output that would be written;
     a NULL input that has elements, unless nothing is written. */
@@ -1887,7 +1895,7 @@ KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to ==
 // Whether two addresses have the same alignment modulo 16 bytes.
 KBK_FN bool kbki_congruent(const void* p, const void* q) { return (((uintptr_t)p ^ (uintptr_t)q) & 15) == 0; }
 KBK_FN const char* kbki_check_dims(const kbk_shape* s) {
-    return s->rows < 0 || s->cols < 0 || s->depth < 0 ? "a dimension is negative" : NULL;
+    return s->rows < 0 || s->cols < 0 || s->k < 0 || s->vocabulary < 0 ? "a dimension is negative" : NULL;
 }
 KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
     if (!a->workspace || a->workspace_bytes < bytes) return "workspace missing or too small";
@@ -2873,6 +2881,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
            can dominate the norm
     ladder as above; bulk: add only */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
     2 stride 575.1 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
@@ -2881,6 +2890,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     5 bulk   537.8 us 114 % 0.97 x   31 25 % 89 %    1274 k  pipeline of bulk copies (cp.async.bulk)
     end of measured */
 /*  measured mul fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  576.8 us 106 %      -   12 77 % 83 %         0  one element per thread
     2 stride 574.9 us 107 % 1.00 x   24 97 % 83 %         0  device-sized grid, grid-stride loop
@@ -2888,6 +2898,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     4 unroll 521.7 us 118 % 0.99 x   32 83 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
 /*  measured div fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  581.7 us 105 %      -   16 77 % 82 %         0  one element per thread
     2 stride 578.5 us 106 % 1.01 x   32 97 % 83 %         0  device-sized grid, grid-stride loop
@@ -2980,6 +2991,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     ladder as every element-wise operation
     bound by   memory */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 502.2 us = 2.147 GB / 4.276 TB/s; on this GPU 703.9 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
      1 naive  885.2 us  93 %      -    8 73 % 72 %         0  one element per thread
      2 stride 876.9 us  94 % 1.01 x   26 97 % 73 %         0  device-sized grid, grid-stride loop
@@ -2989,17 +3001,20 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     99 cudart 706.7 us 116 %      -    - 82 % 90 %         0  cudaMemcpyAsync
     end of measured */
 /*  measured fill run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
      1 naive  631.0 us  59 %      -    8 14 % 50 %         0  one element per thread
      2 unroll 323.9 us 116 % 1.95 x   14 85 % 97 %         0  two 16-byte stores per thread
     99 cudart 327.2 us 115 %      -    - 77 % 96 %         0  driver memset of 32- or 16-bit words
     end of measured */
 /*  measured read run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, the last CTA folds
     2 unroll 346.2 us 117 % 1.00 x   32 98 % 93 %       611  four 16-byte vectors in flight
     end of measured */
 /*  measured triad run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.167 FLOP/B; floor on an H200 753.3 us = 3.221 GB / 4.276 TB/s; on this GPU 1056 us at 3.051 TB/s
                 time  peak   gain regs  occ DRAM conflicts
     1 naive  1153 us 107 %      -   12 77 % 83 %         0  one element per thread
     2 stride 1159 us 106 % 0.99 x   24 98 % 83 %         0  device-sized grid, grid-stride loop
@@ -3338,7 +3353,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  strided run ----------------------------------------------------------------------------------------------
-    y[i] = x[i * stride]     y: n = rows * cols     x: n * stride, stride = depth (0: 1), 1 = coalesced
+    y[i] = x[i * stride]     y: n = rows * cols     x: n * stride; stride 1 (or 0) is coalesced
     flops  0
     bytes  2*n*s     useful bytes only
     check  bit-exact
@@ -3348,10 +3363,10 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     bound by   memory, in sectors
 
     gather run -----------------------------------------------------------------------------------------------
-    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: depth elements (0: n)
-                         idx uniform, or i mod depth (layout KBK_SEQUENTIAL). An index outside x gives NaN
+    y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
+                         idx uniform, or i mod among (sequential). An index outside x gives NaN
     flops  0
-    bytes  (s + 8)*n + s*min(n, depth)     useful bytes only: index, element written, element read; if there are
+    bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read; if there are
                                            fewer elements than reads, each element once
     check  bit-exact
     1 naive    one element per thread              <- two latencies in sequence, one small read in flight
@@ -3370,16 +3385,19 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
                that it is in the cache that it fits into
     bound by   latency alone: dependent loads cannot overlap */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 15.7 us = 67.11 MB / 4.276 TB/s; on this GPU 22.0 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
     1 naive  203.1 us 10 %      -   10 85 % 84 %         0  one element per thread
     2 unroll 206.9 us 10 % 0.98 x   30 85 % 82 %         0  four independent reads per thread
     end of measured */
 /*  measured gather run: f32 33554432, among 268435456, sequential 0, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
     1 naive  1204 us 17 %      -   10 84 % 62 %         0  one element per thread
     2 unroll 1208 us 17 % 1.00 x   32 91 % 62 %         0  eight indices, then eight reads
     end of measured */
 /*  measured chase run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: latency is the limit
                time peak regs occ DRAM conflicts
     1 naive 5680 us  0 %   26 2 %  0 %         0  one thread, dependent loads
     end of measured */
@@ -3388,8 +3406,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 #define KBK_CHECK_chase_run KBK_CHECK_strided_run
 #define KBK_HOPS 16384
 #define KBKI_CHASE_WARM (32 << 20)
-KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->depth > 0 ? s->depth : 1; }
-KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->depth > 0 ? s->depth : s->rows * s->cols; }
+KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->stride > 0 ? s->stride : 1; }
+KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->among > 0 ? s->among : s->rows * s->cols; }
 KBK_FN int kbk_strided_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s));
@@ -3401,7 +3419,7 @@ KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", kbki_among(s), 0);
     t[1] = kbki_ids("idx", n, 1, kbki_among(s));
     t[1].kind = KBK_KI64;
-    if (s->layout == KBK_SEQUENTIAL) t[1].fill = KBK_SEQUENCE;
+    if (s->sequential) t[1].fill = KBK_SEQUENCE;
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
@@ -3567,29 +3585,34 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     check  nothing to check
     1 naive    one warp that does nothing: the launch overhead */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 32.00 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4895 us  2 % 6.54 x    -  0 %  2 %         0  direct DMA
     3 sm        5293 us  2 % 0.92 x   27 86 %  1 %         0  a kernel on mapped memory
     end of measured */
 /*  measured d2h run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
     1 pageable 19.14 ms  0 %      -    -  0 %  0 %         0  staged by the driver
     2 pinned    4883 us  2 % 3.92 x    -  0 %  2 %         0  direct DMA
     3 sm        5131 us  2 % 0.95 x   27 82 %  2 %         0  a kernel on mapped memory
     end of measured */
 /*  measured d2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                   time  peak regs  occ DRAM conflicts
      3 sm     173.6 us 115 %   27 84 % 89 %         0  the unrolled copy
     99 cudart 172.7 us 116 %    - 82 % 89 %         0  cudaMemcpyAsync
     end of measured */
 /*  measured alloc run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the allocator is the limit
                  time   gain occ DRAM conflicts
     1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
     2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns its memory
     3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
+    no floor: the launch is the limit
                time regs occ DRAM conflicts
     1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
@@ -3732,6 +3755,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     check  bit-exact
     ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  443.2 us  92 %      -   10 73 % 71 %         0  one element per thread
     2 stride 437.6 us  94 % 1.01 x   22 96 % 72 %         0  device-sized grid, grid-stride loop
@@ -3773,6 +3797,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  393.2 us  51 %      -   10 77 % 40 %         0  one element per thread, exp2 and polynomial
     2 stride 308.1 us  65 % 1.28 x   14 95 % 51 %         0  device-sized grid, grid-stride loop
@@ -3781,6 +3806,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic of a short polynomial
     end of measured */
 /*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    2.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  403.7 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
     2 stride 309.8 us  65 % 1.30 x   18 96 % 50 %         0  device-sized grid, grid-stride loop
@@ -3789,6 +3815,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     6 approx 173.4 us 115 % 1.01 x   31 87 % 89 %         0  hardware exp2 and reciprocal
     end of measured */
 /*  measured silu fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  398.2 us  50 %      -   16 77 % 39 %         0  one element per thread, exp and divide
     2 stride 304.6 us  65 % 1.31 x   19 96 % 51 %         0  device-sized grid, grid-stride loop
@@ -3923,6 +3950,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.833 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  429.3 us  61 %      -   13 79 % 55 %         0  one element per thread, exp2 and polynomial
     2 stride 381.7 us  68 % 1.12 x   15 96 % 62 %         0  device-sized grid, grid-stride loop
@@ -3931,6 +3959,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx 258.0 us 101 % 1.00 x   32 84 % 91 %         0  polynomial of degree 8 instead of 14
     end of measured */
 /*  measured gelu_tanh bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    3.000 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  452.0 us  67 %      -   19 80 % 53 %         0  one element per thread, exp and divide
     2 stride 403.0 us  75 % 1.12 x   20 95 % 59 %         0  device-sized grid, grid-stride loop
@@ -3939,6 +3968,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_f
     6 approx 257.9 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
 /*  measured silu bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  444.5 us  68 %      -   19 79 % 54 %         0  one element per thread, exp and divide
     2 stride 392.4 us  77 % 1.13 x   20 96 % 61 %         0  device-sized grid, grid-stride loop
@@ -4093,12 +4123,14 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_si
                first is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
     2 vec    172.5 us 116 % 4.00 x   24 85 % 90 %         0  16-byte accesses, a Philox call per vector
     3 unroll 173.2 us 116 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
 /*  measured dropout bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  689.5 us  29 %      -   17 85 % 23 %         0  one Philox call per element
     2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
@@ -4625,6 +4657,7 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
                row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
                different alignments modulo 16 bytes, they are read element by element */
 /*  measured softmax fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.625 FLOP/B; floor on an H200 62.8 us = 268.4 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1474 us   7 %      -   31  6 % 11 %         0  thread per row, three uncoalesced passes
     2 block    97.0 us 100 % 15.2 x   31 89 % 78 %      56 k  CTA per row, shared-memory tree, three reads
@@ -5136,6 +5169,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
                distributed shared memory             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured softmax bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.333 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1644 us   9 %      -   32  6 % 12 %         0  thread per row, two uncoalesced passes
     2 warp    245.8 us  61 % 6.69 x   32 90 % 80 %         0  warp per row, shuffles, two reads
@@ -5558,6 +5592,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
                                                          <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.875 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1466 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
     2 warp    239.1 us  41 % 6.13 x   35 60 % 59 %         8  warp per row, shuffles, re-reads from cache
@@ -6463,6 +6498,7 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  271.7 us  55 %      -   32 90 % 58 %      5726  one atomic per element
     2 split   374.2 us  40 % 0.73 x   32 92 % 75 %      2706  dx, then column sums: two reads
@@ -6908,6 +6944,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
 /*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.500 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 naive    1131 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
     2 warp    160.7 us  61 % 7.04 x   28 89 % 72 %         0  warp per row, shuffles, re-reads from cache
@@ -6950,6 +6987,7 @@ KBKI_REF(rmsnorm_fwd) {
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  239.1 us  62 %      -   32 88 % 64 %      9937  one atomic per element
     2 split   372.2 us  40 % 0.64 x   31 93 % 76 %      15 k  dx, then column sums: two reads
@@ -7011,6 +7049,7 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
                                                 <- one launch, no atomic addition, the same bits every time
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.250 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 atomic 471.8 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
     2 shared 354.9 us 115 % 1329 x   26 99 % 91 %       856  tree per CTA, one atomic per CTA
@@ -7185,6 +7224,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
                                               <- one launch, and the same bits every time
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 atomic 235.8 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
     2 block  259.9 us  78 %  907 x   18 99 % 62 %       406  sum per CTA, one atomic per CTA
@@ -7338,6 +7378,7 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
                bytes, they are read element by element */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive  420.7 us  72 %      -   14 78 % 57 %         0  one element per thread
     2 unroll 259.0 us 117 % 1.62 x   32 80 % 91 %         0  two 16-byte vectors per input in flight
@@ -7450,6 +7491,7 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
                CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   1109 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
     2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3289  two kernels: products to memory, row sums
@@ -7645,7 +7687,7 @@ template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
     const char* why = kbki_check_dims(&a->s);
-    m.s.cols = 1, m.s.depth = a->s.cols, m.s.layout = KBK_NN;
+    m.s.cols = 1, m.s.k = a->s.cols, m.s.layout = KBK_NN;
     return why ? why : kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
@@ -7695,6 +7737,7 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
                                              <- DRAM loses time at each change between reading and writing
     bound by   memory: compare with bytes / copy bandwidth */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   7719 us  11 %      -   28 38 %  8 %         0  thread per element of dx, per column of dw
     2 split   2036 us  40 % 3.79 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
@@ -7889,8 +7932,8 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     kbk_args dx = *a, dw = *a;
     const char* why = kbki_check_dims(&a->s);
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((T*)a->out[1], a->s.cols, st);
-    dx.in[1] = a->in[2], dx.s.depth = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
-    dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.depth = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
+    dx.in[1] = a->in[2], dx.s.k = 1, dx.s.layout = KBK_NN;                          // R x 1 times 1 x C
+    dw.out[0] = a->out[1], dw.s.rows = 1, dw.s.k = a->s.rows, dw.s.layout = KBK_NN; // 1 x R times R x C
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
@@ -7973,6 +8016,7 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
                multiples of 16 bytes; otherwise padded runs */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   2717 us  15 %      -   16 81 % 14 %         0  one element per thread, strided writes
     2 shared 749.7 us  55 % 3.62 x   24 96 % 42 %     131 M  32 x 32 tile in shared memory, bank conflicts
@@ -8144,6 +8188,7 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
                unaligned start is read separately (peeling)
     bound by   memory: compare with bytes / read bandwidth */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    2.000 FLOP/B; floor on an H200 192.8 us = 824.3 MB / 4.276 TB/s; on this GPU 270.2 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 split   1729 us  18 %      -   32 96 % 71 %      32 k  log-softmax to memory in f32, then a gather
     2 online 605.7 us  51 % 2.86 x   29 95 % 41 %      1238  CTA per row, online softmax, one read
@@ -8418,6 +8463,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
                they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
                Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.750 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   1677 us  37 %      -   20 82 % 29 %         0  one element per thread
     2 unroll 540.3 us 116 % 3.10 x   32 89 % 90 %         0  16-byte vectors, two in flight per thread
@@ -8624,6 +8670,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
                different alignments modulo 16 bytes */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 split   812.2 us  77 %      -   54 75 % 90 %      13 k  fwd unroll, then bwd unroll
     2 fused   706.6 us  89 % 1.15 x   62 43 % 87 %      17 k  CTA per row, second read backwards
@@ -9042,7 +9089,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  embedding fwd --------------------------------------------------------------------------------------------
-    y[t,d] = W[ids[t],d]      W: V x D = depth x cols     ids: T = rows, int32     y: T x D
+    y[t,d] = W[ids[t],d]      W: V x D = vocabulary x cols     ids: T = rows, int32     y: T x D
     flops  0
     bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), as for uniform ids
     check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
@@ -9053,6 +9100,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.000 FLOP/B; floor on an H200 21.8 us = 93.36 MB / 4.276 TB/s; on this GPU 30.6 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
     1 naive  62.0 us 48 %      -   16 84 % 39 %         0  one element per thread
     2 vec    30.3 us 99 % 2.05 x   28 76 % 76 %         0  warp per token, 16-byte accesses
@@ -9060,8 +9108,8 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     end of measured */
 #define KBK_CHECK_embedding_fwd KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("W", s->depth * s->cols, 0);
-    t[1] = kbki_ids("ids", s->rows, 1, s->depth);
+    t[0] = kbki_in("W", s->vocabulary * s->cols, 0);
+    t[1] = kbki_ids("ids", s->rows, 1, s->vocabulary);
     t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
     return 3;
 }
@@ -9071,14 +9119,14 @@ KBK_FN double kbk_embedding_fwd_flops(const kbk_shape* s) {
     return 0;
 }
 KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s, int elem) {
-    double rows = (double)s->rows, all = (double)s->depth, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
+    double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
     return (distinct + rows) * (double)s->cols * elem + 4 * rows;
 }
 KBKI_REF(embedding_fwd) {
     for (int64_t t = u0; t < u1; t++) {
         double id = in[1][t];
-        int good = id >= 0 && id < (double)s->depth;
+        int good = id >= 0 && id < (double)s->vocabulary;
         for (int64_t d = 0; d < s->cols; d++)
             out[0][(t - u0) * s->cols + d] =
                 good ? in[0][(int64_t)id * s->cols + d] : kbki_from_bits(0x7FF8ull << 48);
@@ -9160,7 +9208,7 @@ template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row
 }
 
 template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
     if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
         return KBKI_TEXT_ALIGN;
     io->vector = kbki_aligned(io->w, 16) && kbki_aligned(io->y, 16) && io->cols % KBKI_WIDTH(T) == 0;
@@ -9226,6 +9274,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
     1 atomic 117.6 us 55 %      -   16 80 % 70 %         0  one atomic per element
     2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
@@ -9239,11 +9288,11 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 #define KBKI_EMB_HOT 32    // with more tokens than this, a row is summed by whole CTAs
 KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("dy", s->rows * s->cols, 0);
-    t[1] = kbki_ids("ids", s->rows, 0, s->depth);
-    t[2] = kbki_out("dW", KBK_T, s->depth * s->cols, s->cols, s->cols);
+    t[1] = kbki_ids("ids", s->rows, 0, s->vocabulary);
+    t[2] = kbki_out("dW", KBK_T, s->vocabulary * s->cols, s->cols, s->cols);
     return 3;
 }
-KBKI_FORMULAS(embedding_bwd, s->cols ? s->depth : 0, n, (rows + depth) * cols * elem + 4 * rows)
+KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
 // Ids with the same remainder modulo 2^bits form a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
@@ -9256,9 +9305,9 @@ KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words with 
 }
 // Per token: info, and entries in spill, hot and order. Per class: two numbers, and a bit per row.
 KBKI_SCRATCH(embedding) {
-    int bits = kbki_emb_bits(s->depth);
-    if (word != KBKI_WORD_sorted || s->depth <= 0) return 0;
-    return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->depth, bits)) << bits);
+    int bits = kbki_emb_bits(s->vocabulary);
+    if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
+    return KBK_TICKETS + (size_t)s->rows * 28 + ((size_t)(8 + 4 * kbki_emb_words(s->vocabulary, bits)) << bits);
 }
 KBKI_REF(embedding_bwd) {
     double *dw = out[0], *magnitude = out[KBK_OUTS];
@@ -9590,7 +9639,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
 }
 
 template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_grad<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.depth, false };
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
     if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->dw, sizeof(T)) || !kbki_aligned(io->ids, 4))
         return KBKI_TEXT_ALIGN;
     io->vector = kbki_aligned(io->dy, 16) && kbki_aligned(io->dw, 16) && io->cols % KBKI_WIDTH(T) == 0;
@@ -9655,7 +9704,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd -----------------------------------------------------------------------------------------------
-    C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = depth, no alpha, no beta; f32 accumulation
+    C[m,n] = sum_k A[m,k] B[k,n]     M = rows, N = cols, K = k, no alpha, no beta; f32 accumulation
     layout  KBK_NN: A M x K, B K x N.   KBK_NT: B given as N x K.   KBK_TN: A given as K x M.   All row-major
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
@@ -9687,6 +9736,7 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
      1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element of C, warps along rows
      2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  warps along columns
@@ -9703,22 +9753,22 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
 #define KBKI_MM_TILE 128 // edge of a CTA's tile
 KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->depth, s->layout == KBK_TN ? 0 : s->depth);
-    t[1] = kbki_in("B", s->depth * s->cols, 0);
+    t[0] = kbki_in("A", s->rows * s->k, s->layout == KBK_TN ? 0 : s->k);
+    t[1] = kbki_in("B", s->k * s->cols, 0);
     t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 3;
 }
 KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->depth; }
+KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->k; }
 KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
-    double m = (double)s->rows, n = (double)s->cols, k = (double)s->depth;
+    double m = (double)s->rows, n = (double)s->cols, k = (double)s->k;
     return (m * k + k * n + m * n) * elem;
 }
 /*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
     shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
     */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
-    int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->depth / 64;
+    int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->k / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
@@ -9726,7 +9776,7 @@ KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
 // 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Elements of the copy.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
-    int64_t whole = (b ? s->cols : s->rows) * s->depth, line = s->depth;
+    int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
@@ -9737,7 +9787,7 @@ KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
 /*  The split-K factor of mmapipe (tiles of 128 x 128). Splitting starts when the tiles would leave most SMs idle.
     The aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
-    int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->depth / 512;
+    int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 66 ? n : 66;
@@ -9757,7 +9807,7 @@ KBKI_SCRATCH(matmul) {
     return bytes ? bytes + KBK_TICKETS : 0;
 }
 KBKI_REF(matmul_fwd) {
-    int64_t rows = s->rows, cols = s->cols, depth = s->depth, step = s->layout == KBK_TN ? rows : 1;
+    int64_t rows = s->rows, cols = s->cols, depth = s->k, step = s->layout == KBK_TN ? rows : 1;
     for (int64_t m = u0; m < u1; m++) {
         const double *a = in[0] + (s->layout == KBK_TN ? m : m * depth), *b = in[1];
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
@@ -9799,7 +9849,7 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
     const kbk_shape* s = &a->s;
-    int64_t m = s->rows, n = s->cols, k = s->depth;
+    int64_t m = s->rows, n = s->cols, k = s->k;
     *io = {};
     io->a = (const T*)a->in[0], io->b = (const T*)a->in[1], io->c = (kbki_result<T>*)a->out[0];
     io->m = m, io->n = n, io->k = k, io->am = k, io->ak = 1, io->bk = n, io->bn = 1;
@@ -10168,6 +10218,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                   stage 2    FFF   MM .  FFF        the consumer for a stage to be full
                   stage 3     FFF    MM .  FFF                                                                */
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
+    1365 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
                      time  peak         gain regs   occ DRAM conflicts
      1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element of C, warps along rows
      2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  warps along columns
@@ -12466,8 +12517,8 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas, sms = kbki_sms();
     bool narrow = a->s.cols < 48 * sms; // 32 instead of 64 columns per CTA, so that every SM has work
-    if (a->s.cols >= 60 * sms && a->s.cols * a->s.depth >= (int64_t)1 << 25)
-        return a->s.cols <= 64 * sms && a->s.depth % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
+    if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
+        return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
                                                              : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
     const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
     if (why || ctas == 0) return why;
@@ -12562,7 +12613,7 @@ KBK_FN int kbki_wg_has(int way, int layout) {
 }
 // K in units of 16 bits: a 32-bit element counts twice in time and memory, an 8-bit element half.
 KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
-    return elem == 4 ? s->depth * 2 : elem == 1 ? (s->depth + 1) / 2 : s->depth;
+    return elem == 4 ? s->k * 2 : elem == 1 ? (s->k + 1) / 2 : s->k;
 }
 /*  Properties of a GPU that the choice depends on. l2: bytes per clock from L2 for all CTAs together, without
     clusters and with K not split. It depends on how much data neighbouring SMs have in common, and therefore on
@@ -12578,7 +12629,7 @@ KBK_FN kbki_wg_device kbki_wg_h200(void) {
 }
 // Whether rows of A, or of B, are not 32-byte aligned (a memory sector has 32 bytes).
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
-    int64_t line = s->depth;
+    int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
@@ -12668,12 +12719,12 @@ KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
 }
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem) {
     kbki_wg_device on = kbki_wg_h200();
-    return s->rows > 0 && s->cols > 0 && s->depth > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
+    return s->rows > 0 && s->cols > 0 && s->k > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
 }
 // tf32: bytes of the transposed copies of an operand, for all of a batch (0: not copied), and the whole workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
-    return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->depth) * sizeof(float) + 255) / 256 * 256 : 0;
+    return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
 }
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     kbk_shape f32 = *s;
@@ -12795,9 +12846,9 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
         const kbk_shape* s = &a->s;
-        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->depth >= 1024 &&
-                    s->cols < ((int64_t)1 << 31) / s->depth;
-        bool wide = kbki_mm_wide((const T*)a->in[0], s->depth) && kbki_mm_wide((const T*)a->in[1], s->depth);
+        bool thin = s->layout == KBK_NT && s->rows > 0 && s->rows <= 16 && s->cols >= 1024 && s->k >= 1024 &&
+                    s->cols < ((int64_t)1 << 31) / s->k;
+        bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
             const char* why = kbki_needs_hopper();
             return why ? why : kbki_mm_thin<T>(a, st);
@@ -12990,7 +13041,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = depth; A M x K and B N x K in e4m3 (KBK_NT;
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3 (KBK_NT;
     there is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
     kernel can compute them. C in bf16
     flops  2*M*N*K
@@ -13017,6 +13068,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
     and C and both factors aligned. They return an error otherwise. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
+    2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
      1 naive  274.6 ms  0 %      -   30  99 %  0 %         0  one thread per element of C
      2 shared 23.07 ms  0 % 11.9 x   32 100 %  0 %    3287 k  32 x 32 tiles in shared memory, in f32
@@ -13026,7 +13078,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     end of measured */
 #define KBK_CHECK_matmul_e4m3_fwd KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0)
 KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->depth, s->depth), t[1] = kbki_in("B", s->cols * s->depth, 0);
+    t[0] = kbki_in("A", s->rows * s->k, s->k), t[1] = kbki_in("B", s->cols * s->k, 0);
     t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0);
     t[0].kind = t[1].kind = KBK_KE4M3, t[2].kind = t[3].kind = KBK_KF32;
     for (int i = 2; i < 4; i++) t[i].fill = KBK_UNIFORM, t[i].a = 0.5, t[i].b = 1.5;
@@ -13036,7 +13088,7 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
 KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
 KBK_FN double kbk_matmul_e4m3_fwd_flops(const kbk_shape* s) { return kbk_matmul_fwd_flops(s); }
 KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s, int elem) {
-    return ((double)s->rows + (double)s->cols) * (double)s->depth + kbki_n(s) * elem + 8;
+    return ((double)s->rows + (double)s->cols) * (double)s->k + kbki_n(s) * elem + 8;
 }
 KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
@@ -13045,7 +13097,7 @@ KBKI_SCRATCH(matmul_e4m3) {
 }
 KBKI_REF(matmul_e4m3_fwd) {
     kbk_shape nt = *s;
-    const double factor = s->depth ? in[2][0] * in[3][0] : 0;
+    const double factor = s->k ? in[2][0] * in[3][0] : 0;
     double* size = out[KBK_OUTS];
     nt.layout = KBK_NT;
     kbk_matmul_fwd_ref(&nt, elem, in, out, u0, u1);
@@ -13062,8 +13114,8 @@ typedef kbki_wg_plan<256, 128, 2, 4, 1, true> kbki_wg_e4m3_big;
 // NULL, or why TMA cannot load an operand. Other errors are found later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
-    if (s->rows <= 0 || s->cols <= 0 || s->depth <= 0 || s->layout != KBK_NT) return NULL;
-    if (s->depth % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
+    if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
+    if (s->k % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
     return "e4m3 on tensor cores needs K to be a multiple of 16, and A and B aligned to 16 bytes: use shared";
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
@@ -13223,7 +13275,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
-    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = depth, layouts and accumulation as matmul; the
+    C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul; the
     products are contiguous, one after the other. backward is this operation again, as for matmul
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
@@ -13238,6 +13290,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
     99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
     bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H100 80GB HBM3, 2026-11-26
+    205 FLOP/B; floor on an H200 87.8 us = 68.72 GFLOP / 783 TFLOP/s; on this GPU 110.0 us at 3.051 TB/s
                     time peak   gain regs  occ DRAM conflicts
      1 regblock  3824 us  3 %      -  126 25 %  3 %     219 M  matmul's kernel, batch in grid.z
      2 mmapipe  202.2 us 61 % 18.9 x  248 12 % 48 %     115 k  matmul's kernel, batch in grid.z
@@ -13270,7 +13323,7 @@ KBKI_REF(bmm_fwd) {
     for (int64_t u = u0; u < u1;) {
         int64_t b = u / s->rows, first = u % s->rows, last = first + (u1 - u);
         if (last > s->rows) last = s->rows;
-        const double* one[2] = { in[0] + b * s->rows * s->depth, in[1] + b * s->depth * s->cols };
+        const double* one[2] = { in[0] + b * s->rows * s->k, in[1] + b * s->k * s->cols };
         double* piece[2 * KBK_OUTS] = { out[0] + (u - u0) * s->cols };
         if (out[KBK_OUTS]) piece[KBK_OUTS] = out[KBK_OUTS] + (u - u0) * s->cols;
         kbk_matmul_fwd_ref(s, elem, one, piece, first, last);
@@ -13340,6 +13393,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                causally masked key has no effect, except in cublas and warpmma, which multiply v by zero
                probabilities */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
+    1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s
                    time peak   gain
     1 naive    165.5 ms  0 %      -  score matrix in memory, three passes
     2 cublas    1373 us 12 %  121 x  vendor's batched GEMMs, own softmax
@@ -15005,6 +15059,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked
                row or key has no effect, except in warpmma, which multiplies q, k and do by zeros */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
+    1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s
                    time peak   gain
     1 naive    326.5 ms  0 %      -  both S x S matrices in memory
     3 shared   51.78 ms  1 % 6.31 x  warp per row, then per key, recomputation

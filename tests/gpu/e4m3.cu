@@ -183,7 +183,7 @@ static void set_factors(float sa, float sb) {
 }
 static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
     kbk_args args = {};
-    args.s.batch = args.s.heads = 1, args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k;
+    args.s.batch = args.s.heads = 1, args.s.rows = s.m, args.s.cols = s.n, args.s.k = s.k;
     args.s.layout = KBK_NT;
     args.in[0] = a, args.in[1] = b, args.in[2] = factors, args.in[3] = factors + 4, args.out[0] = c;
     args.workspace = work, args.workspace_bytes = work_bytes;
@@ -192,7 +192,7 @@ static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
 static bool asked(const rung& r) { return (!only_rung || !strcmp(only_rung, r.name)) && !(r.vendor && no_vendor); }
 static bool takes(const rung& r, const kbk_args& a) {
     uintptr_t all = (uintptr_t)a.in[0] | (uintptr_t)a.in[1] | (r.vendor ? (uintptr_t)a.out[0] : 0);
-    return r.any || a.s.depth == 0 || (a.s.depth % 16 == 0 && all % 16 == 0 && !(r.vendor && a.s.cols % 16));
+    return r.any || a.s.k == 0 || (a.s.k % 16 == 0 && all % 16 == 0 && !(r.vendor && a.s.cols % 16));
 }
 
 // --- the checks

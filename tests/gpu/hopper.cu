@@ -228,7 +228,7 @@ template <class T> static void reference(const T* a, const T* b, T* c, shape s, 
 template <class T> static kbk_args arguments(const T* a, const T* b, void* c, shape s, int layout) {
     kbk_args args = {};
     args.s.batch = s.b;
-    args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k, args.s.layout = layout;
+    args.s.rows = s.m, args.s.cols = s.n, args.s.k = s.k, args.s.layout = layout;
     args.in[0] = a, args.in[1] = b, args.out[0] = c, args.workspace = work, args.workspace_bytes = work_bytes;
     return args;
 }

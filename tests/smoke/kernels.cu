@@ -97,7 +97,7 @@ static const char* run(const kernel* k, const kbk_op* op) {
     double *in[8] = { NULL }, *want[2 * KBK_OUTS] = { NULL };
     kbk_args a = {};
     kbk_report report;
-    a.s.batch = k->batch, a.s.heads = k->heads, a.s.rows = k->rows, a.s.cols = k->cols, a.s.depth = k->depth;
+    a.s.batch = k->batch, a.s.heads = k->heads, a.s.rows = k->rows, a.s.cols = k->cols, a.s.k = a.s.vocabulary = a.s.among = k->depth;
     a.s.p = 0.25, a.s.seed = 42, a.s.causal = 1;
     int n = op->tensors(&a.s, tensors), ins = 0, outs = 0;
     int64_t units = op->units(&a.s);
