@@ -150,7 +150,6 @@ def macro_of(line):
 def condition(text, defined):
     """The value of a condition: True, False, or None if it depends on the compilation."""
     text = re.sub(r"//.*|/\*.*?\*/|\\\n", " ", text)
-    text = re.sub(r"\bKBKI_(BUILDS|IN)\(\w+\)", "1", text)
     if any(defined.get(name, 0) is None for name in re.findall(r"[A-Za-z_]\w*", text)):
         return None
     text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
@@ -994,11 +993,11 @@ def table_of(header):
     """Rows of the library: op, dir, variant, dtypes, sm, origin, note; and of its operations."""
     ops, rows = {}, []
     for name, m in header.macros.items():
-        if not re.match(r"KBK_(OPS|TABLE)_[A-Z]", name):
+        if not re.match(r"KBK_(OPS|TABLE)_[a-z]", name) or name.endswith("_kbki_end"):
             continue
         c, i = m.body, 0
         while i < len(c):
-            args, depth, i = [[]], 1, i + 2
+            name_of_row, args, depth, i = c[i].text, [[]], 1, i + 2
             while depth:
                 depth += c[i].text == "("
                 depth -= c[i].text == ")"
@@ -1007,9 +1006,13 @@ def table_of(header):
                 elif depth:
                     args[-1].append(c[i])
                 i += 1
+            if name_of_row == "KBKI_CUBLAS":  # no kernel of its own
+                continue
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
-                ops[a[0], a[1]] = dict(op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'))
+                ops[a[0], a[1]] = dict(
+                    op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'), check=a[9]
+                )
             else:
                 rows.append(
                     dict(
@@ -1220,12 +1223,10 @@ def wrapped(text, indent, width=118):
     return "\n".join(lines + [line])
 
 
-def checks_of(header, row, dtype):
+def checks_of(header, check, row, dtype):
     """norm, ulps and abs of the operation for f32 and for the element type."""
-    e = header.macros["KBK_CHECK_%s_%s" % (row["op"], row["dir"])]
-    while e.body[0].text != "KBKI_CHECKS":
-        e = header.macros[e.body[0].text]
-    values = joined(e.body[2:-1]).replace(" ", "").split(",")
+    text = check if "(" in check else joined(header.macros[check].body)
+    values = re.search(r"\((.*)\)", text).group(1).replace(" ", "").split(",")
     of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
     if "KBK_TF32" in row["origin"]:
         of["f32"] = ["1.5e-3", "6 * 8192", "0"]
@@ -1423,7 +1424,7 @@ class Extraction:
         last = "step > 1 ? first + k * step + 1 : units"
         b.append(f"        {self.base}_ref(&s, {self.size}, in, parts, first + k * step, {last});")
         b.append("    }")
-        of_f32, of_type = checks_of(self.header, row, self.dtype)
+        of_f32, of_type = checks_of(self.header, self.op["check"], row, self.dtype)
         for k, t in outs:
             tolerance = {"KBK_T": of_type, "KBK_KF32": of_f32}.get(t["kind"][1], ["0", "0", "0.5"])
             which = "0, 1" if t["whole"] else "first, step"
