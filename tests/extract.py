@@ -136,11 +136,27 @@ def joined(tokens):
             tight = True
         if t.text in ("*", "&") and text and (text[-1].isalnum() or text[-1] in "_>)"):
             tight = True
+        tight = tight or t.text in ("++", "--") and (text[-1].isalnum() or text[-1] in "_)]")
         text += t.text if tight else " " + t.text
     return text
 
 
 # --- preprocessor
+
+
+def laid_out(text):
+    """A function that has no layout of its own, a statement a line."""
+    out, depth, inside = "", 0, 0
+    for i, c in enumerate(text):
+        inside += (c == "(") - (c == ")")
+        depth += c == "{"
+        if c == "}":
+            depth -= 1
+            out = out.rstrip() + "\n" + " " * 4 * depth
+        out += c if c != " " or not out.endswith((" ", "\n")) else ""
+        if c in "{};" and not inside and (c != "}" or depth):
+            out += "\n" + " " * 4 * depth
+    return re.sub(r"\{\n +\n( *)\}", r"{\n\1}", out)
 
 
 class Macro:
@@ -397,7 +413,7 @@ class Header:
                 self.items.append(
                     Item(
                         self.names_of(current),
-                        self.with_comments(comments, joined(current)),
+                        self.with_comments(comments, joined(current) if len(current) < 60 else laid_out(joined(current))),
                         current,
                         tokens[0].start,
                         guards,
@@ -445,7 +461,7 @@ class Header:
         """Whether a macro makes declarations, or names by pasting."""
         if m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG"):
             return True
-        return any(t.text == "KBKI_LAUNCHER" or t.text.startswith("KBKI_WG_") for t in m.body)
+        return any(t.text in ("KBKI_LAUNCHER", "KBKI_REF") or t.text.startswith("KBKI_WG_") for t in m.body)
 
     @staticmethod
     def substitute(m, args):
