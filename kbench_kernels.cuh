@@ -3219,13 +3219,8 @@ KBK_FN int kbk_chase_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 2;
 }
 KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
-KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return s->rows * s->cols; }
 KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
-KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_gather_run_bytes(const kbk_shape* s, int elem) {
-    double n = kbki_n(s), among = (double)kbki_among(s);
-    return n * (elem + 8.0) + (n < among ? n : among) * elem;
-}
+KBKI_FORMULAS(gather_run, s->rows * s->cols, 0, n * (elem + 8) + (depth > 0 && depth < n ? depth : n) * elem)
 KBKI_SCRATCH(chase) { return KBK_TICKETS + sizeof(int64_t); }
 KBKI_REF(strided_run) {
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
@@ -3246,58 +3241,57 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_access_io {
-    const T* x;
-    const int64_t* idx;
-    T* y;
-    int64_t n, stride, among;
-};
 // U reads per thread, one CTA width apart: stores are coalesced.
-template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run_k(kbki_access_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
     T v[U];
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) v[u] = io.x[(first + u * 256) * io.stride];
+        if (first + u * 256 < n) v[u] = x[(first + u * 256) * stride];
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) io.y[first + u * 256] = v[u];
+        if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
 // Indices and results are streamed (evict first), so that the caches keep x.
-template <class T, int U> __global__ void __launch_bounds__(256) kbk_gather_run_k(kbki_access_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(256)
+    kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, at[U];
     T v[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) at[u] = first + u * 256 < io.n ? __ldcs(io.idx + first + u * 256) : -1;
+    for (int u = 0; u < U; u++) at[u] = first + u * 256 < n ? __ldcs(idx + first + u * 256) : -1;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        v[u] = (uint64_t)at[u] < (uint64_t)io.among ? __ldg(io.x + at[u]) : kbki_type<T>::from(NAN);
+        v[u] = (uint64_t)at[u] < (uint64_t)among ? __ldg(x + at[u]) : kbki_type<T>::from(NAN);
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) __stcs(io.y + first + u * 256, v[u]);
+        if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-template <class T> const char* kbki_access_args(const kbk_args* a, kbki_access_io<T>* io) {
-    *io = { (const T*)a->in[0],    (const int64_t*)a->in[1], (T*)a->out[0],
-            a->s.rows * a->s.cols, kbki_stride(&a->s),       kbki_among(&a->s) };
+// Checks the arguments; *ctas is 0 if there is nothing to do.
+template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
+    const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    return kbki_aligned(io->x, sizeof(T)) && kbki_aligned(io->y, sizeof(T)) ? NULL : KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
+    *ctas = (unsigned)n;
+    return kbki_grid_ok(n) ? NULL : KBKI_TEXT_GRID;
 }
 template <class T, int U> const char* kbki_strided(const kbk_args* a, kbk_stream st) {
-    kbki_access_io<T> io;
-    const char* why = kbki_access_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
-    kbk_strided_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    unsigned ctas;
+    const char* why = kbki_access_args<T>(a, 256 * U, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_strided_run_k<T, U><<<ctas, 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols,
+                                                  kbki_stride(&a->s));
     return kbki_launched();
 }
 template <class T, int U> const char* kbki_gather(const kbk_args* a, kbk_stream st) {
-    kbki_access_io<T> io;
-    const char* why = kbki_access_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_aligned(io.idx, 8)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
-    kbk_gather_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    unsigned ctas;
+    const char* why = kbki_access_args<T>(a, 256 * U, &ctas);
+    if (why || ctas == 0) return why;
+    if (!kbki_aligned(a->in[1], 8)) return KBKI_TEXT_ALIGN;
+    kbk_gather_run_k<T, U><<<ctas, 256, 0, st>>>((const T*)a->in[0], (const int64_t*)a->in[1], (T*)a->out[0],
+                                                 a->s.rows * a->s.cols, kbki_among(&a->s));
     return kbki_launched();
 }
 KBKI_LAUNCHER(kbk_strided_run_naive, kbki_strided<T, 1>)
@@ -3906,79 +3900,70 @@ KBKI_REF(dropout_fwd) {
 KBKI_REF(dropout_bwd) { kbk_dropout_fwd_ref(s, elem, in, out, u0, u1); }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_dropout_io {
-    const T* x;
-    T* y;
-    int64_t n;
-    uint64_t seed;
-    uint32_t threshold;
-    float scale;
-};
-template <class T> __device__ __forceinline__ void kbki_dropout_one(const kbki_dropout_io<T>& io, int64_t i) {
-    bool keep = kbki_half(kbki_dropout_block(io.seed, i), (int)(i & 7)) >= io.threshold;
-    io.y[i] = kbki_type<T>::from(keep ? kbki_float(io.x[i]) * io.scale : 0.0f);
+template <class T>
+__device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, uint64_t seed, uint32_t threshold, float scale) {
+    bool keep = kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= threshold;
+    y[i] = kbki_type<T>::from(keep ? kbki_float(x[i]) * scale : 0.0f);
 }
 
 // Rung 1: one thread, and one Philox call, per element.
-template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
+template <class T>
+__global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) kbki_dropout_one(io, i);
+    if (i < n) kbki_dropout_one(x, y, i, seed, threshold, scale);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 // Vector p has elements p * Width to p * Width + Width - 1: all numbers of a Philox block, or half of them (f32).
-template <class T, int U, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(KBKI_MAP_TH)
+    kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_pack<T, Width> v[U];
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = io.n / Width;
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = n / Width;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < packs) v[u].load(io.x + (first + u * KBKI_MAP_TH) * Width);
+        if (first + u * KBKI_MAP_TH < packs) v[u].load(x + (first + u * KBKI_MAP_TH) * Width);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
-        kbk_u4 r = kbki_dropout_block(io.seed, i);
+        kbk_u4 r = kbki_dropout_block(seed, i);
         int from = Width == 8 ? 0 : (int)(i & 7); // first half of the block that belongs to this vector
         float f[Width];
         v[u].get(f);
 #pragma unroll
-        for (int j = 0; j < Width; j++) f[j] = kbki_half(r, from + j) >= io.threshold ? f[j] * io.scale : 0.0f;
+        for (int j = 0; j < Width; j++) f[j] = kbki_half(r, from + j) >= threshold ? f[j] * scale : 0.0f;
         v[u].set(f);
-        v[u].store(io.y + i);
+        v[u].store(y + i);
     }
     int64_t rest = packs * Width + threadIdx.x;
-    if (blockIdx.x == 0 && rest < io.n) kbki_dropout_one(io, rest);
+    if (blockIdx.x == 0 && rest < n) kbki_dropout_one(x, y, rest, seed, threshold, scale);
 }
 
-template <class T> const char* kbki_dropout_args(const kbk_args* a, kbki_dropout_io<T>* io) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, a->s.seed, 0, 0 };
-    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
-    io->threshold = kbki_dropout_threshold(a->s.p), io->scale = kbki_dropout_scale(io->threshold);
-    return NULL;
+template <class T> using kbki_dropout_kernel = void (*)(const T*, T*, int64_t, uint64_t, uint32_t, float);
+// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks, and the naive kernel runs.
+template <class T>
+const char* kbki_dropout(const kbk_args* a, kbk_stream st, kbki_dropout_kernel<T> kernel, int vectors) {
+    kbki_map_io<T> io;
+    const char* why = kbki_map_args(a, 1, &io);
+    if (!why && !(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
+    if (why || io.n == 0) return why;
+    const bool wide = vectors > 0 && kbki_aligned(io.a, 16) && kbki_aligned(io.y, 16);
+    const int threads = wide ? KBKI_MAP_TH : 256;
+    const int64_t ctas = kbki_ceil(io.n, wide ? threads * vectors * KBKI_WIDTH(T) : threads);
+    const uint32_t threshold = kbki_dropout_threshold(a->s.p);
+    if (!wide) kernel = kbki_dropout_naive_k<T>;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.y, io.n, a->s.seed, threshold, kbki_dropout_scale(threshold));
+    return kbki_launched();
 }
 template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream st) {
-    kbki_dropout_io<T> io;
-    const char* why = kbki_dropout_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbki_dropout_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dropout<T>(a, st, NULL, 0);
 }
-// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks. The naive kernel handles
-// this.
 template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
-    kbki_dropout_io<T> io;
-    const char* why = kbki_dropout_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_aligned(io.x, 16) || !kbki_aligned(io.y, 16)) return kbki_dropout_naive<T>(a, st);
-    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * KBKI_WIDTH(T));
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_dropout_packs_k<T, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dropout<T>(a, st, kbki_dropout_packs_k<T, U>, U);
 }
 
 KBKI_LAUNCHER(kbk_dropout_fwd_naive, kbki_dropout_naive<T>)
@@ -7752,42 +7737,34 @@ KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->rows, 0);
     return 2;
 }
-KBK_FN int64_t kbk_transpose_run_units(const kbk_shape* s) { return s->rows ? s->cols : 0; }
-KBK_FN double kbk_transpose_run_flops(const kbk_shape* s) {
-    (void)s;
-    return 0;
-}
-KBK_FN double kbk_transpose_run_bytes(const kbk_shape* s, int elem) { return 2 * kbki_n(s) * elem; }
+KBKI_FORMULAS(transpose_run, s->rows ? s->cols : 0, 0, 2 * n * elem)
 KBKI_REF(transpose_run) {
     for (int64_t c = u0; c < u1; c++)
         for (int64_t r = 0; r < s->rows; r++) out[0][(c - u0) * s->rows + r] = in[0][r * s->cols + c];
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_transpose_io {
-    const T* x;
-    T* y;
-    int64_t rows, cols;
-};
 // Reads are coalesced, writes are not.
-template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols, c = i - r * io.cols;
-    if (r < io.rows) io.y[c * io.rows + r] = io.x[i];
+template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
+    if (r < rows) y[c * rows + r] = x[i];
 }
 
 // 32 x 8 threads, four elements each.
 template <class T, int Pad>
-__global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose_io<T> io, unsigned across) {
+__global__ void __launch_bounds__(256)
+    kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ T tile[32][32 + Pad];
+    unsigned across = (unsigned)((cols + 31) / 32);
     int64_t r0 = (int64_t)(blockIdx.x / across) * 32, c0 = (int64_t)(blockIdx.x % across) * 32;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
     for (int i = warp; i < 32; i += 8)
-        if (r0 + i < io.rows && c0 + lane < io.cols) tile[i][lane] = io.x[(r0 + i) * io.cols + c0 + lane];
+        if (r0 + i < rows && c0 + lane < cols) tile[i][lane] = x[(r0 + i) * cols + c0 + lane];
     __syncthreads();
 #pragma unroll
     for (int i = warp; i < 32; i += 8)
-        if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
+        if (c0 + i < cols && r0 + lane < rows) y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -7810,83 +7787,67 @@ template <int Width> struct kbki_square {
 
 /*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
     row o is stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank
-    conflicts. Tiles are numbered down bands of `band` tile rows: CTAs that run together write long contiguous
+    conflicts. Tiles are numbered down bands of 1024 tile rows: CTAs that run together write long contiguous
     parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
-    kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
-    constexpr int Width = KBKI_WIDTH(T), Side = 16;
+    kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
+    const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
+    const unsigned band = min(down, 1024u); // then band * across fits into 32 bits, too
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
     int64_t r0 = (int64_t)(b * band + rest % high) * (Side * Width), c0 = (int64_t)(rest / high) * (Side * Width);
     int tx = threadIdx.x % Side, ty = threadIdx.x / Side;
     kbki_square<Width> square;
-    if (r0 + ty * Width < io.rows && c0 + tx * Width < io.cols) {
-        const T* x = io.x + (r0 + ty * Width) * io.cols + c0 + tx * Width;
+    if (r0 + ty * Width < rows && c0 + tx * Width < cols) {
+        x += (r0 + ty * Width) * cols + c0 + tx * Width;
         kbki_pack<T, Width> v[Width];
 #pragma unroll
-        for (int i = 0; i < Width; i++) v[i].load(x + i * io.cols);
+        for (int i = 0; i < Width; i++) v[i].load(x + i * cols);
 #pragma unroll
         for (int i = 0; i < Width; i++) square.row(i, v[i].q);
 #pragma unroll
         for (int j = 0; j < Width; j++) tile[tx * Width + j][ty ^ (tx & 7)] = square.column(j);
     }
     __syncthreads();
-    T* y = io.y + (c0 + ty) * io.rows + r0 + tx * Width;
+    y += (c0 + ty) * rows + r0 + tx * Width;
 #pragma unroll
     for (int i = 0; i < Width; i++) {
         int o = i * Side + ty;
         kbki_pack<T, Width> v;
         v.q = tile[o][tx ^ (o / Width & 7)];
-        if (c0 + o < io.cols && r0 + tx * Width < io.rows) v.store(y + i * Side * io.rows);
+        if (c0 + o < cols && r0 + tx * Width < rows) v.store(y + i * Side * rows);
     }
 }
 
-template <class T> const char* kbki_transpose_args(const kbk_args* a, kbki_transpose_io<T>* io) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows, a->s.cols };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    return kbki_check_dims(&a->s);
+// side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+template <class T>
+const char* kbki_transpose(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t), int side) {
+    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, side), across = kbki_ceil(cols, side);
+    const char* why = kbki_check_dims(&a->s);
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (why || rows * cols == 0) return why;
+    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
+    return kbki_launched();
 }
 template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (why || ctas == 0) return why;
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int Pad> const char* kbki_transpose_tiles(const kbki_transpose_io<T>& io, kbk_stream st) {
-    int64_t down = kbki_ceil(io.rows, 32), across = kbki_ceil(io.cols, 32);
-    if (io.rows == 0 || io.cols == 0) return NULL;
-    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_shared_k<T, Pad><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)across);
-    return kbki_launched();
+    return kbki_transpose<T>(a, st, kbk_transpose_run_naive_k<T>, 16);
 }
 template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    return why ? why : kbki_transpose_tiles<T, 0>(io, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 0>, 32);
 }
 // Padding of one bank: one element of 4 bytes, or two of 2 bytes.
 template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    return why ? why : kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32);
 }
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), Band = 1024;
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    if (why || io.rows == 0 || io.cols == 0) return why;
-    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16) && io.rows % Width == 0 && io.cols % Width == 0;
-    int64_t down = kbki_ceil(io.rows, 16 * Width), across = kbki_ceil(io.cols, 16 * Width);
-    if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
-    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    unsigned band = down < Band ? (unsigned)down : Band; // then band * across fits into 32 bits, too
-    kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, band);
-    return kbki_launched();
+    constexpr int Width = KBKI_WIDTH(T);
+    if (!kbki_aligned(a->in[0], 16) || !kbki_aligned(a->out[0], 16) || a->s.rows % Width || a->s.cols % Width)
+        return kbk_transpose_run_padded<T>(a, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_vec_k<T>, 16 * Width);
 }
 #endif // __CUDACC__
 
