@@ -1445,6 +1445,7 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
 
 template <class T, int Width> struct kbki_pack {
     static_assert(Width == KBKI_WIDTH(T), "a pack is a 16-byte vector or one element");
+    static constexpr int width = Width;
     uint4 q;
     __device__ __forceinline__ void load(const T* p) {
         asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2615,187 +2616,198 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
+// The oracle of an element-wise operation; value: an expression of in[k][i].
+#define KBKI_MAP_REF(op_dir, value)                                      \
+    KBKI_REF(op_dir) {                                                   \
+        (void)s, (void)in;                                               \
+        for (int64_t i = u0; i < u1; i++) out[0][i - u0] = (value);      \
+    }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_map_io {
-    const T* in[3];
-    T* out;
-    int64_t n, packs;
-    int head, tail;
+/*  What an element-wise operation Op is: the number of its inputs, and static float of(a, b). A raw Op copies the first
+    input bit by bit. Eager: written lines leave the cache at once. Host memory needs this, because lines that the cache
+    evicts in its own order cross the bus ten times slower. */
+template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
+    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // of a pipeline
+    static constexpr bool raw = Raw, eager = Eager;
 };
-
-// Op: static constexpr int inputs, packs; static float of(a, b, c). packs: 16-byte vectors in flight per input.
-template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
-    float a = kbki_float(io.in[0][i]), b = Op::inputs > 1 ? kbki_float(io.in[1][i]) : 0.0f;
-    io.out[i] = kbki_type<T>::from(Op::of(a, b, Op::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
+template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const T* a, const T* b, T* y, int64_t i) {
+    if constexpr (Op::eager)
+        __stcs(y + i, a[i]);
+    else if constexpr (Op::raw)
+        y[i] = a[i];
+    else
+        y[i] = kbki_type<T>::from(
+            Op::of(Op::inputs > 0 ? kbki_float(a[i]) : 0.0f, Op::inputs > 1 ? kbki_float(b[i]) : 0.0f));
 }
 
 // Rung 1: one thread per element.
-template <class T, class Op> __global__ void kbki_map_naive_k(kbki_map_io<T> io) {
+template <class T, class Op> __global__ void kbki_map_naive_k(const T* a, const T* b, T* y, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) kbki_map_one<T, Op>(io, i);
+    if (i < n) kbki_map_one<T, Op>(a, b, y, i);
 }
 
 // Rung 2: grid-stride loop.
-template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
+template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const T* b, T* y, int64_t n) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) kbki_map_one<T, Op>(a, b, y, i);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, two vectors in flight are 3 % slower
 
+template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(const Pack& a, const Pack& b, Pack* y) {
+    constexpr int Width = Pack::width;
+    float f[Width], g[Width];
+    if (Op::inputs > 0) a.get(f);
+    if (Op::inputs > 1) b.get(g);
+#pragma unroll
+    for (int j = 0; j < Width; j++) f[j] = Op::of(Op::inputs > 0 ? f[j] : 0.0f, Op::inputs > 1 ? g[j] : 0.0f);
+    y->set(f);
+}
 // U vectors per thread and input, one CTA width apart: every access of a warp is one contiguous block of 512
 // bytes.
 template <class T, class Op, int U>
-__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
+__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, const T* b, T* y, int64_t n) {
     constexpr int Width = KBKI_WIDTH(T);
-    kbki_pack<T, Width> v[Op::inputs][U], y;
+    kbki_pack<T, Width> v[2][U], result;
+    const kbki_span sp = kbki_split<T, Width>(y, n);
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
 #pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-        for (int k = 0; k < Op::inputs; k++)
-            if (first + u * KBKI_MAP_TH < io.packs)
-                v[k][u].load(io.in[k] + io.head + (first + u * KBKI_MAP_TH) * Width);
+    for (int u = 0; u < U; u++) {
+        if (first + u * KBKI_MAP_TH >= sp.packs) continue;
+        if (Op::inputs > 0) v[0][u].load(a + sp.head + (first + u * KBKI_MAP_TH) * Width);
+        if (Op::inputs > 1) v[1][u].load(b + sp.head + (first + u * KBKI_MAP_TH) * Width);
+    }
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        if (first + u * KBKI_MAP_TH >= io.packs) continue;
-        float f[3][Width] = {};
-#pragma unroll
-        for (int k = 0; k < Op::inputs; k++) v[k][u].get(f[k]);
-#pragma unroll
-        for (int j = 0; j < Width; j++) f[0][j] = Op::of(f[0][j], f[1][j], f[2][j]);
-        y.set(f[0]);
-        y.store(io.out + io.head + (first + u * KBKI_MAP_TH) * Width);
+        if (first + u * KBKI_MAP_TH >= sp.packs) continue;
+        if constexpr (Op::raw)
+            result = v[0][u];
+        else
+            kbki_map_pack<Op>(v[0][u], v[1][u], &result);
+        T* to = y + sp.head + (first + u * KBKI_MAP_TH) * Width;
+        if (Op::eager)
+            result.store_eager(to);
+        else
+            result.store(to);
     }
-    if (blockIdx.x == 0) {
-        kbki_span edges = { io.packs, io.head, io.tail };
-        int64_t one = kbki_single(edges, io.n, threadIdx.x);
-        if (one >= 0) kbki_map_one<T, Op>(io, one);
-    }
+    int64_t one = blockIdx.x == 0 ? kbki_single(sp, n, threadIdx.x) : -1;
+    if (one >= 0) kbki_map_one<T, Op>(a, b, y, one);
 }
 
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
-#define KBKI_STAGES 4 // stages of the pipeline: tiles in shared memory, per input
 
 /*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
     replaced by its result, and stored from there. A stage is free when its store has read it. This is checked one
-    tile later, so that no thread waits for a store that has just started. */
-template <class T, class Op> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
+    tile later, so that no thread waits for a store that has just started. A raw Op needs one thread alone. */
+template <class T, class Op>
+__global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_STAGES;
+    constexpr int Width = KBKI_WIDTH(T), Stages = Op::stages;
     extern __shared__ uint4 kbki_ring[]; // each stage has a tile of every input
     __shared__ uint64_t full[Stages];
-    int64_t tiles = (io.packs + KBKI_TILE - 1) / KBKI_TILE;
+    const kbki_span sp = kbki_split<T, Width>(y, n);
+    int64_t tiles = (sp.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
     // first vector of this CTA's k-th tile
     auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; };
-    auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, io.packs - first(k)); };
+    auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, sp.packs - first(k)); };
     auto load = [&](int64_t k) {
         int s = (int)(k % Stages);
         kbki_bar_expect(&full[s], Op::inputs * packs(k) * 16);
         for (int i = 0; i < Op::inputs; i++)
-            kbki_bulk_load(kbki_ring + (s * Op::inputs + i) * KBKI_TILE, io.in[i] + io.head + first(k) * Width,
+            kbki_bulk_load(kbki_ring + (s * Op::inputs + i) * KBKI_TILE, (i ? b : a) + sp.head + first(k) * Width,
                            packs(k) * 16, &full[s]);
     };
+    int64_t one = blockIdx.x == 0 ? kbki_single(sp, n, threadIdx.x) : -1;
+    if (one >= 0) kbki_map_one<T, Op>(a, b, y, one);
     if (threadIdx.x == 0) {
         for (int s = 0; s < Stages; s++) kbki_bar_init(&full[s], 1);
         kbki_bar_ready();
         for (int k = 0; k < Stages && k < mine; k++) load(k);
     }
     __syncthreads();
-    for (int64_t k = 0; k < mine; k++) {
-        int s = (int)(k % Stages), n = packs(k);
+    for (int64_t k = 0; k < mine && !(Op::raw && threadIdx.x > 0); k++) {
+        int s = (int)(k % Stages), count = packs(k);
         uint4* tile = kbki_ring + s * Op::inputs * KBKI_TILE;
         kbki_bar_wait(&full[s], k / Stages & 1);
-#pragma unroll
-        for (int p = threadIdx.x; p < KBKI_TILE; p += 256) {
-            if (p >= n) continue;
-            kbki_pack<T, Width> v;
-            float f[3][Width] = {};
-#pragma unroll
-            for (int i = 0; i < Op::inputs; i++) v.q = tile[i * KBKI_TILE + p], v.get(f[i]);
-#pragma unroll
-            for (int j = 0; j < Width; j++) f[0][j] = Op::of(f[0][j], f[1][j], f[2][j]);
-            v.set(f[0]);
-            tile[p] = v.q;
+        if constexpr (!Op::raw) {
+            for (int p = threadIdx.x; p < count; p += 256) {
+                kbki_pack<T, Width> u = { tile[p] }, v = { tile[(Op::inputs - 1) * KBKI_TILE + p] };
+                kbki_map_pack<Op>(u, v, &u);
+                tile[p] = u.q;
+            }
+            kbki_bulk_fence();
+            __syncthreads();
         }
-        kbki_bulk_fence();
-        __syncthreads();
         if (threadIdx.x > 0) continue;
-        kbki_bulk_store(io.out + io.head + first(k) * Width, tile, n * 16);
+        kbki_bulk_store(y + sp.head + first(k) * Width, tile, count * 16);
         if (k == 0 || k - 1 + Stages >= mine) continue;
         kbki_bulk_read<1>();
         load(k - 1 + Stages);
     }
     if (threadIdx.x == 0) kbki_bulk_done();
-    kbki_span edges = { io.packs, io.head, io.tail };
-    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
-    if (one >= 0) kbki_map_one<T, Op>(io, one);
 #endif
 }
 
-template <class T> const char* kbki_map_args(const kbk_args* a, int inputs, kbki_map_io<T>* io, bool* vector) {
-    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    io->n = a->s.rows * a->s.cols;
-    io->out = (T*)a->out[0];
-    *vector = true;
-    if (!kbki_aligned(io->out, sizeof(T))) return KBKI_TEXT_ALIGN;
-    for (int k = 0; k < 3; k++) {
-        io->in[k] = k < inputs ? (const T*)a->in[k] : NULL;
-        if (!kbki_aligned(io->in[k], sizeof(T))) return KBKI_TEXT_ALIGN;
-        if (k < inputs && !kbki_congruent(io->in[k], io->out)) *vector = false;
-    }
-    kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(io->out, io->n);
-    io->packs = sp.packs, io->head = sp.head, io->tail = sp.tail;
-    return NULL;
+// vector: all addresses have the same alignment modulo 16 bytes, so that they can be read as common vectors.
+template <class T> struct kbki_map_io {
+    const T *a, *b;
+    T* y;
+    int64_t n;
+    bool vector;
+};
+template <class T> const char* kbki_map_args(const kbk_args* args, int inputs, kbki_map_io<T>* io) {
+    *io = { (const T*)(inputs > 0 ? args->in[0] : NULL), (const T*)(inputs > 1 ? args->in[1] : NULL),
+            (T*)args->out[0], args->s.rows * args->s.cols, false };
+    io->vector = (inputs < 1 || kbki_congruent(io->a, io->y)) && (inputs < 2 || kbki_congruent(io->b, io->y));
+    if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)))
+        return KBKI_TEXT_ALIGN;
+    return kbki_check_dims(&args->s);
 }
 
 // Launchers take kernels by pointer, so that one function is compiled for all operations.
-template <class T> using kbki_map_kernel = void (*)(kbki_map_io<T>);
+template <class T> using kbki_map_kernel = void (*)(const T*, const T*, T*, int64_t);
 template <class T>
-const char* kbki_map_plain(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> kernel, bool stride) {
+const char* kbki_map_plain(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> kernel, bool stride) {
     kbki_map_io<T> io;
-    bool vector;
-    const char* why = kbki_map_args(a, inputs, &io, &vector);
+    const char* why = kbki_map_args(a, inputs, &io);
     if (why || io.n == 0) return why;
     int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8; // 8 x 256 threads fill an SM
     if (stride && ctas > full) ctas = full;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)ctas, 256, 0, stream>>>(io);
+    kernel<<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
-template <class T, class Op> __forceinline__ const char* kbki_map_naive(const kbk_args* a, kbk_stream stream) {
-    return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_naive_k<T, Op>, false);
+template <class T, class Op> __forceinline__ const char* kbki_map_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_naive_k<T, Op>, false);
 }
-template <class T, class Op> __forceinline__ const char* kbki_map_stride(const kbk_args* a, kbk_stream stream) {
-    return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Op>, true);
+template <class T, class Op> __forceinline__ const char* kbki_map_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
 // A tensor too small to fill every SM with threads uses one vector per thread, whatever U is. Tensors with
-// different alignments modulo 16 bytes cannot be read as common vectors and are processed element by element.
+// different alignments modulo 16 bytes are processed element by element.
 template <class T>
-const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> stride,
+const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
     constexpr int Threads = KBKI_MAP_TH;
     kbki_map_io<T> io;
-    bool vector;
-    const char* why = kbki_map_args(a, inputs, &io, &vector);
+    const char* why = kbki_map_args(a, inputs, &io);
     if (why || io.n == 0) return why;
-    if (!vector) return kbki_map_plain(a, stream, inputs, stride, true);
-    // no vectors: only single elements
-    int64_t packs = io.packs ? io.packs : 1, ctas = kbki_ceil(packs, Threads * u);
+    if (!io.vector) return kbki_map_plain(a, st, inputs, stride, true);
+    int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T)), ctas = kbki_ceil(packs, Threads * u);
     if (u > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) kernel = one, ctas = kbki_ceil(packs, Threads);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)ctas, Threads, 0, stream>>>(io);
+    kernel<<<(unsigned)ctas, Threads, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
 // Single: the same operation for elements before and after the vectors.
-template <class T, class Op, int U, class Single = Op>
-__forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
-    return kbki_map_wide<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
+template <class T, class Op, int U = 2, class Single = Op>
+__forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
+    return kbki_map_wide<T>(a, st, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
                             kbki_map_packs_k<T, Op, U>, U);
 }
 
@@ -2816,21 +2828,21 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
     KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
-    KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, Op::packs, Op>)
+    KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
-    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM; more is slower
+template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
+    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
     kbki_map_io<T> io;
-    bool vector;
-    size_t shared = (size_t)Op::inputs * KBKI_STAGES * KBKI_TILE * 16;
-    const char* why = kbki_map_args(a, Op::inputs, &io, &vector);
+    size_t shared = (size_t)Op::inputs * Op::stages * KBKI_TILE * 16;
+    const char* why = kbki_map_args(a, Op::inputs, &io);
     if (why || io.n == 0) return why;
-    if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
+    if (!io.vector) return kbki_map_packs<T, Op>(a, st);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
     if (shared == 0) return "a CTA cannot have that much shared memory here";
-    int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
-    kbki_map_bulk_k<T, Op><<<(unsigned)(tiles < full ? tiles : full), 256, shared, stream>>>(io);
+    int64_t tiles = kbki_ceil(io.n, KBKI_WIDTH(T) * KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
+    const unsigned ctas = (unsigned)(tiles < full ? tiles : full);
+    kbki_map_bulk_k<T, Op><<<ctas, Op::raw ? 32 : 256, shared, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -2871,31 +2883,19 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
 KBKI_MAP_FORMULAS(add_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(mul_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(div_fwd, kbki_map2_tensors, n, 3 * n * elem)
-KBKI_REF(add_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
-}
-KBKI_REF(mul_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] * in[1][i];
-}
-KBKI_REF(div_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / in[1][i];
-}
+KBKI_MAP_REF(add_fwd, in[0][i] + in[1][i])
+KBKI_MAP_REF(mul_fwd, in[0][i] * in[1][i])
+KBKI_MAP_REF(div_fwd, in[0][i] / in[1][i])
 
 #ifdef __CUDACC__
-struct kbki_add {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return a + b; }
+struct kbki_add : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return a + b; }
 };
-struct kbki_mul {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return a * b; }
+struct kbki_mul : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return a * b; }
 };
-struct kbki_div {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return __fdiv_rn(a, b); }
+struct kbki_div : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return __fdiv_rn(a, b); }
 };
 KBKI_MAP_RUNGS(kbk_add_fwd, kbki_add)
 KBKI_LAUNCHER(kbk_add_fwd_bulk, kbki_map_bulk<T, kbki_add>)
@@ -2999,225 +2999,42 @@ KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
 KBKI_FORMULAS(read_run, 1, 0, 1 * n * elem + 4)
 KBKI_SCRATCH(read) { return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t); }
-KBKI_REF(copy_run) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i];
-}
-KBKI_REF(fill_run) {
-    (void)s, (void)in;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = KBKI_FILL;
-}
+KBKI_MAP_REF(copy_run, in[0][i])
+KBKI_MAP_REF(fill_run, KBKI_FILL)
 KBKI_REF(read_run) {
     uint32_t fold = 0;
     for (int64_t i = 0; i < s->rows * s->cols; i++) fold ^= kbk_round(KBK_F32, in[0][i]);
     if (u0 < u1) out[0][0] = (double)(int32_t)fold;
 }
-KBKI_REF(triad_run) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + KBKI_TRIAD * in[1][i];
-}
+KBKI_MAP_REF(triad_run, in[0][i] + KBKI_TRIAD * in[1][i])
 
 #ifdef __CUDACC__
 // --- copy: values are not converted to float, so that every bit of a NaN is copied
-template <class T> struct kbki_copy_io {
-    const T* x;
-    T* y;
-    int64_t n, packs;
-    int head, tail;
-};
-template <class T> __global__ void kbk_copy_run_naive_k(kbki_copy_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) io.y[i] = io.x[i];
-}
-template <class T> __global__ void kbk_copy_run_stride_k(kbki_copy_io<T> io) {
-    int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) io.y[i] = io.x[i];
-}
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-// Copies the elements before the first whole vector and after the last.
-template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_copy_io<T>& io) {
-    kbki_span edges = { io.packs, io.head, io.tail };
-    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
-    if (one >= 0) io.y[one] = io.x[one];
-}
-// Eager: written lines leave the cache at once. Host memory needs this: evicted by the cache in its own order,
-// lines cross the bus ten times slower.
-template <class T, int Width, int U, bool Eager>
-__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T> io) {
-    kbki_pack<T, Width> v[U];
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
-#pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) v[u].load(io.x + io.head + (first + u * KBKI_MAP_TH) * Width);
-#pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) {
-            T* to = io.y + io.head + (first + u * KBKI_MAP_TH) * Width;
-            if (Eager)
-                v[u].store_eager(to);
-            else
-                v[u].store(to);
-        }
-    kbki_copy_edges(io);
-}
-
-#define KBKI_COPY_TILE 256 // vectors: 4 KiB
-#define KBKI_COPY_STAGES 8
-
-// Pipeline of bulk copies: tiles are loaded while others are stored. A stage is filled again when the store before
-// the previous one has read it.
-template <class T> __global__ void __launch_bounds__(32) kbk_copy_run_bulk_k(kbki_copy_io<T> io) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_COPY_STAGES, Tile = KBKI_COPY_TILE;
-    extern __shared__ uint4 kbki_ring[];
-    __shared__ uint64_t full[Stages];
-    kbki_copy_edges(io);
-    if (threadIdx.x > 0) return;
-    int64_t tiles = (io.packs + Tile - 1) / Tile;
-    int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * Tile; };
-    auto bytes = [&](int64_t k) { return (unsigned)min((int64_t)Tile, io.packs - first(k)) * 16; };
-    auto load = [&](int64_t k) {
-        int s = (int)(k % Stages);
-        kbki_bar_expect(&full[s], bytes(k));
-        kbki_bulk_load(kbki_ring + s * Tile, io.x + io.head + first(k) * Width, bytes(k), &full[s]);
-    };
-    for (int s = 0; s < Stages; s++) kbki_bar_init(&full[s], 1);
-    kbki_bar_ready();
-    for (int k = 0; k < Stages && k < mine; k++) load(k);
-    for (int64_t k = 0; k < mine; k++) {
-        int s = (int)(k % Stages);
-        kbki_bar_wait(&full[s], k / Stages & 1);
-        kbki_bulk_store(io.y + io.head + first(k) * Width, kbki_ring + s * Tile, bytes(k));
-        if (k == 0 || k - 1 + Stages >= mine) continue;
-        kbki_bulk_read<1>();
-        load(k - 1 + Stages);
-    }
-    kbki_bulk_done();
-#endif
-}
-
-template <class T> const char* kbki_copy_args(const kbk_args* a, kbki_copy_io<T>* io, bool* vector) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, 0, 0, 0 };
-    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(io->y, io->n);
-    *vector = kbki_congruent(io->x, io->y);
-    io->packs = *vector ? sp.packs : io->n;
-    if (*vector) io->head = sp.head, io->tail = sp.tail;
-    return NULL;
-}
-template <class T> const char* kbk_copy_run_naive(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
+typedef kbki_map_op<1, true> kbki_copy;
+KBKI_MAP_RUNGS(kbk_copy_run, kbki_copy)
+KBKI_LAUNCHER(kbk_copy_run_bulk, kbki_map_bulk<T, kbki_copy>)
+template <class T, cudaMemcpyKind Kind> const char* kbki_copy_cudart(const kbk_args* a, kbk_stream st) {
+    kbki_map_io<T> io;
+    const char* why = kbki_map_args(a, 1, &io);
     if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbk_copy_run_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_copy_run_stride(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
-    kbk_copy_run_stride_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int U, bool Eager = false> const char* kbki_copy_packs(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, KBKI_MAP_TH * U);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (vector)
-        kbki_copy_packs_k<T, KBKI_WIDTH(T), U, Eager><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    else
-        kbki_copy_packs_k<T, 1, U, Eager><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    return kbki_launched();
-}
-KBKI_LAUNCHER(kbk_copy_run_vec, kbki_copy_packs<T, 1>)
-KBKI_LAUNCHER(kbk_copy_run_unroll, kbki_copy_packs<T, 2>)
-template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    size_t shared = KBKI_COPY_STAGES * KBKI_COPY_TILE * 16;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    if (!vector) return kbki_copy_packs<T, 2>(a, st);
-    if ((why = kbki_needs(90)) != NULL) return why;
-    if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
-    if (shared == 0) return "a CTA cannot have that much shared memory here";
-    int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
-    kbk_copy_run_bulk_k<T><<<(unsigned)(tiles < full ? tiles : full), 32, shared, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbki_copy_cudart(const kbk_args* a, cudaMemcpyKind kind, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    cudaError_t e = cudaMemcpyAsync(io.y, io.x, (size_t)io.n * sizeof(T), kind, st);
+    cudaError_t e = cudaMemcpyAsync(io.y, io.a, (size_t)io.n * sizeof(T), Kind, st);
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
-template <class T> const char* kbk_copy_run_cudart(const kbk_args* a, kbk_stream st) {
-    return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
-}
+KBKI_LAUNCHER(kbk_copy_run_cudart, kbki_copy_cudart<T, cudaMemcpyDeviceToDevice>)
 
-// --- fill: uses the copy's arguments, with y instead of x
-template <class T> __global__ void kbk_fill_run_naive_k(kbki_copy_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) io.y[i] = kbki_type<T>::from((float)KBKI_FILL);
-}
-template <class T> __global__ void __launch_bounds__(KBKI_MAP_TH) kbk_fill_run_unroll_k(kbki_copy_io<T> io) {
-    constexpr int Width = KBKI_WIDTH(T), U = 2;
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
-    float f[Width];
-    kbki_pack<T, Width> v;
-#pragma unroll
-    for (int j = 0; j < Width; j++) f[j] = (float)KBKI_FILL;
-    v.set(f);
-#pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) v.store(io.y + io.head + (first + u * KBKI_MAP_TH) * Width);
-    kbki_span edges = { io.packs, io.head, io.tail };
-    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
-    if (one >= 0) io.y[one] = kbki_type<T>::from((float)KBKI_FILL);
-}
-template <class T> const char* kbki_fill_args(const kbk_args* a, kbki_copy_io<T>* io) {
-    kbk_args both = *a;
-    bool vector;
-    both.in[0] = a->out[0];
-    return kbki_copy_args(&both, io, &vector);
-}
-template <class T> const char* kbk_fill_run_naive(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    const char* why = kbki_fill_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbk_fill_run_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_fill_run_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    const char* why = kbki_fill_args(a, &io);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, 2 * KBKI_MAP_TH);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_fill_run_unroll_k<T><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    return kbki_launched();
-}
+// --- fill
+struct kbki_ones : kbki_map_op<0> {
+    static __device__ __forceinline__ float of(float, float) { return (float)KBKI_FILL; }
+};
+KBKI_LAUNCHER(kbk_fill_run_naive, kbki_map_naive<T, kbki_ones>)
+KBKI_LAUNCHER(kbk_fill_run_unroll, kbki_map_packs<T, kbki_ones>)
 template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream st) {
     // signatures of cuMemsetD32Async and cuMemsetD16Async
     typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st);
     typedef int (*memset16)(uintptr_t to, unsigned short word, size_t count, kbk_stream st);
-    kbki_copy_io<T> io;
+    kbki_map_io<T> io;
     void* f = NULL;
-    const char* why = kbki_fill_args(a, &io);
+    const char* why = kbki_map_args(a, 0, &io);
     const char* name = sizeof(T) == 4 ? "cuMemsetD32Async" : "cuMemsetD16Async";
     cudaDriverEntryPointQueryResult found;
     if (why || io.n == 0) return why;
@@ -3227,25 +3044,14 @@ template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream
     cudaError_t e = cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found);
 #endif
     if (e != cudaSuccess || !f) return "the driver does not have this memset";
-    double one = KBKI_FILL;
-    uint32_t word = 0;
-    constexpr int dtype = kbki_type<T>::cuda == CUDA_R_32F   ? KBK_F32
-                          : kbki_type<T>::cuda == CUDA_R_16F ? KBK_F16
-                                                             : KBK_BF16;
-    kbk_narrow(KBK_T, dtype, &one, &word, 1);
+    const uint32_t word = sizeof(T) == 4 ? 0x3F800000 : kbki_type<T>::cuda == CUDA_R_16F ? 0x3C00 : 0x3F80; // 1.0
+    static_assert(KBKI_FILL == 1.0, "the bits of 1");
     int error = sizeof(T) == 4 ? ((memset32)f)((uintptr_t)io.y, word, (size_t)io.n, st)
                                : ((memset16)f)((uintptr_t)io.y, (unsigned short)word, (size_t)io.n, st);
     return error ? "the driver's memset failed" : NULL;
 }
 
 // --- read
-template <class T> struct kbki_read_io {
-    const T* x;
-    uint32_t* fold;
-    int64_t n;
-    unsigned* counter;
-    unsigned long long* slots;
-};
 struct kbki_xor {
     typedef uint32_t type;
     static __device__ __forceinline__ uint32_t none() { return 0; }
@@ -3254,51 +3060,51 @@ struct kbki_xor {
 };
 
 // T is float; a template, because all kernels are.
-template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(512)
+    kbk_read_run_k(const T* x, uint32_t* result, int64_t n, unsigned* counter, unsigned long long* slots) {
     constexpr int Threads = 512, Share = Threads - 32; // the last warp of a CTA reads nothing
-    __shared__ uint32_t slots[32];
-    const unsigned number = kbki_slot_number(io.counter, io.slots);
-    kbki_span sp = kbki_split<T, 4>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (Share * U);
+    __shared__ uint32_t warps[32];
+    const unsigned number = kbki_slot_number(counter, slots);
+    kbki_span sp = kbki_split<T, 4>(x, n);
+    int64_t one = kbki_single(sp, n, threadIdx.x), step = (int64_t)gridDim.x * (Share * U);
     int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
-    uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(io.x[one]) : 0;
+    uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(x[one]) : 0, all = 0;
     for (int64_t i = first; i < sp.packs; i += step) {
         kbki_pack<T, 4> v[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            if (i + u * Share < sp.packs) v[u].load(io.x + sp.head + (i + u * Share) * 4);
+            if (i + u * Share < sp.packs) v[u].load(x + sp.head + (i + u * Share) * 4);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) fold ^= v[u].q.x ^ v[u].q.y ^ v[u].q.z ^ v[u].q.w;
     }
-    uint32_t all = 0;
     auto take = [&](uint32_t part) { all ^= part; };
-    if (!kbki_by_slots<kbki_xor, Threads>(fold, number, io.counter, io.slots, take)) return;
-    all = kbki_all<kbki_xor, Threads>(all, slots);
-    if (threadIdx.x == 0) *io.fold = all;
+    if (!kbki_by_slots<kbki_xor, Threads>(fold, number, counter, slots, take)) return;
+    all = kbki_all<kbki_xor, Threads>(all, warps);
+    if (threadIdx.x == 0) *result = all;
 }
 template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st) {
-    char* w = (char*)a->workspace;
-    kbki_read_io<T> io = { (const T*)a->in[0], (uint32_t*)a->out[0], a->s.rows * a->s.cols, (unsigned*)w,
-                           (unsigned long long*)(w + KBK_TICKETS) };
+    const int64_t n = a->s.rows * a->s.cols;
+    uint32_t* fold = (uint32_t*)a->out[0];
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
-    if (io.n == 0) return kbki_zeros(io.fold, 1, st);
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(fold, 4)) return KBKI_TEXT_ALIGN;
+    if (n == 0) return kbki_zeros(fold, 1, st);
     const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, (int)sizeof(T), KBKI_WORD_unroll));
     if (why) return why;
-    int64_t pieces = kbki_ceil(io.n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
+    int64_t pieces = kbki_ceil(n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
     unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_READ_CTAS ? full : KBKI_READ_CTAS);
-    kbk_read_run_k<T, U><<<ctas, 512, 0, st>>>(io);
+    kbk_read_run_k<T, U><<<ctas, 512, 0, st>>>((const T*)a->in[0], fold, n, (unsigned*)a->workspace,
+                                               (unsigned long long*)((char*)a->workspace + KBK_TICKETS));
     return kbki_launched();
 }
-template <class T> const char* kbk_read_run_vec(const kbk_args* a, kbk_stream st) { return kbki_read<T, 1>(a, st); }
+KBKI_LAUNCHER(kbk_read_run_vec, kbki_read<T, 1>)
 KBKI_LAUNCHER(kbk_read_run_unroll, kbki_read<T, 4>)
 
 // --- triad
-struct kbki_triad {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return fmaf((float)KBKI_TRIAD, b, a); }
+struct kbki_triad : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return fmaf((float)KBKI_TRIAD, b, a); }
 };
 KBKI_MAP_RUNGS(kbk_triad_run, kbki_triad)
 KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
@@ -3384,13 +3190,8 @@ KBK_FN int kbk_chase_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 2;
 }
 KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
-KBK_FN int64_t kbk_gather_run_units(const kbk_shape* s) { return s->rows * s->cols; }
 KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
-KBK_FN double kbk_gather_run_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_gather_run_bytes(const kbk_shape* s, int elem) {
-    double n = kbki_n(s), among = (double)kbki_among(s);
-    return n * (elem + 8.0) + (n < among ? n : among) * elem;
-}
+KBKI_FORMULAS(gather_run, s->rows * s->cols, 0, n * (elem + 8) + (depth > 0 && depth < n ? depth : n) * elem)
 KBKI_SCRATCH(chase) { return KBK_TICKETS + sizeof(int64_t); }
 KBKI_REF(strided_run) {
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
@@ -3411,58 +3212,57 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_access_io {
-    const T* x;
-    const int64_t* idx;
-    T* y;
-    int64_t n, stride, among;
-};
 // U reads per thread, one CTA width apart: stores are coalesced.
-template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run_k(kbki_access_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
     T v[U];
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) v[u] = io.x[(first + u * 256) * io.stride];
+        if (first + u * 256 < n) v[u] = x[(first + u * 256) * stride];
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) io.y[first + u * 256] = v[u];
+        if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
 // Indices and results are streamed (evict first), so that the caches keep x.
-template <class T, int U> __global__ void __launch_bounds__(256) kbk_gather_run_k(kbki_access_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(256)
+    kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, at[U];
     T v[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) at[u] = first + u * 256 < io.n ? __ldcs(io.idx + first + u * 256) : -1;
+    for (int u = 0; u < U; u++) at[u] = first + u * 256 < n ? __ldcs(idx + first + u * 256) : -1;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        v[u] = (uint64_t)at[u] < (uint64_t)io.among ? __ldg(io.x + at[u]) : kbki_type<T>::from(NAN);
+        v[u] = (uint64_t)at[u] < (uint64_t)among ? __ldg(x + at[u]) : kbki_type<T>::from(NAN);
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) __stcs(io.y + first + u * 256, v[u]);
+        if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-template <class T> const char* kbki_access_args(const kbk_args* a, kbki_access_io<T>* io) {
-    *io = { (const T*)a->in[0],    (const int64_t*)a->in[1], (T*)a->out[0],
-            a->s.rows * a->s.cols, kbki_stride(&a->s),       kbki_among(&a->s) };
+// Checks the arguments; *ctas is 0 if there is nothing to do.
+template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
+    const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    return kbki_aligned(io->x, sizeof(T)) && kbki_aligned(io->y, sizeof(T)) ? NULL : KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
+    *ctas = (unsigned)n;
+    return kbki_grid_ok(n) ? NULL : KBKI_TEXT_GRID;
 }
 template <class T, int U> const char* kbki_strided(const kbk_args* a, kbk_stream st) {
-    kbki_access_io<T> io;
-    const char* why = kbki_access_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
-    kbk_strided_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    unsigned ctas;
+    const char* why = kbki_access_args<T>(a, 256 * U, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_strided_run_k<T, U><<<ctas, 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols,
+                                                  kbki_stride(&a->s));
     return kbki_launched();
 }
 template <class T, int U> const char* kbki_gather(const kbk_args* a, kbk_stream st) {
-    kbki_access_io<T> io;
-    const char* why = kbki_access_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_aligned(io.idx, 8)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
-    kbk_gather_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    unsigned ctas;
+    const char* why = kbki_access_args<T>(a, 256 * U, &ctas);
+    if (why || ctas == 0) return why;
+    if (!kbki_aligned(a->in[1], 8)) return KBKI_TEXT_ALIGN;
+    kbk_gather_run_k<T, U><<<ctas, 256, 0, st>>>((const T*)a->in[0], (const int64_t*)a->in[1], (T*)a->out[0],
+                                                 a->s.rows * a->s.cols, kbki_among(&a->s));
     return kbki_launched();
 }
 KBKI_LAUNCHER(kbk_strided_run_naive, kbki_strided<T, 1>)
@@ -3612,34 +3412,21 @@ KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pin
     if (pinned) return at.type == cudaMemoryTypeHost ? NULL : "this variant needs pinned host memory";
     return at.type == cudaMemoryTypeUnregistered ? NULL : "this variant needs pageable host memory";
 }
-template <class T> const char* kbk_h2d_run_pageable(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->in[0], false);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyHostToDevice, st);
+template <class T, cudaMemcpyKind Kind, bool Pinned, bool Kernel = false>
+const char* kbki_transfer(const kbk_args* a, kbk_stream st) {
+    constexpr bool up = Kind == cudaMemcpyHostToDevice;
+    const char* why = kbki_check_host(a, up ? a->in[0] : a->out[0], Pinned);
+    if (why) return why;
+    return Kernel ? kbki_map_packs<T, kbki_map_op<1, true, !up>>(a, st) : kbki_copy_cudart<T, Kind>(a, st);
 }
-template <class T> const char* kbk_h2d_run_pinned(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->in[0], true);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyHostToDevice, st);
-}
-template <class T> const char* kbk_h2d_run_sm(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->in[0], true);
-    return why ? why : kbki_copy_packs<T, 2>(a, st);
-}
-template <class T> const char* kbk_d2h_run_pageable(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->out[0], false);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyDeviceToHost, st);
-}
-template <class T> const char* kbk_d2h_run_pinned(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->out[0], true);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyDeviceToHost, st);
-}
-template <class T> const char* kbk_d2h_run_sm(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->out[0], true);
-    return why ? why : kbki_copy_packs<T, 2, true>(a, st);
-}
-KBKI_LAUNCHER(kbk_d2d_run_sm, kbki_copy_packs<T, 2>)
-template <class T> const char* kbk_d2d_run_cudart(const kbk_args* a, kbk_stream st) {
-    return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
-}
+KBKI_LAUNCHER(kbk_h2d_run_pageable, kbki_transfer<T, cudaMemcpyHostToDevice, false>)
+KBKI_LAUNCHER(kbk_h2d_run_pinned, kbki_transfer<T, cudaMemcpyHostToDevice, true>)
+KBKI_LAUNCHER(kbk_h2d_run_sm, kbki_transfer<T, cudaMemcpyHostToDevice, true, true>)
+KBKI_LAUNCHER(kbk_d2h_run_pageable, kbki_transfer<T, cudaMemcpyDeviceToHost, false>)
+KBKI_LAUNCHER(kbk_d2h_run_pinned, kbki_transfer<T, cudaMemcpyDeviceToHost, true>)
+KBKI_LAUNCHER(kbk_d2h_run_sm, kbki_transfer<T, cudaMemcpyDeviceToHost, true, true>)
+KBKI_LAUNCHER(kbk_d2d_run_sm, kbki_map_packs<T, kbki_copy>)
+KBKI_LAUNCHER(kbk_d2d_run_cudart, kbki_copy_cudart<T, cudaMemcpyDeviceToDevice>)
 
 // --- alloc
 template <class T> __global__ void kbki_usable_k(volatile char* block, size_t bytes, int* usable) {
@@ -3711,15 +3498,11 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     4 unroll 350.7 us 117 % 1.00 x   24 86 % 90 %         0  two 16-byte vectors in flight
     end of measured */
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
-KBKI_REF(relu_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] < 0 ? 0 : in[0][i];
-}
+KBKI_MAP_REF(relu_fwd, in[0][i] < 0 ? 0 : in[0][i])
 
 #ifdef __CUDACC__
-struct kbki_relu {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) { return x < 0 ? 0 : x; }
+struct kbki_relu : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) { return x < 0 ? 0 : x; }
 };
 KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
 #endif // __CUDACC__
@@ -3777,10 +3560,7 @@ KBKI_MAP_FORMULAS(gelu_erf_fwd, kbki_map1_tensors, 5 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
-KBKI_REF(gelu_erf_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476);
-}
+KBKI_MAP_REF(gelu_erf_fwd, 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476))
 KBKI_REF(gelu_tanh_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
@@ -3788,10 +3568,7 @@ KBKI_REF(gelu_tanh_fwd) {
         out[0][i - u0] = 0.5 * x * (1 + tanh(u));
     }
 }
-KBKI_REF(silu_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / (1 + exp(-in[0][i]));
-}
+KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
 // The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
@@ -3816,35 +3593,31 @@ __device__ __forceinline__ float kbki_tail(float t) {
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
 // a NaN is lost here, but kbki_bell keeps it
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
-struct kbki_gelu_erf {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) {
+struct kbki_gelu_erf : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) {
         float p = kbki_bell(x) * kbki_tail(kbki_cut(x));
         return x * (x < 0 ? p : 1.0f - p);
     }
 };
-template <class Quotient> struct kbki_gelu_tanh_by {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) {
+template <class Quotient> struct kbki_gelu_tanh_by : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) {
         float u2 = (float)(-2 * KBKI_GELU_K) * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
         return Quotient::of(x, 1.0f + expf(u2));
     }
 };
 typedef kbki_gelu_tanh_by<kbki_divide> kbki_gelu_tanh;
-template <class Quotient> struct kbki_silu_by {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) { return Quotient::of(x, 1.0f + expf(-x)); }
+template <class Quotient> struct kbki_silu_by : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) { return Quotient::of(x, 1.0f + expf(-x)); }
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
 // x / (1 + 2^q). No overflow gives NaN, because 2^q = inf gives 1 / inf = 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
-struct kbki_gelu_erf_fast {
-    static constexpr int inputs = 1, packs = 2;
+struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
     // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
     // the right sign, because y is 0 or x to all digits.
-    static __device__ __forceinline__ float of(float x, float, float) {
+    static __device__ __forceinline__ float of(float x, float) {
         float z = x * x, p = -1.9236e-6f;
         p = fmaf(p, z, 5.55812588e-5f);
         p = fmaf(p, z, 6.158157e-4f);
@@ -3853,26 +3626,22 @@ struct kbki_gelu_erf_fast {
         return kbki_logistic(x, x * p);
     }
 };
-struct kbki_gelu_tanh_fast {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) {
+struct kbki_gelu_tanh_fast : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) {
         constexpr double c = -2 * KBKI_GELU_K * 1.4426950408889634;
         return kbki_logistic(x, x * fmaf(x * x, (float)(c * KBKI_GELU_A), (float)c));
     }
 };
-struct kbki_silu_fast {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
+struct kbki_silu_fast : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
 KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
-KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx,
-              kbki_map_packs<T, kbki_gelu_erf_fast, kbki_gelu_erf_fast::packs, kbki_gelu_erf>)
+KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, 2, kbki_gelu_erf>)
 KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
-KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx,
-              kbki_map_packs<T, kbki_gelu_tanh_fast, kbki_gelu_tanh_fast::packs, kbki_gelu_tanh>)
+KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, 2, kbki_gelu_tanh>)
 KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
-KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_fast::packs, kbki_silu>)
+KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_silu>)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3975,35 +3744,31 @@ __device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q
     float s = kbki_reciprocal(1.0f + kbki_exp2(q));
     return fmaf(s * w, 1.0f - s, s);
 }
-struct kbki_gelu_erf_bwd {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+struct kbki_gelu_erf_bwd : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         float t = kbki_cut(x), p = kbki_bell(x) * fmaf(t, -0.39894228f, kbki_tail(t));
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
-template <class Quotient> struct kbki_gelu_tanh_bwd_by {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+template <class Quotient> struct kbki_gelu_tanh_bwd_by : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         constexpr double k2 = 2 * KBKI_GELU_K;
         float n = kbki_near(x), z = n * n, v = (float)k2 * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
         return dy * kbki_logistic_bwd<Quotient>(v, n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2));
     }
 };
 typedef kbki_gelu_tanh_bwd_by<kbki_divide> kbki_gelu_tanh_bwd;
-template <class Quotient> struct kbki_silu_bwd_by {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         return dy * kbki_logistic_bwd<Quotient>(x, kbki_near(x));
     }
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
-struct kbki_gelu_erf_bwd_fast {
-    static constexpr int inputs = 2, packs = 2;
+struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
     // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t); for x = t it is 1 minus that. p is a minimax fit over
     // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
     // negligible.
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+    static __device__ __forceinline__ float of(float dy, float x) {
         float t = kbki_cut(x), p = 4.25944017e-6f;
         p = fmaf(p, t, -1.18291209e-4f);
         p = fmaf(p, t, 1.40115758e-3f);
@@ -4016,29 +3781,25 @@ struct kbki_gelu_erf_bwd_fast {
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
-struct kbki_gelu_tanh_bwd_fast {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+struct kbki_gelu_tanh_bwd_fast : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         constexpr double k2 = 2 * KBKI_GELU_K, c = -k2 * 1.4426950408889634;
         float n = kbki_near(x), z = n * n, w = n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2);
         return dy * kbki_logistic_bwd_fast(x * fmaf(x * x, (float)(c * KBKI_GELU_A), (float)c), w);
     }
 };
-struct kbki_silu_bwd_fast {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+struct kbki_silu_bwd_fast : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         return dy * kbki_logistic_bwd_fast(x * -KBKI_LOG2E, kbki_near(x));
     }
 };
 
 KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
-KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx,
-              kbki_map_packs<T, kbki_gelu_erf_bwd_fast, kbki_gelu_erf_bwd_fast::packs, kbki_gelu_erf_bwd>)
+KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, 2, kbki_gelu_erf_bwd>)
 KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
-KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx,
-              kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, kbki_gelu_tanh_bwd_fast::packs, kbki_gelu_tanh_bwd>)
+KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, 2, kbki_gelu_tanh_bwd>)
 KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
-KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_silu_bwd_fast::packs, kbki_silu_bwd>)
+KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki_silu_bwd>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -4108,79 +3869,70 @@ KBKI_REF(dropout_fwd) {
 KBKI_REF(dropout_bwd) { kbk_dropout_fwd_ref(s, elem, in, out, u0, u1); }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_dropout_io {
-    const T* x;
-    T* y;
-    int64_t n;
-    uint64_t seed;
-    uint32_t threshold;
-    float scale;
-};
-template <class T> __device__ __forceinline__ void kbki_dropout_one(const kbki_dropout_io<T>& io, int64_t i) {
-    bool keep = kbki_half(kbki_dropout_block(io.seed, i), (int)(i & 7)) >= io.threshold;
-    io.y[i] = kbki_type<T>::from(keep ? kbki_float(io.x[i]) * io.scale : 0.0f);
+template <class T>
+__device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, uint64_t seed, uint32_t threshold, float scale) {
+    bool keep = kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= threshold;
+    y[i] = kbki_type<T>::from(keep ? kbki_float(x[i]) * scale : 0.0f);
 }
 
 // Rung 1: one thread, and one Philox call, per element.
-template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
+template <class T>
+__global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) kbki_dropout_one(io, i);
+    if (i < n) kbki_dropout_one(x, y, i, seed, threshold, scale);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 // Vector p has elements p * Width to p * Width + Width - 1: all numbers of a Philox block, or half of them (f32).
-template <class T, int U, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(KBKI_MAP_TH)
+    kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_pack<T, Width> v[U];
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = io.n / Width;
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = n / Width;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < packs) v[u].load(io.x + (first + u * KBKI_MAP_TH) * Width);
+        if (first + u * KBKI_MAP_TH < packs) v[u].load(x + (first + u * KBKI_MAP_TH) * Width);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
-        kbk_u4 r = kbki_dropout_block(io.seed, i);
+        kbk_u4 r = kbki_dropout_block(seed, i);
         int from = Width == 8 ? 0 : (int)(i & 7); // first half of the block that belongs to this vector
         float f[Width];
         v[u].get(f);
 #pragma unroll
-        for (int j = 0; j < Width; j++) f[j] = kbki_half(r, from + j) >= io.threshold ? f[j] * io.scale : 0.0f;
+        for (int j = 0; j < Width; j++) f[j] = kbki_half(r, from + j) >= threshold ? f[j] * scale : 0.0f;
         v[u].set(f);
-        v[u].store(io.y + i);
+        v[u].store(y + i);
     }
     int64_t rest = packs * Width + threadIdx.x;
-    if (blockIdx.x == 0 && rest < io.n) kbki_dropout_one(io, rest);
+    if (blockIdx.x == 0 && rest < n) kbki_dropout_one(x, y, rest, seed, threshold, scale);
 }
 
-template <class T> const char* kbki_dropout_args(const kbk_args* a, kbki_dropout_io<T>* io) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, a->s.seed, 0, 0 };
-    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
-    io->threshold = kbki_dropout_threshold(a->s.p), io->scale = kbki_dropout_scale(io->threshold);
-    return NULL;
+template <class T> using kbki_dropout_kernel = void (*)(const T*, T*, int64_t, uint64_t, uint32_t, float);
+// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks, and the naive kernel runs.
+template <class T>
+const char* kbki_dropout(const kbk_args* a, kbk_stream st, kbki_dropout_kernel<T> kernel, int vectors) {
+    kbki_map_io<T> io;
+    const char* why = kbki_map_args(a, 1, &io);
+    if (!why && !(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
+    if (why || io.n == 0) return why;
+    const bool wide = vectors > 0 && kbki_aligned(io.a, 16) && kbki_aligned(io.y, 16);
+    const int threads = wide ? KBKI_MAP_TH : 256;
+    const int64_t ctas = kbki_ceil(io.n, wide ? threads * vectors * KBKI_WIDTH(T) : threads);
+    const uint32_t threshold = kbki_dropout_threshold(a->s.p);
+    if (!wide) kernel = kbki_dropout_naive_k<T>;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.y, io.n, a->s.seed, threshold, kbki_dropout_scale(threshold));
+    return kbki_launched();
 }
 template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream st) {
-    kbki_dropout_io<T> io;
-    const char* why = kbki_dropout_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbki_dropout_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dropout<T>(a, st, NULL, 0);
 }
-// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks. The naive kernel handles
-// this.
 template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
-    kbki_dropout_io<T> io;
-    const char* why = kbki_dropout_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_aligned(io.x, 16) || !kbki_aligned(io.y, 16)) return kbki_dropout_naive<T>(a, st);
-    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * KBKI_WIDTH(T));
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_dropout_packs_k<T, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dropout<T>(a, st, kbki_dropout_packs_k<T, U>, U);
 }
 
 KBKI_LAUNCHER(kbk_dropout_fwd_naive, kbki_dropout_naive<T>)
@@ -7794,42 +7546,34 @@ KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->rows, 0);
     return 2;
 }
-KBK_FN int64_t kbk_transpose_run_units(const kbk_shape* s) { return s->rows ? s->cols : 0; }
-KBK_FN double kbk_transpose_run_flops(const kbk_shape* s) {
-    (void)s;
-    return 0;
-}
-KBK_FN double kbk_transpose_run_bytes(const kbk_shape* s, int elem) { return 2 * kbki_n(s) * elem; }
+KBKI_FORMULAS(transpose_run, s->rows ? s->cols : 0, 0, 2 * n * elem)
 KBKI_REF(transpose_run) {
     for (int64_t c = u0; c < u1; c++)
         for (int64_t r = 0; r < s->rows; r++) out[0][(c - u0) * s->rows + r] = in[0][r * s->cols + c];
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_transpose_io {
-    const T* x;
-    T* y;
-    int64_t rows, cols;
-};
 // Reads are coalesced, writes are not.
-template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols, c = i - r * io.cols;
-    if (r < io.rows) io.y[c * io.rows + r] = io.x[i];
+template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
+    if (r < rows) y[c * rows + r] = x[i];
 }
 
 // 32 x 8 threads, four elements each.
 template <class T, int Pad>
-__global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose_io<T> io, unsigned across) {
+__global__ void __launch_bounds__(256)
+    kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ T tile[32][32 + Pad];
+    unsigned across = (unsigned)((cols + 31) / 32);
     int64_t r0 = (int64_t)(blockIdx.x / across) * 32, c0 = (int64_t)(blockIdx.x % across) * 32;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
     for (int i = warp; i < 32; i += 8)
-        if (r0 + i < io.rows && c0 + lane < io.cols) tile[i][lane] = io.x[(r0 + i) * io.cols + c0 + lane];
+        if (r0 + i < rows && c0 + lane < cols) tile[i][lane] = x[(r0 + i) * cols + c0 + lane];
     __syncthreads();
 #pragma unroll
     for (int i = warp; i < 32; i += 8)
-        if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
+        if (c0 + i < cols && r0 + lane < rows) y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -7852,83 +7596,67 @@ template <int Width> struct kbki_square {
 
 /*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
     row o is stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank
-    conflicts. Tiles are numbered down bands of `band` tile rows: CTAs that run together write long contiguous
+    conflicts. Tiles are numbered down bands of 1024 tile rows: CTAs that run together write long contiguous
     parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
-    kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
-    constexpr int Width = KBKI_WIDTH(T), Side = 16;
+    kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
+    const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
+    const unsigned band = min(down, 1024u); // then band * across fits into 32 bits, too
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
     int64_t r0 = (int64_t)(b * band + rest % high) * (Side * Width), c0 = (int64_t)(rest / high) * (Side * Width);
     int tx = threadIdx.x % Side, ty = threadIdx.x / Side;
     kbki_square<Width> square;
-    if (r0 + ty * Width < io.rows && c0 + tx * Width < io.cols) {
-        const T* x = io.x + (r0 + ty * Width) * io.cols + c0 + tx * Width;
+    if (r0 + ty * Width < rows && c0 + tx * Width < cols) {
+        x += (r0 + ty * Width) * cols + c0 + tx * Width;
         kbki_pack<T, Width> v[Width];
 #pragma unroll
-        for (int i = 0; i < Width; i++) v[i].load(x + i * io.cols);
+        for (int i = 0; i < Width; i++) v[i].load(x + i * cols);
 #pragma unroll
         for (int i = 0; i < Width; i++) square.row(i, v[i].q);
 #pragma unroll
         for (int j = 0; j < Width; j++) tile[tx * Width + j][ty ^ (tx & 7)] = square.column(j);
     }
     __syncthreads();
-    T* y = io.y + (c0 + ty) * io.rows + r0 + tx * Width;
+    y += (c0 + ty) * rows + r0 + tx * Width;
 #pragma unroll
     for (int i = 0; i < Width; i++) {
         int o = i * Side + ty;
         kbki_pack<T, Width> v;
         v.q = tile[o][tx ^ (o / Width & 7)];
-        if (c0 + o < io.cols && r0 + tx * Width < io.rows) v.store(y + i * Side * io.rows);
+        if (c0 + o < cols && r0 + tx * Width < rows) v.store(y + i * Side * rows);
     }
 }
 
-template <class T> const char* kbki_transpose_args(const kbk_args* a, kbki_transpose_io<T>* io) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows, a->s.cols };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    return kbki_check_dims(&a->s);
+// side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+template <class T>
+const char* kbki_transpose(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t), int side) {
+    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, side), across = kbki_ceil(cols, side);
+    const char* why = kbki_check_dims(&a->s);
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (why || rows * cols == 0) return why;
+    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
+    return kbki_launched();
 }
 template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (why || ctas == 0) return why;
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int Pad> const char* kbki_transpose_tiles(const kbki_transpose_io<T>& io, kbk_stream st) {
-    int64_t down = kbki_ceil(io.rows, 32), across = kbki_ceil(io.cols, 32);
-    if (io.rows == 0 || io.cols == 0) return NULL;
-    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_shared_k<T, Pad><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)across);
-    return kbki_launched();
+    return kbki_transpose<T>(a, st, kbk_transpose_run_naive_k<T>, 16);
 }
 template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    return why ? why : kbki_transpose_tiles<T, 0>(io, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 0>, 32);
 }
 // Padding of one bank: one element of 4 bytes, or two of 2 bytes.
 template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    return why ? why : kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32);
 }
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), Band = 1024;
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    if (why || io.rows == 0 || io.cols == 0) return why;
-    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16) && io.rows % Width == 0 && io.cols % Width == 0;
-    int64_t down = kbki_ceil(io.rows, 16 * Width), across = kbki_ceil(io.cols, 16 * Width);
-    if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
-    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    unsigned band = down < Band ? (unsigned)down : Band; // then band * across fits into 32 bits, too
-    kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, band);
-    return kbki_launched();
+    constexpr int Width = KBKI_WIDTH(T);
+    if (!kbki_aligned(a->in[0], 16) || !kbki_aligned(a->out[0], 16) || a->s.rows % Width || a->s.cols % Width)
+        return kbk_transpose_run_padded<T>(a, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_vec_k<T>, 16 * Width);
 }
 #endif // __CUDACC__
 
