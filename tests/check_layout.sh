@@ -60,7 +60,7 @@ if have python3; then
         "^>>verdict \(judge\) reads the command line's options"
     found "stages out of order" '/^  >>registry / { sub("declare", "render") } { print }' 'is out of the order of the stages'
     found "no stage" '/^  >>plan +plan:/ { sub("plan:", "") } { print }' '>>plan: its header bears no stage'
-    found "contents that lack a section" '/^    foundation / { sub(" >>stats", "") } { print }' '^contents: they have >>spread where the file has >>stats'
+    found "contents that lack a section" '/^    foundation / { sub(" >>stats", "") } { print }' '^contents: the list has >>spread where the file has >>stats'
     found "a macro without a prefix" "$(before verdict '#define PLANTED 1')" '^macro without a prefix: PLANTED'
     found "a file beyond its budget" '{ print; print "" }' '^size: [0-9]+ lines'
 else

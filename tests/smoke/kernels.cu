@@ -26,7 +26,7 @@ static const kbk_op operations[] = { KBK_OPS(OPERATION) };
 
 typedef struct {
     const char *op, *dir, *variant;
-    int word, dtype, sm; // sm: least compute capability; KBK_SM_90a: exactly 9.0
+    int word, dtype, sm; // sm: minimum compute capability; KBK_SM_90a: exactly 9.0
     kbk_launch_fn launch;
     int64_t batch, heads, rows, cols, depth;
 } kernel;
@@ -90,7 +90,7 @@ static void* zeros(size_t count, size_t size) {
     exit(1);
 }
 
-// NULL, or what is wrong. Runs the kernel twice: a workspace must serve the next launch, too.
+// Runs the kernel twice, because the second launch uses the same workspace. Returns NULL, or the error.
 static const char* run(const kernel* k, const kbk_op* op) {
     static char text[400];
     static kbk_tensor tensors[KBK_MAX_TENSORS];
@@ -113,7 +113,7 @@ static const char* run(const kernel* k, const kbk_op* op) {
         if (t->role == KBK_IN) {
             kbk_fill(t, ins, k->dtype, 42, 0, t->count, values);
             kbk_narrow(t->kind, k->dtype, values, host, t->count);
-            kbk_widen(t->kind, k->dtype, host, values, t->count); // the reference gets the values as stored
+            kbk_widen(t->kind, k->dtype, host, values, t->count); // the reference uses the stored (rounded) values
             CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyDefault));
             in[ins] = values, a.in[ins++] = device;
         } else {
@@ -166,7 +166,7 @@ int main() {
             continue;
         }
         const char* why = op ? run(&k, op) : "no such operation";
-        printf("%s  %-30s %s\n", why ? "FAIL" : "pass", name, why ? why : "as its reference, two launches");
+        printf("%s  %-30s %s\n", why ? "FAIL" : "pass", name, why ? why : "equals its reference in two launches");
         fflush(stdout);
         failed += why != NULL;
     }
