@@ -116,12 +116,28 @@
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
+   READING ORDER, operations and what they teach
+        1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
+        2 strided gather chase: sectors, random reads, latency
+        3 relu gelu_tanh dropout: special functions limit 16-bit types, memory f32; random numbers
+        4 transpose: shared memory, bank conflicts, padding
+        5 sum mse: tree, shuffles, atomics, tickets
+        6 weighted_sum: reuse of a vector, sums along columns, when a matrix product is the wrong tool
+        7 softmax: online softmax; a row in registers, in shared memory, in a cluster
+        8 layernorm rmsnorm: two-pass variance, persistent kernels
+        9 cross_entropy embedding: forward and backward in one kernel, a pipeline of rows by cp.async; sorted scatter
+       10 matmul: tiling for shared memory and registers (>>matmul_simt), then tensor cores (>>matmul_steps):
+          mma.sync, TMA, wgmma, warp specialization, persistent kernels, multicast
+       11 bmm matmul_e4m3: batches, 8-bit floats
+       12 attention: two products on tensor cores with online softmax between them (FlashAttention)
+       13 h2d d2h d2d alloc null: bus, allocator, launch overhead
+
    READING A LADDER
-       From naive on, each rung adds one idea, in a kernel of at most 60 lines that does nothing else (the plain
-       rungs). A line in the section says where the plain rungs end. The kernels below that line are optimised and
-       longer. After a card come the times of its rungs on an H200, and the shapes at which a rung is slower than
-       the one before. Matrix products on tensor cores start in >>matmul_steps. Attention without tensor cores
-       starts in >>attention_simt and >>attention_bwd, with them in >>attention_mma and >>attention_bwd_mma.
+       From naive on, each rung adds one idea in one contiguous kernel that does nothing else (the plain rungs). A
+       line in the section says where the plain rungs end; the kernels below it are optimised, and longer.
+       `python3 tests/ladder.py --diff OP` prints the lines that change from rung to rung. The measured columns
+       below a card begin with the arithmetic intensity and the floor: bytes over the bandwidth of a copy, or FLOPs
+       over the rate of a matrix product. Answer the card's question (predict) before you read them.
        Terms to search for: coalescing, bank conflict, swizzle, occupancy, double buffering, pipeline, cp.async,
        mbarrier, TMA, wgmma, warp specialization, ping-pong, persistent kernel, epilogue, split-K, stream-K, online
        softmax, FlashAttention, programmatic dependent launch (PDL), Little's law, arithmetic intensity.
@@ -7047,7 +7063,8 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
-    bound by   memory: compare with bytes / read bandwidth */
+    predict    which of rungs 2 to 4 is the fastest at a large n? The column DRAM answers before any timing: rung 2
+               has already reached the limit, and 3 and 4 cannot read more bytes per second */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7217,9 +7234,11 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. In f64, because
                an f32 sum stops growing at 2^24 times a term
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
-    3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
+    3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
-    bound by   memory: compare with bytes / copy bandwidth */
+    predict    rung 2 loads 2 bytes per thread and input. By how much do 16-byte loads raise the DRAM share, if the
+               occupancy stays near 80 %? (Little's law: bytes in flight = bandwidth * latency)
+    see        Higham 1993, "The Accuracy of Floating Point Summation": why vectors are summed first */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7289,9 +7308,9 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
     1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
     2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
-               so that stores of one CTA overlap with loads of the next
-    bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
-               bytes, they are read element by element */
+               so that stores of one CTA overlap with loads of the next. Inputs and dx with different alignments
+               modulo 16 bytes run as rung 1
+    predict    how does a four times wider load change the DRAM share, and the number of load instructions? */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7382,19 +7401,19 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     flops  2*R*C     multiply-add
     bytes  (R*C + R + C)*s
     check  f32 1e-6 of sum_c |x w|; 16 bits: 1 ulp more
-    1 naive    thread per row                         <- slow: not coalesced (neighbouring threads read C elements
-                                                         apart)
+    1 naive    thread per row              <- slow: not coalesced; neighbouring threads read C elements apart
     2 split    two kernels: products to memory, then row sums
-                                                      <- coalesced, but three times the compulsory traffic
-               (16 bits: five times, because products are kept in f32)
-    3 matmul   a GEMM with one column                 <- no intermediate; but 31 of 32 columns of a tile are
-               padding: a GEMM is the wrong tool for a matrix-vector product
-    4 warp     warp per row, shuffles                 <- one read of x, coalesced; no other traffic
-    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a
-               warp
-                                                      <- enough bytes in flight, few instructions. A long row has a
-               CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
-    bound by   memory: compare with bytes / read bandwidth */
+                                           <- coalesced. Loses: three times the compulsory traffic (16 bits: five
+               times, because products are kept in f32), so DRAM is busy with bytes that nobody needs
+    3 matmul   a GEMM with one column      <- no intermediate. Loses: 31 of 32 columns of a tile are padding, DRAM is
+               almost idle. A GEMM is the wrong tool for a matrix-vector product
+    4 warp     warp per row, shuffles      <- one read of x, coalesced; no other traffic
+    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a warp,
+               and a long row has a CTA of its own
+                                           <- enough bytes in flight, few instructions. CTAs that end soon keep what
+               all of them read at a time in one contiguous part of memory
+    predict    from the intensity: what share of the f32 rate can any rung reach?
+    see        gemv of cuBLAS; Fujimoto 2008, "Faster Matrix-Vector Multiplication on GeForce 8800GTX" */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7613,13 +7632,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
     2 split    product to memory, its column sums, dx by itself        <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Loses: 31 of 32 rows of a
+               tile are padding, and the column DRAM shows that memory is almost idle
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
                                              <- DRAM loses time at each change between reading and writing
-    bound by   memory: compare with bytes / copy bandwidth */
+    predict    rung 5 reads and writes each byte once. How can two kernels that move the same bytes be faster? */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -8022,12 +8042,11 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
              NaN, and x is not read there
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
-               Gimelshein 2018)
+               Gimelshein 2018, "Online Normalizer Calculation for Softmax")
     3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
-               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp
-               on. With a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
-               unaligned start is read separately (peeling)
-    bound by   memory: compare with bytes / read bandwidth */
+               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp on.
+               Rows of odd length: each row's unaligned start is read separately (peeling)
+    predict    rung 2 reads every logit once. Why is DRAM idle for more than half of the time? */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     2.000 FLOP/B; floor on an H200 192.8 us = 824.3 MB / 4.276 TB/s; on this GPU 270.2 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -8314,11 +8333,12 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Rows of up to 512 vectors get as many
-               threads as they can use. Short rows that are not whole vectors are processed as one sequence
-    bound by   memory: compare with bytes / copy bandwidth. If x and dx have different alignments modulo 16 bytes,
-               they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
-               Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
+               or 16 logits; each row's unaligned start is read separately. Short rows get as many threads as they
+               can use. x and dx with different alignments modulo 16 bytes are read element by element
+    predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
+               clock and SM; 2 bytes read and 2 written per logit in bf16)
+    limits     a row of -1e30 has lse = -1e30, which cannot hold log V as well. Then exp(x - lse) is 1; only fwdbwd,
+               which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -8447,16 +8467,18 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
            that precedes every store of the row
     1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
                between the kernels, because an f32 lse is too coarse for logits near 1000
-    2 fused    CTA per row; the second read runs backwards
+    2 fused    CTA per row; the second read runs backwards, as in fused_classifier of llm.c (Karpathy 2024)
                                               <- one launch; the end of the row is still in the L2 cache. Rows of
                up to 1024 vectors are read once, into registers, and short ones share a CTA
     3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; as a row is written, its
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB
-    bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
-               different alignments modulo 16 bytes */
+                                              <- one read of rows up to 1.4 MiB. Loses where a row fits into one SM:
+               every row waits for the other CTA, and the column DRAM falls
+               Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
+    predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
+               rung 2 come from DRAM? */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -9416,7 +9438,8 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
     19, 20: >>matmul_select, the production kernel: all of 9 to 16, split-K, batches, any alignment
     99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
-    bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
+    predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 16 values for 64. An SM reads 128 bytes of
+                shared memory and starts 128 FMAs per clock. Which rung first has more FMA time than load time? */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
@@ -9885,8 +9908,6 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
-    bound by    7 to 10: latency, because loads and products do not overlap. From 11 on: arithmetic; compare with
-                flops / rate of the tensor cores
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
                 FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
