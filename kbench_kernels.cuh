@@ -7099,7 +7099,8 @@ template <class T> __global__ void kbk_sum_run_atomic_k(const T* x, int64_t n, d
     if (i < n) atomicAdd(total, (double)kbki_float(x[i]));
 }
 // Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t n, double* total) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t n, double* total) {
     __shared__ float s[256];
     int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
     float sum = 0;
@@ -7109,7 +7110,8 @@ template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(c
     if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 // Grid-stride loop, warp shuffles, one atomic per warp.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(const T* x, int64_t n, double* total) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_sum_run_warp_k(const T* x, int64_t n, double* total) {
     int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
     float sum = 0;
     kbki_follow_me();
@@ -7377,8 +7379,8 @@ const char* kbki_mse_bwd(const kbk_args* a, kbk_stream st, int per_cta,
     if (!kbki_aligned(a->out[0], sizeof(T)) || !kbki_aligned(a->in[2], 4)) return KBKI_TEXT_ALIGN;
     if (why || n == 0) return why;
     if (!kbki_grid_ok(kbki_ceil(n, per_cta))) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)kbki_ceil(n, per_cta), 256, 0, st>>>((const T*)a->in[0], (const T*)a->in[1],
-                                                            (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n);
+    kernel<<<(unsigned)kbki_ceil(n, per_cta), 256, 0, st>>>(
+        (const T*)a->in[0], (const T*)a->in[1], (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n);
     return kbki_launched();
 }
 template <class T> const char* kbk_mse_bwd_naive(const kbk_args* a, kbk_stream st) {
@@ -7584,8 +7586,8 @@ template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk
     const char* why = io.get(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), st);
     if (io.done) return why;
     kbki_wsum_product_k<T, false><<<io.grid(), 256, 0, st>>>(io.x, io.w, io.product, io.n, io.cols);
-    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io.product, io.y, io.rows,
-                       io.cols);
+    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io.product, io.y,
+                       io.rows, io.cols);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
@@ -7817,7 +7819,8 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
 }
 template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / Across * U);
+    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
+            most = kbki_ceil(io.rows, 512 / Across * U);
     if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st); // there are enough columns for one thread each
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
@@ -8108,7 +8111,8 @@ __global__ void __launch_bounds__(256)
     if (threadIdx.x == 0 && lse) lse[row] = top + log_sum;
 }
 template <class T>
-__global__ void kbki_cross_entropy_fwd_gather_k(const float* log_p, const int* t, T* loss, int64_t rows, int64_t cols) {
+__global__ void kbki_cross_entropy_fwd_gather_k(const float* log_p, const int* t, T* loss, int64_t rows,
+                                                int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (row < rows) loss[row] = t[row] == KBK_IGNORE ? 0.0f : -kbki_ce_logit(log_p + row * cols, cols, t[row]);
 }
@@ -8203,8 +8207,8 @@ template <class T> struct kbki_ce_row {
     the gradient. dx may be x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
-    kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair, T* dx,
-                             float scale, int64_t rows, int64_t cols) {
+    kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
+                             T* dx, float scale, int64_t rows, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T);
     __shared__ kbki_pair slots[32];
     const int lane = threadIdx.x % Threads, packs = (int)(cols / Width);
@@ -8222,8 +8226,8 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
     if constexpr (Loss) {
         const float logit = lane == 0 ? kbki_ce_logit(x + row * cols, cols, at) : 0.0f;
         const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
-        const float sum =
-            kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.template sum<Threads>(kbki_base(mine), 0, packs));
+        const float sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(
+            r.template sum<Threads>(kbki_base(mine), 0, packs));
         const kbki_pair p = kbki_warps_pair<Threads>({ mine, sum }, slots);
         if (lane == 0) loss[row] = kbki_ce_loss(p, at, logit);
         if (lane == 0 && lse) lse[row] = p.m + p.log_sum();
@@ -8262,8 +8266,8 @@ template <class T> struct kbki_ce {
         loss = fwd ? (float*)a->out[0] : NULL, dx = bwd ? (T*)a->out[fwd] : NULL;
         lse = fwd && bwd ? NULL : fwd ? (float*)a->out[1] : (float*)a->in[2];
         scale = a->scalar != 0 ? a->scalar : 1, rows = a->s.rows, cols = a->s.cols;
-        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(dx, sizeof(T)) || !kbki_aligned(t, 4) || !kbki_aligned(g, 4) ||
-            !kbki_aligned(loss, 4) || !kbki_aligned(lse, 4))
+        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(dx, sizeof(T)) || !kbki_aligned(t, 4) ||
+            !kbki_aligned(g, 4) || !kbki_aligned(loss, 4) || !kbki_aligned(lse, 4))
             return KBKI_TEXT_ALIGN;
         return !kbki_grid_ok(rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
     }
@@ -8283,15 +8287,16 @@ template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>&
     if (!kbki_whole_packs<T>(io.x, io.dx ? io.dx : io.x, io.cols) || io.cols > Most * Width) return false;
     const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / Width));
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
-    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io.x, io.t, io.g, io.loss, io.lse, io.pair, io.dx, io.scale,
-                                                         io.rows, io.cols);
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io.x, io.t, io.g, io.loss, io.lse, io.pair, io.dx,
+                                                         io.scale, io.rows, io.cols);
     return true;
 }
 
 template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_ce<T> io;
     const char* why = io.get(a, true, false);
-    if (!why && !io.empty()) why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
+    if (!why && !io.empty())
+        why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
     if (why || io.empty()) return why;
     float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
     kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
@@ -8312,8 +8317,8 @@ template <class T> const char* kbki_ce_fwd_unroll(const kbki_ce<T>& io, kbk_stre
     const bool few = io.cols <= 256 * Width;
     const auto kernel =
         few ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32> : kbk_cross_entropy_fwd_unroll_k<T, Width, 256>;
-    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.pair,
-                                                                                io.rows, io.cols);
+    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : 256, 0, st>>>(io.x, io.t, io.loss, io.lse,
+                                                                                  io.pair, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
@@ -8360,7 +8365,8 @@ KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * el
 KBKI_REF(cross_entropy_bwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
-        double *dx = out[0] + (r - u0) * s->cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
+        double *dx = out[0] + (r - u0) * s->cols,
+               *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
         int good = t >= 0 && t < (double)s->cols;
         for (int64_t c = 0; c < s->cols; c++) {
             dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
@@ -8500,7 +8506,8 @@ KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 *
 KBKI_SCRATCH(ce_both) { return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float); }
 KBKI_REF(cross_entropy_fwdbwd) {
     for (int64_t r = u0; r < u1; r++) {
-        double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL }, *dx[2 * KBK_OUTS] = { NULL };
+        double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL },
+                     *dx[2 * KBK_OUTS] = { NULL };
         const double *x = in[0] + r * s->cols, *grad[4] = { NULL, in[1] + r, &log_sum, &one };
         kbk_cross_entropy_fwd_ref(s, elem, in, both, r, r + 1);
         if (out[0]) out[0][r - u0] = loss;
@@ -8564,7 +8571,8 @@ struct kbki_ce_part {
     static __device__ __forceinline__ kbki_ce_part of(const T* row, int64_t cols, int share, int rank) {
         constexpr int Width = KBKI_WIDTH(T);
         const kbki_span sp = kbki_split<T, Width>(row, cols);
-        const int64_t from = (int64_t)share * rank, end = min((int64_t)sp.packs, from + share), i = from + threadIdx.x;
+        const int64_t from = (int64_t)share * rank, end = min((int64_t)sp.packs, from + share),
+                      i = from + threadIdx.x;
         return { sp.head + i * Width, rank ? -1 : kbki_single(sp, cols, threadIdx.x), (int)(end - i) };
     }
 };
@@ -8592,10 +8600,11 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
     } else {
         if (threadIdx.x == 0) kbki_bar_expect(bar, Cluster * Warps * (unsigned)sizeof p);
         if (lane < Cluster)
-            asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
-                             kbki_cluster_at(kbki_shared(table + slot), lane)),
-                         "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), lane))
-                         : "memory");
+            asm volatile(
+                "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+                    kbki_cluster_at(kbki_shared(table + slot), lane)),
+                "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), lane))
+                : "memory");
         while (!kbki_bar_try_far(bar, parity)) {}
     }
     p = kbki_pair::none();
@@ -8614,8 +8623,8 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
     writes in bursts of a row. Targets are loaded two rows ahead and their logits one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
-    kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows, int64_t cols,
-                                     int share, int pieces, int ahead) {
+    kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
+                                     int64_t cols, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors at a time: eight logits
     extern __shared__ uint4 kbki_ce_data[];
@@ -8624,7 +8633,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     const int rank = Cluster == 1 ? 0 : (int)kbki_cluster_rank(), warp = threadIdx.x / 32;
     const int first = blockIdx.x / Cluster, step = gridDim.x / Cluster;
     const bool leads = rank == 0 && threadIdx.x == 0;
-    unsigned slot = kbki_shared(kbki_ce_data + threadIdx.x), begin = slot, end = slot + (pieces + ahead) * Threads * 16;
+    unsigned slot = kbki_shared(kbki_ce_data + threadIdx.x), begin = slot,
+             end = slot + (pieces + ahead) * Threads * 16;
     if (threadIdx.x < 2) kbki_bar_init(met + threadIdx.x, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
     // all CTAs of the cluster must have started before one writes to another's shared memory
@@ -8739,8 +8749,8 @@ template <class T> const char* kbki_ce_fused(const kbki_ce<T>& io, kbk_stream st
     const auto kernel = few      ? kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32>
                         : vector ? kbk_cross_entropy_fwdbwd_fused_k<T, Width, 512>
                                  : kbk_cross_entropy_fwdbwd_fused_k<T, 1, 512>;
-    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : 512, 0, st>>>(io.x, io.t, io.loss, io.dx, io.scale,
-                                                                                io.rows, io.cols);
+    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : 512, 0, st>>>(io.x, io.t, io.loss, io.dx,
+                                                                                  io.scale, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
@@ -9546,8 +9556,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t lda, ldb;                // leading dimensions: the stride that is not 1
     // tiles in each direction; grid.x numbers them all, because grid.y ends at 65535
     int64_t across, down;
-    int64_t sa, sb, sc;              // strides from one product of a batch to the next; grid.z is the product
-    float* part;                     // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
+    int64_t sa, sb, sc; // strides from one product of a batch to the next; grid.z is the product
+    float* part;        // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
     // in >>matmul_hopper: products of a batch, or slices of K; tiles that are not split
     int64_t deep, layers, whole;
 };
@@ -9591,7 +9601,8 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
 }
 // Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
 template <class T>
-__device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a, const float* scale_b) {
+__device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a,
+                                                const float* scale_b) {
     return sizeof(T) > 1 ? sum : depth ? sum * (*scale_a * *scale_b) : 0.0f;
 }
 template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm<T>& io, float sum) {
@@ -9666,9 +9677,9 @@ __global__ void __launch_bounds__(1024)
 // 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
 template <class T>
 __global__ void __launch_bounds__(512)
-    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
-                            int64_t bk, int64_t bn) {
-    __shared__ float sa[8][65], sb[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
+    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                            int64_t ak, int64_t bk, int64_t bn) {
+    __shared__ float sa[8][65], sb[8][65]; // odd pitch: no bank conflicts when a tile is written
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
     int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
@@ -9806,8 +9817,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
 }
 // Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: its stride that is not 1.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda, int64_t ldb) {
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
+                                                            int64_t depth, int64_t lda, int64_t ldb) {
     __shared__ __align__(16) float sa[8][KBKI_MM_PITCH], sb[8][KBKI_MM_PITCH];
     int t = threadIdx.x;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9840,7 +9851,8 @@ const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int 
     int64_t ctas;
     const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn, more...);
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn,
+                                               more...);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -9977,8 +9989,8 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
 // Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
 template <class T>
 __global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
-                             int64_t bk, int64_t bn) {
+    kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                             int64_t ak, int64_t bk, int64_t bn) {
     __shared__ __align__(16) T sa[128][40], sb[128][40]; // [i][k] and [j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -10018,8 +10030,8 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     stored in place p ^ row % 8, which avoids bank conflicts. 256 threads copy four vectors each; the contiguous
     dimension is a multiple of 8, so that a vector is either inside or outside the tensor. */
 template <bool Along, class T>
-__device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
-                                               int64_t depth) {
+__device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size,
+                                               int64_t k0, int64_t depth) {
 #pragma unroll
     for (int t = threadIdx.x; t < 1024; t += 256) {
         int line = t / 8, pack = t % 8; // line: one of 128 rows, or one k of two panels
@@ -10039,9 +10051,8 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 }
 // The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda,
-                             int64_t ldb) {
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
+                                                                int64_t depth, int64_t lda, int64_t ldb) {
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -10132,8 +10143,8 @@ __global__ void __launch_bounds__(256)
 /*  Launches a kernel that loads by TMA: tiles of 128 x Wide. cluster: 0 for a CTA per tile, 1 for persistent CTAs, 2
     for persistent pairs of CTAs. bytes: dynamic shared memory. K = 0: no kernel, C is zero. */
 template <class T, int Wide, bool Store = false, class Kernel>
-const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes, int cluster,
-                          const char* (*needs)(void) = kbki_needs_hopper) {
+const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes,
+                          int cluster, const char* (*needs)(void) = kbki_needs_hopper) {
     kbki_mm<T> io;
     kbki_map map_a, map_b, map_c;
     int64_t ctas;
@@ -10162,7 +10173,8 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
         if (no) return no;
         attr.id = cudaLaunchAttributeClusterDimension;
         attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-        cfg.gridDim = dim3(2), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes, cfg.stream = st;
+        cfg.gridDim = dim3(2), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes,
+        cfg.stream = st;
         cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
         if (cluster > 1) e = kbki_clusters(kernel, &cfg, &most), ctas = io.across * kbki_ceil(io.down, 2);
         if (e == cudaSuccess && most < 1) return "the device holds no such cluster";
@@ -10207,8 +10219,8 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                               int m, int n, int depth) {
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               T* c, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -10303,7 +10315,8 @@ __global__ void __launch_bounds__(128)
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
-                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16),
+                    k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<0>();
         __syncthreads(); // all warps have finished with this stage
@@ -10362,7 +10375,8 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
-                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16),
+                    k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<1>(); // the products of the previous step have finished
         if (step && threadIdx.x == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
@@ -10516,8 +10530,8 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                               int m, int n, int depth) {
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               T* c, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10559,8 +10573,8 @@ __global__ void __launch_bounds__(384)
                 kbki_wg_fence();
 #pragma unroll
                 for (int k = 0; k < 4; k++)
-                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
-                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(
+                        d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
                 if (step && threadIdx.x % 128 < 2) // in both CTAs
@@ -10629,8 +10643,8 @@ __global__ void __launch_bounds__(384)
                 kbki_wg_fence();
 #pragma unroll
                 for (int k = 0; k < 4; k++)
-                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
-                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(
+                        d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
                 if (step && threadIdx.x % 128 < 2) // in both CTAs
