@@ -7680,11 +7680,9 @@ KBKI_REF(weighted_sum_bwd) {
 }
 
 KBKI_SCRATCH(weighted_sum_bwd) {
-    int split = word == KBKI_WORD_split,
-        parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused || word == KBKI_WORD_vec;
-    return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
-           : parts ? kbki_part_bytes(s->cols)
-                   : 0;
+    const size_t parts = kbki_part_bytes(s->cols), products = (size_t)s->rows * (size_t)s->cols * 4;
+    if (word == KBKI_WORD_split) return (parts + 255) / 256 * 256 + products;
+    return word == KBKI_WORD_ticket || word == KBKI_WORD_fused || word == KBKI_WORD_vec ? parts : 0;
 }
 
 #ifdef __CUDACC__
@@ -9473,12 +9471,8 @@ KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 3;
 }
-KBK_FN int64_t kbk_matmul_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_matmul_fwd_flops(const kbk_shape* s) { return 2 * kbki_n(s) * (double)s->k; }
-KBK_FN double kbk_matmul_fwd_bytes(const kbk_shape* s, int elem) {
-    double m = (double)s->rows, n = (double)s->cols, k = (double)s->k;
-    return (m * k + k * n + m * n) * elem;
-}
+KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
+              (rows * (double)s->k + (double)s->k * cols + n) * elem)
 /*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
     shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
     */
@@ -9637,16 +9631,17 @@ __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_
 }
 
 // Coalescing: the threads of a warp have neighbouring columns of one row.
-template <class T>
-__global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth,
-                                           int64_t am, int64_t ak, int64_t bk, int64_t bn) {
+template <class T, class Result>
+__global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
+                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
+                                           const float* scale_b) {
     int64_t across = (n + 31) / 32;
     int64_t i = blockIdx.x / across * 8 + threadIdx.y, j = blockIdx.x % across * 32 + threadIdx.x;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<T>::from(sum);
+    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // Tiles of 32 x 32 in shared memory; one thread per element of C.
@@ -9860,7 +9855,8 @@ template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_strea
                             (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st) {
-    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_coalesced_k<T>, 8, 32, dim3(32, 8));
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_coalesced_k<T, kbki_result<T>>, 8, 32, dim3(32, 8),
+                            (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st) {
     return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_shared_k<T, kbki_result<T>>, 32, 32, dim3(32, 32),

@@ -448,7 +448,7 @@ def diff(header, op):
             if not all(found) or not found or (k, i, direction) in seen:
                 continue
             seen.add((k, i, direction))
-            old, new = (m[1].split('\n') for m in found)
+            old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)  # indentation is no change
             changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
             print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (
                 op, direction, shown[k].number, shown[k].name, len(old), r.number, r.name, len(new),
