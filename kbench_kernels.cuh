@@ -8136,23 +8136,6 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Threads per row: 32 (four rows per CTA) or 256. pair: receives (max, sum) of the rows, or NULL.
-template <class T, int Width, int Threads>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
-    kbk_cross_entropy_fwd_unroll_k(const T* x, const int* t, float* loss, float* lse, float2* pair, int64_t rows,
-                                   int64_t cols) {
-    __shared__ kbki_pair slots[32];
-    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
-    if (row >= rows) return;
-    x += row * cols;
-    const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, threadIdx.x % Threads, Threads);
-    const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
-    if (threadIdx.x % Threads) return;
-    loss[row] = kbki_ce_loss(p, t[row], kbki_ce_logit(x, cols, t[row]));
-    if (lse) lse[row] = p.m + p.log_sum();
-    if (pair) pair[row] = make_float2(p.m, p.s);
-}
-
 // Converts a row's logits to gradients: unit * p, and unit * (p - 1) at the target, where p = norm * exp(x - m).
 template <class T> struct kbki_ce_row {
     kbki_base base;
@@ -8198,6 +8181,48 @@ template <class T> struct kbki_ce_row {
         v.load(x + c), gradient<1>(v, c), v.store(dx + c);
     }
 };
+
+/*  Long rows: one read of the logits, and a second one, backwards, for the gradient. Threads per row: 32 (four rows per
+    CTA), or a CTA. lse, pair: receive lse and (max, sum) of the rows, or NULL. dx may be x; kbki_ce_load is a plain
+    load for that reason, neither streaming nor read-only. */
+template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
+    v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
+}
+template <class T, int Width, int Threads, bool Gradient>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_CTA(Threads))
+    kbk_cross_entropy_fwd_unroll_k(const T* x, const int* t, float* loss, float* lse, float2* pair, T* dx,
+                                   float scale, int64_t rows, int64_t cols) {
+    __shared__ kbki_pair slots[32];
+    const int lane = threadIdx.x % Threads;
+    const int64_t r = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (r >= rows) return;
+    x += r * cols, dx += r * cols;
+    const int at = __ldg(t + r);
+    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
+    const kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, cols, lane, Threads), slots);
+    if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
+    if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
+    if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
+    if constexpr (!Gradient) return;
+    // no barrier here otherwise: every lane must have read what another may overwrite
+    if (Threads == 32) __syncwarp();
+    const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
+    const kbki_span sp = kbki_split<T, Width>(x, cols);
+    const int64_t one = kbki_single(sp, cols, lane);
+    if (one >= 0) row.gradient_at(x, dx, one);
+    for (int64_t i = sp.packs - 1 - lane; i >= 0; i -= 4 * Threads) {
+        kbki_pack<T, Width> v[4];
+#pragma unroll
+        for (int u = 0; u < 4; u++)
+            if (i >= u * Threads) kbki_ce_load(v[u], x + sp.head + (i - u * Threads) * Width);
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+            if (i < u * Threads) continue;
+            row.template gradient<Width>(v[u], sp.head + (i - u * Threads) * Width);
+            v[u].store_cached(dx + sp.head + (i - u * Threads) * Width);
+        }
+    }
+}
 
 /*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
     rows have eight lanes of a warp. Target and target logit are loaded together with the row, so that their
@@ -8282,7 +8307,7 @@ template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>&
         { 512, kbki_cross_entropy_row_k<T, 4, 128, Loss, Gradient>, 128, 0 },
         { 1024, kbki_cross_entropy_row_k<T, 4, Most / 4, Loss, Gradient>, Most / 4, 0 },
     };
-    if (!kbki_whole_packs<T>(io.x, io.dx ? io.dx : io.x, io.cols) || io.cols > Most * Width) return false;
+    if (!kbki_whole_packs<T>(io.x, Gradient ? io.dx : io.x, io.cols) || io.cols > Most * Width) return false;
     const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / Width));
     unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
     plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io.x, io.t, io.g, io.loss, io.lse, io.pair, io.dx,
@@ -8309,20 +8334,21 @@ template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, k
     kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
     return kbki_launched();
 }
-template <class T> const char* kbki_ce_fwd_unroll(const kbki_ce<T>& io, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_rows<true, false>(io, st)) return kbki_launched();
-    const bool few = io.cols <= 256 * Width;
-    const auto kernel =
-        few ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32> : kbk_cross_entropy_fwd_unroll_k<T, Width, 256>;
-    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : 256, 0, st>>>(io.x, io.t, io.loss, io.lse,
-                                                                                  io.pair, io.rows, io.cols);
+template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
+    if (kbki_ce_rows<true, Gradient>(io, st)) return kbki_launched();
+    const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
+    const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
+                        : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
+                                 : kbk_cross_entropy_fwd_unroll_k<T, 1, Many, Gradient>;
+    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
+        io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
     kbki_ce<T> io;
     const char* why = io.get(a, true, false);
-    return why || io.empty() ? why : kbki_ce_fwd_unroll(io, st);
+    return why || io.empty() ? why : kbki_ce_loss_too<false>(io, st);
 }
 #endif // __CUDACC__
 
@@ -8385,10 +8411,6 @@ __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const fl
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Plain loads, neither streaming nor read-only: dx may be x.
-template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
-    v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
-}
 /*  Threads per row: 32 (eight rows per CTA), or 256 for each piece of a row; a row has `pieces`. U vectors per
     thread. pair: NULL, or (max, sum) of the rows, and scale instead of lse and g. */
 template <class T, int Width, int Threads, int U>
@@ -8469,6 +8491,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     bytes  2*R*V*s + 8*R   if a row is read only once
     check  as cross_entropy bwd; its targets, too. dx may be x itself: the target logit is read before the barrier
            that precedes every store of the row
+    Rungs 1 and 2 use the kernels of >>cross_entropy.
     1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
                between the kernels, because an f32 lse is too coarse for logits near 1000
     2 fused    CTA per row; the second read runs backwards, as in fused_classifier of llm.c (Karpathy 2024)
@@ -8522,42 +8545,6 @@ KBKI_REF(cross_entropy_fwdbwd) {
 }
 
 #ifdef __CUDACC__
-// Threads per row: 32 (four rows per CTA) or 512.
-template <class T, int Width, int Threads>
-__global__ void __launch_bounds__(KBKI_CTA(Threads))
-    kbk_cross_entropy_fwdbwd_fused_k(const T* x, const int* t, float* loss, T* dx, float scale, int64_t rows,
-                                     int64_t cols) {
-    __shared__ kbki_pair slots[32];
-    const int lane = threadIdx.x % Threads;
-    const int64_t r = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
-    if (r >= rows) return;
-    x += r * cols, dx += r * cols;
-    const int at = __ldg(t + r);
-    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
-    const kbki_span sp = kbki_split<T, Width>(x, cols);
-    const kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, cols, lane, Threads), slots);
-    const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
-    if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
-    // no barrier here otherwise: every lane must have read what another may overwrite
-    if (Threads == 32) __syncwarp();
-    const int64_t one = kbki_single(sp, cols, lane);
-    if (one >= 0) row.gradient_at(x, dx, one);
-    for (int64_t i = sp.packs - 1 - lane; i >= 0; i -= 4 * Threads) {
-        kbki_pack<T, Width> v[4];
-#pragma unroll
-        for (int u = 0; u < 4; u++)
-            if (i >= u * Threads) kbki_ce_load(v[u], x + sp.head + (i - u * Threads) * Width);
-#pragma unroll
-        for (int u = 0; u < 4; u++) {
-            if (i < u * Threads) continue;
-            row.template gradient<Width>(v[u], sp.head + (i - u * Threads) * Width);
-            v[u].store_cached(dx + sp.head + (i - u * Threads) * Width);
-        }
-    }
-}
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
-
 #define KBKI_CE_SLOTS 14 // pieces of 1024 vectors that fit into an SM
 #define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
 // What a thread of CTA `rank` of the cluster has of a row: its first column, the number of vectors from there to the
@@ -8734,27 +8721,14 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a,
     if (!why && !io.empty())
         why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
     if (why || io.empty()) return why;
-    T* dx = io.dx;
-    io.pair = (float2*)((char*)a->workspace + KBK_TICKETS), io.dx = NULL;
-    if ((why = kbki_ce_fwd_unroll(io, st)) != NULL) return why;
-    io.dx = dx;
-    return kbki_ce_bwd_unroll(io, st);
-}
-template <class T> const char* kbki_ce_fused(const kbki_ce<T>& io, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_rows<true, true>(io, st)) return kbki_launched();
-    const bool vector = kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
-    const auto kernel = few      ? kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32>
-                        : vector ? kbk_cross_entropy_fwdbwd_fused_k<T, Width, 512>
-                                 : kbk_cross_entropy_fwdbwd_fused_k<T, 1, 512>;
-    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : 512, 0, st>>>(io.x, io.t, io.loss, io.dx,
-                                                                                  io.scale, io.rows, io.cols);
-    return kbki_launched();
+    io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
+    why = kbki_ce_loss_too<false>(io, st);
+    return why ? why : kbki_ce_bwd_unroll(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
     kbki_ce<T> io;
     const char* why = io.get(a, true, true);
-    return why || io.empty() ? why : kbki_ce_fused(io, st);
+    return why || io.empty() ? why : kbki_ce_loss_too<true>(io, st);
 }
 
 #define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
@@ -8763,12 +8737,13 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     const auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     const int64_t pieces = share > 0 ? kbki_ceil(share, Threads) : 1;
-    if (!kbki_congruent(io.x, io.dx) || pieces + 2 > Slots || io.rows > (1 << 29)) return kbki_ce_fused(io, st);
+    if (!kbki_congruent(io.x, io.dx) || pieces + 2 > Slots || io.rows > (1 << 29))
+        return kbki_ce_loss_too<true>(io, st);
     const int64_t ahead = Slots - pieces < KBKI_CE_AHEAD ? Slots - pieces : KBKI_CE_AHEAD;
     size_t bytes = (size_t)(pieces + ahead) * Threads * 16;
     const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
+    if (why || !bytes) return why ? why : kbki_ce_loss_too<true>(io, st);
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io.x, io.t, io.loss, io.dx,
                                 io.scale, (int)io.rows, io.cols, (int)share, (int)pieces, (int)ahead);
 }
