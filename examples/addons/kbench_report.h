@@ -53,56 +53,56 @@ KBI_CODE_BEGIN
 typedef const char* kbi_two[2];
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
-#define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE)           \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)",          \
+#define KBI_REPORT_OPTIONS \
+    KBI_TEXT(md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE) \
+    KBI_TEXT(svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
+    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)", \
         KBI_REPEATS | KBI_IN_LOAD | KBI_RARE) \
-    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
-    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
-    KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
-    KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
-    x(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**,                 \
-        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
-    x(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", const char*,\
-        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "compare", "compare with earlier records; exit codes 3, 4",     \
-        KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
+    KBI_TEXT(report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
+    KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
+    KBI_TEXT(explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD) \
+    KBI_BARE(github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
+    KBI_X(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**, \
+        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD) \
+    KBI_X(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", const char*, \
+        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES) \
+    KBI_TEXT(baseline, "baseline", "NAME|FILE", "compare", "compare with earlier records; exit codes 3, 4", \
+        KBI_MEASURES | KBI_IN_LOAD) \
+    KBI_X(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair, \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
-    KBI_TEXT(x, history, "history", "FILE", "compare", "append this run; show trends; learn the noise",            \
+    KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; learn the noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_SHARE(x, threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
+    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory; 10 %", 0, 1000,  \
+    KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory; 10 %", 0, 1000, \
         KBI_ALWAYS | KBI_RARE) \
-    x(alpha, "alpha", "P", "compare", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
+    KBI_X(alpha, "alpha", "P", "compare", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY, \
         KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(x, noise, "noise", "compare", "assumed difference between processes; 3 %", 0, 1000,                  \
+    KBI_SHARE(noise, "noise", "compare", "assumed difference between processes; 3 %", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(x, fail_on, "fail-on", "WHAT", "compare", "regress, change, noise or never; regress",                 \
+    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "regress, change, noise or never; regress", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, ignore_env, "ignore-env", "compare", "also compare runs of different machines",                    \
+    KBI_BARE(ignore_env, "ignore-env", "compare", "also compare runs of different machines", \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, goal, "goal", "GOAL", "compare", "layernorm:gpu_efficiency>=80; repeatable",                       \
+    KBI_LIST(goal, "goal", "GOAL", "compare", "layernorm:gpu_efficiency>=80; repeatable", \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, race, "race", "OLD NEW...", "compare", "compare built programs; -- OPTIONS for them",             \
-        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
-    KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
-        KBI_IN_LOAD)                                                                                            \
-    KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                          \
-        KBI_IN_LOAD)                                                                                            \
-    KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,     \
+    KBI_LIST(race, "race", "OLD NEW...", "compare", "compare built programs; -- OPTIONS for them", \
+        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST) \
+    KBI_WORD(benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json", \
+        KBI_IN_LOAD) \
+    KBI_NUMBER(benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000, \
+        KBI_IN_LOAD) \
+    KBI_WORD(benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL, \
         "true", KBI_IN_LOAD)
 // clang-format on
 
 enum kbi_report_id {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) KBI_REPORT_##id,
-    KBI_REPORT_OPTIONS(KBI_X)
+    KBI_REPORT_OPTIONS
 #undef KBI_X
         KBI_REPORT_COUNT
 };
@@ -110,7 +110,7 @@ enum kbi_report_id {
 typedef struct kbi_report_values {
     bool on[KBI_REPORT_COUNT]; // whether the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
-    KBI_REPORT_OPTIONS(KBI_X)
+    KBI_REPORT_OPTIONS
 #undef KBI_X
     int n_load;
 } kbi_report_values;
@@ -149,7 +149,7 @@ static bool kbi_take_load(const kb_option* option, void* values, const char* val
 static const kb_option kbi_report_rows[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
     { name, argument, group, help, read, offsetof(kbi_report_values, id), limits, rules },
-    KBI_REPORT_OPTIONS(KBI_X)
+    KBI_REPORT_OPTIONS
 #undef KBI_X
 };
 
