@@ -161,9 +161,10 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
     s.heads = axis(kb, "heads", 1);
     s.rows = axis(kb, "M", batched ? length : batch * length);
     s.cols = axis(kb, "N", axis(kb, "tensor_dimension", axis(kb, "n", 1)));
-    s.depth = axis(kb, "vocabulary", axis(kb, "stride", axis(kb, "among", 0)));
-    if (op->family == KBK_GEMM) s.depth = axis(kb, "K", s.cols);
-    s.layout = op->family == KBK_GEMM ? layout_of(kb) : (int)axis(kb, "sequential", 0);
+    s.vocabulary = axis(kb, "vocabulary", 0), s.stride = axis(kb, "stride", 0);
+    s.among = axis(kb, "among", 0), s.sequential = (int)axis(kb, "sequential", 0);
+    s.k = axis(kb, "K", op->family == KBK_GEMM ? s.cols : 0);
+    if (op->family == KBK_GEMM) s.layout = layout_of(kb);
     if (one_layout(op) && s.layout != KBK_NT) kb_fail(kb, "%s supports only layout=NT", op->name);
     s.causal = (int)axis(kb, "causal", 0);
     s.p = kb_has(kb, "p") ? kb_real(kb, "p") : 0;
@@ -265,9 +266,11 @@ static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, 
     const double* in[KBK_MAX_TENSORS];
     char name[sizeof known.name];
     int n = op->tensors(s, t), ins = 0, outs = 0;
-    snprintf(name, sizeof name, "%s %s %d %d %d %lld %lld %lld %lld %lld %.17g %llu", op->name, op->dir, dtype,
-             s->causal, s->layout, (long long)s->batch, (long long)s->heads, (long long)s->rows, (long long)s->cols,
-             (long long)s->depth, s->p, (unsigned long long)kb->seed);
+    int length = snprintf(name, sizeof name, "%s %s %d %d %d %d %.17g %llu", op->name, op->dir, dtype, s->causal,
+                          s->layout, s->sequential, s->p, (unsigned long long)kb->seed);
+#define APPEND(size) length += snprintf(name + length, sizeof name - (size_t)length, " %lld", (long long)s->size);
+    KBK_SIZES(APPEND)
+#undef APPEND
     if (strcmp(name, known.name) == 0) return true;
     for (int i = 0; i < 2 * KBK_OUTS; i++) free(known.out[i]), known.out[i] = NULL;
     known.name[0] = 0;
@@ -313,9 +316,8 @@ static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype
         void* got = gather(kb, &known, &t[i], kbk_kind_size(t[i].kind, dtype), device[i]);
         bool good = got && kbk_verify(op, dtype, s, out, got, known.out, 0, known.units, &r);
         if (got)
-            kb_check_that(kb, good, r.norm, r.norm_bound,
-                          "%s: %s; element %lld of the sample is %.9g, expected %.9g", t[i].name, r.why ? r.why : "",
-                          (long long)r.index, r.got, r.want);
+            kb_check_that(kb, good, r.norm, r.norm_bound, "%s: %s; element %lld of the sample is %.9g, expected %.9g",
+                          t[i].name, r.why ? r.why : "", (long long)r.index, r.got, r.want);
         free(got);
     }
 }

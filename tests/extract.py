@@ -30,10 +30,12 @@ SHAPES = {
     "KBK_SUM": [("n", "cols", 1 << 22)],
     "KBK_PICK": [("n", "cols", 1 << 20)],
     "KBK_ROWS": [("rows", "rows", 1024), ("cols", "cols", 4096)],
-    "KBK_GEMM": [("M", "rows", 1024), ("N", "cols", 1024), ("K", "depth", 1024)],
+    "KBK_GEMM": [("M", "rows", 1024), ("N", "cols", 1024), ("K", "k", 1024)],
     "KBK_ATTN": [("batch", "batch", 2), ("heads", "heads", 4), ("rows", "rows", 512), ("cols", "cols", 128)],
-    "KBK_LOOKUP": [("rows", "rows", 2048), ("cols", "cols", 768), ("depth", "depth", 8192)],
+    "KBK_LOOKUP": [("rows", "rows", 2048), ("cols", "cols", 768), ("vocabulary", "vocabulary", 8192)],
 }
+
+OTHERS = ("k", "vocabulary", "stride", "among")  # sizes of kbk_shape that few operations have
 
 # Shorter forms of functions that serve many kernels in the header: caches for one kernel on one device.
 SHORTER = {
@@ -1078,7 +1080,7 @@ def specialised(header, item, words):
     """A function for scratch memory, evaluated for the variants that its callers name."""
     name = item.names[0]
     fields = {
-        f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", "depth", "layout", "causal")
+        f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
     }
     results = []
     for word in words:
@@ -1245,7 +1247,7 @@ class Extraction:
         """Shape, tensors and formulas, as expressions of the parameters."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
-        shape += {"strided": [("stride", "depth", 4)], "gather": [("among", "depth", 1 << 20)]}.get(name, [])
+        shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])
         if name == "bmm":
             shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
         # further parameters: name and field, type, value in the benchmark, axis
@@ -1263,7 +1265,7 @@ class Extraction:
         # what each field of kbk_shape is
         self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
         self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
-        known = {f: ("num", "0") for f in ("depth", "layout")}
+        known = {f: ("num", "0") for f in (*OTHERS, "layout", "sequential")}
         known |= {f: ("num" if n == "1" else "name", n) for f, n in self.fields.items()}
         e = Evaluator(self.header, known, {self.row["variant"]}, self.size)
         s = ("name", "s")

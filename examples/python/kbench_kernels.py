@@ -63,6 +63,7 @@ _LONG = {
 }
 _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
+_SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # of kbk_shape
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
 _KINDS = (None, "f32", "i32", "i64", "e4m3")  # kbk_tensor.kind; None: the element type of the call
@@ -82,10 +83,11 @@ class _Row(C.Structure):
 
 class _Shape(C.Structure):
     _fields_ = [
-        *((name, C.c_int64) for name in "batch heads rows cols depth".split()),
+        *((name, C.c_int64) for name in _SIZE_NAMES),
         ("p", C.c_double),
         ("causal", C.c_int),
         ("layout", C.c_int),
+        ("sequential", C.c_int),
         ("seed", C.c_uint64),
     ]
 
@@ -831,15 +833,15 @@ class Operation:
 
     def _shape_of(self, letters: Dict[str, Any], options: Dict[str, Any]) -> _Shape:
         get = letters.get
-        s = _Shape(batch=1, heads=1, rows=1, cols=1, depth=0)
+        s = _Shape(batch=1, heads=1, rows=1, cols=1)
         many = math.prod(get("*", ()))
         if self.family in ("map", "sum", "pick"):
             s.cols = get("N", many)
-            s.depth = options.get("stride", get("V", 0))
+            s.stride, s.among = options.get("stride", 0), get("V", 0)
         elif self.family in ("rows", "lookup"):
-            s.rows, s.cols, s.depth = get("R", many), get("C", 1), get("V", 0)
+            s.rows, s.cols, s.vocabulary = get("R", many), get("C", 1), get("V", 0)
         elif self.family == "gemm":
-            s.batch, s.rows, s.cols, s.depth = get("Z", 1), get("M", 0), get("N", 0), get("K", 0)
+            s.batch, s.rows, s.cols, s.k = get("Z", 1), get("M", 0), get("N", 0), get("K", 0)
         else:
             s.batch, s.heads, s.rows, s.cols = get("B", 1), get("H", 1), get("S", 0), get("D", 0)
         s.p, s.seed = options.get("p", 0.0), int(options.get("seed", 0)) & (2**64 - 1)

@@ -14,7 +14,7 @@ check "flags were found" [ "$(wc -l < "$tmp/flags")" -gt 35 ]
 check "keys were found" [ "$(wc -l < "$tmp/keys")" -gt 110 ]
 check "columns were found" [ "$(wc -l < "$tmp/columns")" -gt 12 ]
 
-# all texts in one file, each behind a line "@ flag NAME", "@ key NAME" or "@ column NAME"
+# all explanations in one file, each after a line "@ flag NAME", "@ key NAME" or "@ column NAME"
 {
     while read -r flag mark; do echo "@ flag $flag" && "$kbench" --explain "$flag" < /dev/null; done < "$tmp/flags"
     while read -r key; do echo "@ key $key" && "$kbench" --explain "$key" < /dev/null; done < "$tmp/keys"
@@ -57,7 +57,7 @@ run "$kbench" --explain roof
 check_out "a column and a key of one name" '^roof: a column.*gpu_efficiency'
 check_out "a column and a key of one name" '^roof: a key'
 
-# names: without regard to case; those of units; unknown ones
+# names: in upper and lower case, of columns that are units, and unknown names
 for name in noisy Noisy no NO; do
     run "$kbench" "--explain=$name"
     check_rc "$name" 0

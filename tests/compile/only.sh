@@ -85,6 +85,6 @@ if [ -n "$NVCC" ] && have "$NVCC"; then
     check_same "nvcc, one variant in one type: kernels" "$(grep -o 'entry .*softmax[a-z_]*k[A-Z][a-z0-9_]*' "$tmp/one.ptx" | tr '\n' ' ')" \
         "entry _Z24kbk_softmax_fwd_online_kI6__half "
 else
-    skip "no nvcc: the lists are not tried through it"
+    skip "no nvcc: the lists are not tested with nvcc"
 fi
 finish

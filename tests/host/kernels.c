@@ -24,7 +24,8 @@ static void check_near(double got, double want, double tol, const char* what) {
 static kbk_shape shape(int64_t rows, int64_t cols, int64_t depth) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
-    s.batch = s.heads = 1, s.rows = rows, s.cols = cols, s.depth = depth;
+    s.batch = s.heads = 1, s.rows = rows, s.cols = cols;
+    s.k = s.vocabulary = s.stride = s.among = depth;
     return s;
 }
 static double* numbers(int64_t n) { return (double*)calloc((size_t)(n ? n : 1), sizeof(double)); }
@@ -93,7 +94,7 @@ static void test_formulas(void) {
     }
     check(n == KBK_OP_COUNT, "this list covers every operation");
     // If the source has more elements than the gather has indices, only as many elements as indices are read.
-    for (s.depth = 0; s.depth < 99; s.depth += 49)
+    for (s.among = 0; s.among < 99; s.among += 49)
         check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather from a larger source");
 }
 
@@ -401,8 +402,8 @@ static void test_masked_attention(void) {
     for (int i = 0; i < S * D; i++) q[i] = 1e15, k[i] = -1e15, v[i] = i;
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check_near(o[i], 2 * D + i % D, 1e-13, "mean of v");
-    check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores");          // 4 * -1e30 / sqrt(4)
-    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL; // one key is visible
+    check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores"); // 4 * -1e30 / sqrt(4)
+    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL;   // one key is visible
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the only visible key");
     for (int i = 0; i < S * D; i++) k[i] = -HUGE_VAL;
@@ -457,7 +458,7 @@ static void test_matmul_e4m3(void) {
             wrong += c[m * N + n] != -2.0 * (double)sum || fabs(size[m * N + n] - 2 * sqrt((double)squares)) > 1e-12;
         }
     check(wrong == 0, "matmul_e4m3 against integers");
-    s.depth = 0, sa = kbki_from_bits(0x7FF8ull << 48);
+    s.k = 0, sa = kbki_from_bits(0x7FF8ull << 48);
     run_ref("matmul_e4m3", &s, in, out);
     for (int i = wrong = 0; i < M * N; i++) wrong += c[i] != 0;
     check(wrong == 0, "K = 0: zeros for any scale factor");
@@ -632,7 +633,7 @@ static void test_cuts(void) {
             kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
             kbki_wg_choice by = choose(&s, 2, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks if every SM works at peak
-            check(by.splits == 1 || (s.depth / by.splits >= 256 && kbki_wg_way_of(by.way).split),
+            check(by.splits == 1 || (s.k / by.splits >= 256 && kbki_wg_way_of(by.way).split),
                   "split-K slices have a minimum depth");
             check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "all split-K slices run in one wave");
             check(by.clocks > work, "not faster than the device's peak");
@@ -649,7 +650,7 @@ static void test_cuts(void) {
     check(kbki_mma_splits(&s) == 66, "two CTAs per SM");
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
           "a batch of one equals matmul");
-    few.depth = 131071; // rows that also need aligned copies
+    few.k = 131071; // rows that also need aligned copies
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
@@ -755,7 +756,7 @@ static void test_cuts_e4m3(void) {
             kbki_wg_choice by = choose(&s, 1, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (8192.0 * sms);
             check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a configuration for e4m3");
-            check(by.splits == 1 || (s.depth / by.splits >= 512 && kbki_wg_way_of(by.way).split),
+            check(by.splits == 1 || (s.k / by.splits >= 512 && kbki_wg_way_of(by.way).split),
                   "e4m3: split-K slices have a minimum depth");
             check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "e4m3: all split-K slices run in one wave");
             check(by.clocks > work, "e4m3: not faster than the device's peak");
@@ -790,7 +791,7 @@ static void test_tf32(void) {
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may not have a larger error");
     // copies of A if it is not contiguous along K, and of B if in addition TMA cannot load it
     for (int i = 0; i < 6; i++) {
-        s.rows = 100, s.cols = 200 + i / 3, s.depth = 64, s.layout = KBK_NN + i % 3;
+        s.rows = 100, s.cols = 200 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3;
         size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 201 * 4;
         check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "workspace for transposed copies");
     }
@@ -824,15 +825,14 @@ static void test_launch_arguments(void) {
             check(says(kbk_launch(v, dtype, &a, NULL), t[k].optional || !t[k].count ? "without CUDA" : "is null"),
                   t[k].name);
         }
-        for (int k = 0; k < 5; k++) {
-            kbk_args a = good;
-            int64_t* sizes[5] = { &a.s.batch, &a.s.heads, &a.s.rows, &a.s.cols, &a.s.depth };
-            *sizes[k] = -1;
-            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "a negative size");
-            *sizes[k] = INT64_MIN;
-            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the smallest int64");
-        }
-        kbk_args a = good;
+        kbk_args a;
+#define NEGATIVE(size)                                                       \
+    a = good, a.s.size = -1;                                                 \
+    check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "-1 as " #size); \
+    a.s.size = INT64_MIN;                                                    \
+    check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the smallest int64 as " #size);
+        KBK_SIZES(NEGATIVE)
+        a = good;
         a.s.rows = a.s.cols = (int64_t)1 << 32;
         check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "sizes whose product is 0 in 64 bits");
         check(kbk_workspace(v, dtype, &a.s) == 0, "no workspace for an invalid shape");
@@ -862,7 +862,7 @@ static void test_zero_sizes(void) {
         kbk_shape s = shape(i & 1 ? 0 : 5, i & 2 ? 0 : 7, i & 4 ? 0 : 3);
         double *in[8] = { NULL }, *out[2 * KBK_OUTS] = { NULL };
         if (i & 8) s.batch = 0;
-        if (!strcmp(op->name, "embedding") && !s.depth) continue; // every id is out of range, so its row is NaN
+        if (!strcmp(op->name, "embedding") && !s.vocabulary) continue; // every id is out of range, so its row is NaN
         const int64_t units = op->units(&s);
         const int n = op->tensors(&s, t);
         int ins = 0, outs = 0;
