@@ -8489,8 +8489,11 @@ static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why has the 
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
+    int driver = 1;
+    if (e == cudaErrorInsufficientDriver) cudaDriverGetVersion(&driver); // 0: there is no driver
     if (e != cudaSuccess || !m->devices)
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
+        snprintf(m->why, sizeof m->why, "no GPU: %s",
+                 e == cudaSuccess ? "none found" : driver ? cudaGetErrorString(e) : "no NVIDIA driver was found");
     else if (device >= m->devices)
         snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
     if (m->why[0]) return false;
@@ -12889,6 +12892,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         kbi_env_roofs(&m->roofs, "");
     }
     kbi_env_roofs(&m->core, ", one core");
+    kbi_env_line("roof", "a measured peak rate; work on the CPU is compared with the peak of one core", "");
     kb_result_free(&s->run_record);
     return KBI_EXIT_FINE;
 }

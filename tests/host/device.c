@@ -1387,6 +1387,11 @@ static void test_opened(void) {
     CHECK_INT(kbi_meter.gpu.all_shared, 228 << 10), CHECK_INT(kbi_meter.gpu.most_blocks, 32);
     CHECK_INT(kbi_meter.gpu.shared_taken, 1024), CHECK_INT(kbi_meter.gpu.clean_bytes, 4 * (60 << 20));
     CHECK(machine.gpu_present && machine.device == 0 && machine.devices == 1 && !machine.tool[0]);
+    setenv("VIRTUAL_DRIVER", "0", 1); // cudaGetDeviceCount returns the same error without a driver and with an old one
+    CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: no NVIDIA driver was found");
+    setenv("VIRTUAL_DRIVER", "9000", 1);
+    CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: an error"); // the text of cudaGetErrorString
+    unsetenv("VIRTUAL_DRIVER");
     setenv("VIRTUAL_DEVICES", "0", 1);
     CHECK(!kbi_gpu_open(&none, 0) && !none.gpu_present), CHECK_STR(none.why, "no GPU: none found");
     setenv("VIRTUAL_DEVICES", "2", 1);
