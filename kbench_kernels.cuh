@@ -557,7 +557,7 @@ enum { KBKI_TYPES_KNOWN = KBKI_AMONG(KBK_TYPES_has_no_, -1, KBK_TYPES, KBKI_ENDS
 
 #if KBKI_BUILDS(mse)
 #define KBK_OPS_MSE(row)                                                                                         \
-    row(mse,       fwd,  KBK_SUM,  mse,        "out = mean((x - y)^2)")                                          \
+    row(mse,       fwd,  KBK_SUM,  sum,        "out = mean((x - y)^2)")                                          \
     row(mse,       bwd,  KBK_MAP,  none,       "dx = (2 g / n) (x - y)")
 #define KBK_TABLE_MSE(row)                                                                                       \
     row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
@@ -7075,136 +7075,133 @@ KBKI_REF(sum_run) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_sum_io {
-    const T* x;
-    float* out;
-    int64_t n;
-    unsigned* counter;
-    double* total;             // sum of the atomics
-    unsigned long long* slots; // partial sums of the CTAs; the same memory
-};
-
 // One atomic addition per thread, all to one address.
-template <class T> __global__ void kbk_sum_run_atomic_k(kbki_sum_io<T> io) {
+template <class T> __global__ void kbk_sum_run_atomic_k(const T* x, int64_t n, double* total) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
-    if (i < io.n) atomicAdd(io.total, (double)kbki_float(io.x[i]));
-}
-// One thread's sum in a grid-stride loop.
-template <class T> __device__ __forceinline__ float kbki_sum_share(const kbki_sum_io<T>& io) {
-    float sum = 0;
-    int64_t step = (int64_t)gridDim.x * blockDim.x;
-    kbki_follow_me();
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) sum += kbki_float(io.x[i]);
-    return sum;
+    if (i < n) atomicAdd(total, (double)kbki_float(x[i]));
 }
 // Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(kbki_sum_io<T> io) {
+template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t n, double* total) {
     __shared__ float s[256];
-    float sum = kbki_tree<kbki_sum<float>, 256>(kbki_sum_share(io), s);
-    if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
+    int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
+    float sum = 0;
+    kbki_follow_me();
+    for (int64_t i = first; i < n; i += step) sum += kbki_float(x[i]);
+    sum = kbki_tree<kbki_sum<float>, 256>(sum, s);
+    if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 // Grid-stride loop, warp shuffles, one atomic per warp.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(kbki_sum_io<T> io) {
-    float sum = kbki_warp_all<kbki_sum<float>>(kbki_sum_share(io));
-    if (threadIdx.x % 32 == 0) atomicAdd(io.total, (double)sum);
+template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(const T* x, int64_t n, double* total) {
+    int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
+    float sum = 0;
+    kbki_follow_me();
+    for (int64_t i = first; i < n; i += step) sum += kbki_float(x[i]);
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (threadIdx.x % 32 == 0) atomicAdd(total, (double)sum);
 }
-template <class T> __global__ void kbki_sum_run_finish_k(kbki_sum_io<T> io) {
+template <class T> __global__ void kbki_total_k(const double* total, double count, T* out) {
     kbki_follow_wait();
-    *io.out = (float)*io.total;
+    *out = (float)(*total / count);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Share: threads of a CTA that read; its last warp only adds the partial sums.
-template <class T, int U, int Share>
-__global__ void __launch_bounds__(Share + 32) kbk_sum_run_ticket_k(kbki_sum_io<T> io) {
-    constexpr int Width = KBKI_WIDTH(T), Threads = Share + 32;
+/*  The sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. U vectors of each input are in flight. Share:
+    threads of a CTA that read; its last warp only adds the partial sums. */
+template <class T, int Inputs, int Width, int U, int Share>
+__global__ void __launch_bounds__(Share + 32)
+    kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
+                         unsigned long long* partial) {
+    constexpr int Threads = Share + 32;
     __shared__ double slots[32];
-    const unsigned number = kbki_slot_number(io.counter, io.slots);
-    kbki_span sp = kbki_split<T, Width>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x);
+    const unsigned number = kbki_slot_number(counter, partial);
+    const kbki_span sp = kbki_split<T, Width>(x, n);
+    const int64_t one = blockIdx.x ? -1 : kbki_single(sp, n, threadIdx.x);
     int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
-    float sum[U] = {};
-    if (blockIdx.x == 0 && one >= 0) sum[0] = kbki_float(io.x[one]);
+    kbki_long_sum sum;
+    auto term = [](float a, float b) { return Inputs == 1 ? a : (a - b) * (a - b); };
+    if (one >= 0) sum.add(term(kbki_float(x[one]), Inputs == 1 ? 0 : kbki_float(y[one])));
     for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Share * U)) {
-        kbki_pack<T, Width> v[U];
+        kbki_pack<T, Width> v[U], w[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            v[u].fill(0);
-            if (i + u * Share < sp.packs) v[u].load(io.x + sp.head + (i + u * Share) * Width);
+            const int64_t at = sp.head + (i + u * Share) * Width;
+            v[u].fill(0), w[u].fill(0);
+            if (i + u * Share < sp.packs) v[u].load(x + at);
+            if (Inputs == 2 && i + u * Share < sp.packs) w[u].load(y + at);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
-            float f[Width];
-            v[u].get(f);
-            float part = f[0]; // adds within the vector first: fewer additions to the running sum, less rounding
+            float f[Width], g[Width], part = 0;
+            v[u].get(f), w[u].get(g);
 #pragma unroll
-            for (int k = 1; k < Width; k++) part += f[k];
-            sum[u] += part;
+            for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
+            sum.add(part); // the sum of a vector first: numbers of few bits are often rounded in one direction
         }
     }
-#pragma unroll
-    for (int u = 1; u < U; u++) sum[0] += sum[u];
     double all = 0;
     auto add = [&](float part) { all += part; };
-    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0], number, io.counter, io.slots, add)) return;
+    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum.get(), number, counter, partial, add)) return;
     all = kbki_all<kbki_sum<double>, Threads>(all, slots);
-    if (threadIdx.x == 0) *io.out = (float)all;
+    if (threadIdx.x == 0) *out = (float)(all / count);
 }
 
-template <class T> const char* kbki_sum_args(const kbk_args* a, kbki_sum_io<T>* io) {
-    char* w = (char*)a->workspace;
-    *io = { (const T*)a->in[0], (float*)a->out[0],          a->s.rows * a->s.cols,
-            (unsigned*)w,       (double*)(w + KBK_TICKETS), (unsigned long long*)(w + KBK_TICKETS) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->out, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
+// Checks the arguments of a sum over x and, if not NULL, y.
+template <class T> const char* kbki_total_check(const kbk_args* a, const void* y) {
+    const int64_t n = a->s.rows * a->s.cols;
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(a->out[0], 4))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(n, 256))) return KBKI_TEXT_GRID;
     const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why
-                             : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
+    return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Launches rungs 1 to 3: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once.
-template <class T, class Kernel>
-const char* kbki_sum_atomics(const kbk_args* a, kbk_stream st, Kernel kernel, int64_t full) {
-    kbki_sum_io<T> io;
-    const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
-    int64_t ctas = kbki_ceil(io.n, 256);
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    return kbki_follow(kbki_sum_run_finish_k<T>, dim3(1), 1, st, io);
+// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once. y: none for
+// a sum, the second input for a mean.
+template <class T, class Kernel, class... In>
+const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
+    constexpr bool Mean = sizeof...(In) > 0;
+    const int64_t n = a->s.rows * a->s.cols, ctas = kbki_ceil(n, 256);
+    const char* why = kbki_total_check<T>(a, Mean ? a->in[1] : NULL);
+    if (why || n == 0) return why || Mean ? why : kbki_zeros((float*)a->out[0], 1, st);
+    double* total = (double*)((char*)a->workspace + KBK_TICKETS);
+    if (cudaMemsetAsync(total, 0, sizeof *total, st) != cudaSuccess) return kbki_launched();
+    kernel<<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>((const T*)a->in[0], y..., n, total);
+    return kbki_follow(kbki_total_k<float>, dim3(1), 1, st, total, Mean ? (double)n : 1.0, (float*)a->out[0]);
 }
-template <class T> const char* kbk_sum_run_atomic(const kbk_args* a, kbk_stream st) {
-    return kbki_sum_atomics<T>(a, st, kbk_sum_run_atomic_k<T>, 0x7FFFFFFF);
-}
-template <class T> const char* kbk_sum_run_shared(const kbk_args* a, kbk_stream st) {
-    return kbki_sum_atomics<T>(a, st, kbk_sum_run_shared_k<T>, (int64_t)kbki_sms() * 8);
-}
-template <class T> const char* kbk_sum_run_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_sum_atomics<T>(a, st, kbk_sum_run_warp_k<T>, (int64_t)kbki_sms() * 8);
-}
-template <class T, int U, int Share = 512>
-const char* kbki_sum_ticket(const kbki_sum_io<T>& io, int64_t ctas, kbk_stream st) {
-    const int64_t pieces = kbki_ceil(io.n, Share * U * KBKI_WIDTH(T));
-    kbk_sum_run_ticket_k<T, U, Share><<<(unsigned)kbki_even(pieces, ctas), Share + 32, 0, st>>>(io);
+template <class T, int Inputs, int Width, int U, int Share = 512>
+const char* kbki_total_ticket(const kbk_args* a, int64_t ctas, double count, kbk_stream st) {
+    const int64_t n = a->s.rows * a->s.cols, pieces = kbki_ceil(n, Share * U * Width);
+    char* w = (char*)a->workspace;
+    kbk_sum_run_ticket_k<T, Inputs, Width, U, Share><<<(unsigned)kbki_even(pieces, ctas), Share + 32, 0, st>>>(
+        (const T*)a->in[0], (const T*)a->in[1], n, count, (float*)a->out[0], (unsigned*)w,
+        (unsigned long long*)(w + KBK_TICKETS));
     return kbki_launched();
 }
+template <class T> const char* kbk_sum_run_atomic(const kbk_args* a, kbk_stream st) {
+    return kbki_total_atomics<T>(a, st, kbk_sum_run_atomic_k<T>, 0x7FFFFFFF);
+}
+template <class T> const char* kbk_sum_run_shared(const kbk_args* a, kbk_stream st) {
+    return kbki_total_atomics<T>(a, st, kbk_sum_run_shared_k<T>, (int64_t)kbki_sms() * 8);
+}
+template <class T> const char* kbk_sum_run_warp(const kbk_args* a, kbk_stream st) {
+    return kbki_total_atomics<T>(a, st, kbk_sum_run_warp_k<T>, (int64_t)kbki_sms() * 8);
+}
 template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream st) {
-    kbki_sum_io<T> io;
-    const char* why = kbki_sum_args(a, &io);
-    if (why || io.n == 0) return why ? why : kbki_zeros(io.out, 1, st);
+    constexpr int Width = KBKI_WIDTH(T);
+    const char* why = kbki_total_check<T>(a, NULL);
+    if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((float*)a->out[0], 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
-    const int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T));
+    const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
     // Few elements: all loads are in flight at once.
-    if (packs <= sms * 512) return kbki_sum_ticket<T, 1>(io, sms, st);
-    if (packs <= sms * 1024) return kbki_sum_ticket<T, 2>(io, sms, st);
-    if (packs <= sms * 4096) return kbki_sum_ticket<T, 4>(io, sms * 2, st);
+    if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
+    if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
     // time.
     if constexpr (sizeof(T) == 4)
-        return kbki_sum_ticket<T, 8>(io, sms * 2, st);
+        return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
-        return kbki_sum_ticket<T, 2, 480>(io, sms * 4, st);
+        return kbki_total_ticket<T, 1, Width, 2, 480>(a, sms * 4, 1, st);
 }
 #endif // __CUDACC__
 
@@ -7231,7 +7228,6 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     3 ticket 173.9 us 117 % 1.49 x   32 78 % 93 %       446  16-byte loads, last CTA finishes
     end of measured */
 #define KBK_CHECK_mse_fwd KBKI_CHECKS(1e-6, 8, 0, 1e-6, 8, 0, 1e-6, 8, 0)
-#define KBKI_MSE_CTAS 4096 // most partial sums
 KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[0] = kbki_in("x", s->rows * s->cols, 0);
     t[1] = kbki_in("y", s->rows * s->cols, 0);
@@ -7239,7 +7235,6 @@ KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 3;
 }
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
-KBKI_SCRATCH(mse) { return KBK_TICKETS + KBKI_MSE_CTAS * sizeof(uint64_t); }
 KBKI_REF(mse_fwd) {
     double sum = 0;
     int64_t n = s->rows * s->cols;
@@ -7248,122 +7243,42 @@ KBKI_REF(mse_fwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_mse_io {
-    const T *x, *y;
-    float* out;
-    int64_t n;
-    unsigned* counter;
-    double* total;
-    unsigned long long* slots; // the same memory as total
-};
-template <class T> __device__ __forceinline__ float kbki_mse_term(const kbki_mse_io<T>& io, int64_t i) {
-    float d = kbki_float(io.x[i]) - kbki_float(io.y[i]);
-    return d * d;
-}
-
-template <class T> __global__ void kbk_mse_fwd_atomic_k(kbki_mse_io<T> io) {
+template <class T> __global__ void kbk_mse_fwd_atomic_k(const T* x, const T* y, int64_t n, double* total) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     kbki_follow_me();
-    if (i < io.n) atomicAdd(io.total, (double)kbki_mse_term(io, i));
+    if (i >= n) return;
+    float d = kbki_float(x[i]) - kbki_float(y[i]);
+    atomicAdd(total, (double)(d * d));
 }
-template <class T> __global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(kbki_mse_io<T> io) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_mse_fwd_block_k(const T* x, const T* y, int64_t n, double* total) {
     __shared__ float s[256];
     kbki_long_sum mine;
-    int64_t step = (int64_t)gridDim.x * 256;
+    int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
     kbki_follow_me();
-    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < io.n; i += step) mine.add(kbki_mse_term(io, i));
+    for (int64_t i = first; i < n; i += step) {
+        float d = kbki_float(x[i]) - kbki_float(y[i]);
+        mine.add(d * d);
+    }
     float sum = kbki_tree<kbki_sum<float>, 256>(mine.get(), s);
-    if (threadIdx.x == 0) atomicAdd(io.total, (double)sum);
-}
-template <class T> __global__ void kbki_mse_fwd_finish_k(kbki_mse_io<T> io) {
-    kbki_follow_wait();
-    *io.out = (float)(*io.total / (double)io.n);
+    if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// 16-byte loads; the last CTA adds the partial sums in index order.
-template <class T, int Width> __global__ void __launch_bounds__(544) kbk_mse_fwd_ticket_k(kbki_mse_io<T> io) {
-    constexpr int U = 2, Share = 512, Threads = Share + 32; // the last warp of a CTA reads nothing
-    __shared__ double slots[32];
-    const unsigned number = kbki_slot_number(io.counter, io.slots);
-    kbki_span sp = kbki_split<T, Width>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x);
-    int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
-    kbki_long_sum sum[U];
-    if (blockIdx.x == 0 && one >= 0) sum[0].add(kbki_mse_term(io, one));
-    for (int64_t i = first; i < sp.packs; i += (int64_t)gridDim.x * (Share * U)) {
-        kbki_pack<T, Width> x[U], y[U];
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            x[u].fill(0), y[u].fill(0);
-            int64_t at = sp.head + (i + u * Share) * Width;
-            if (i + u * Share < sp.packs) x[u].load(io.x + at), y[u].load(io.y + at);
-        }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            float f[Width], g[Width];
-            x[u].get(f), y[u].get(g);
-            // adds within the vector first: added singly, numbers of few bits are often rounded in one direction
-            float part = 0;
-#pragma unroll
-            for (int k = 0; k < Width; k++) part = fmaf(f[k] - g[k], f[k] - g[k], part);
-            sum[u].add(part);
-        }
-    }
-    double all = 0;
-    auto add = [&](float part) { all += part; };
-    if (!kbki_by_slots<kbki_sum<float>, Threads>(sum[0].get() + sum[1].get(), number, io.counter, io.slots, add))
-        return;
-    all = kbki_all<kbki_sum<double>, Threads>(all, slots);
-    if (threadIdx.x == 0) *io.out = (float)(all / (double)io.n);
-}
-
-template <class T> const char* kbki_mse_args(const kbk_args* a, kbki_mse_io<T>* io) {
-    char* w = (char*)a->workspace;
-    *io = { (const T*)a->in[0],
-            (const T*)a->in[1],
-            (float*)a->out[0],
-            a->s.rows * a->s.cols,
-            (unsigned*)w,
-            (double*)(w + KBK_TICKETS),
-            (unsigned long long*)(w + KBK_TICKETS) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->out, 4))
-        return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->n, 256))) return KBKI_TEXT_GRID;
-    const char* why = kbki_check_dims(&a->s);
-    return why || io->n == 0 ? why
-                             : kbki_check_workspace(a, kbki_scratch_mse(&a->s, (int)sizeof(T), KBKI_WORD_ticket));
-}
 template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kbk_mse_fwd_atomic_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
+    return kbki_total_atomics<T>(a, st, kbk_mse_fwd_atomic_k<T>, 0x7FFFFFFF, (const T*)a->in[1]);
 }
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
-    if (cudaMemsetAsync(io.total, 0, sizeof *io.total, st) != cudaSuccess) return kbki_launched();
-    kbk_mse_fwd_block_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    return kbki_follow(kbki_mse_fwd_finish_k<T>, dim3(1), 1, st, io);
+    return kbki_total_atomics<T>(a, st, kbk_mse_fwd_block_k<T>, (int64_t)kbki_sms() * 8, (const T*)a->in[1]);
 }
+// The kernel is in >>reduction.
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
-    kbki_mse_io<T> io;
-    const char* why = kbki_mse_args(a, &io);
-    if (why || io.n == 0) return why;
-    bool vector = kbki_congruent(io.x, io.y);
-    int64_t pieces = kbki_ceil(io.n, 1024 * (vector ? KBKI_WIDTH(T) : 1)), full = (int64_t)kbki_sms() * 3;
-    unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_MSE_CTAS ? full : KBKI_MSE_CTAS);
-    if (vector)
-        kbk_mse_fwd_ticket_k<T, KBKI_WIDTH(T)><<<ctas, 544, 0, st>>>(io);
-    else
-        kbk_mse_fwd_ticket_k<T, 1><<<ctas, 544, 0, st>>>(io);
-    return kbki_launched();
+    const char* why = kbki_total_check<T>(a, a->in[1]);
+    const int64_t full = (int64_t)kbki_sms() * 3, ctas = full < KBKI_SUM_CTAS ? full : KBKI_SUM_CTAS;
+    if (why || a->s.rows * a->s.cols == 0) return why;
+    if (!kbki_congruent(a->in[0], a->in[1])) return kbki_total_ticket<T, 2, 1, 2>(a, ctas, kbki_n(&a->s), st);
+    return kbki_total_ticket<T, 2, KBKI_WIDTH(T), 2>(a, ctas, kbki_n(&a->s), st);
 }
 #endif // __CUDACC__
 
@@ -7399,72 +7314,61 @@ KBKI_REF(mse_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_mse_grad {
-    const T *x, *y;
-    const float* g;
-    T* dx;
-    int64_t n;
-    double two_over_n;
-    __device__ __forceinline__ float factor() const { return (float)(two_over_n * __ldg(g)); }
-    __device__ __forceinline__ void one(int64_t i, float c) const {
-        dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
-    }
-};
-template <class T> __global__ void kbk_mse_bwd_naive_k(kbki_mse_grad<T> io) {
+template <class T>
+__global__ void kbk_mse_bwd_naive_k(const T* x, const T* y, const float* g, T* dx, int64_t n, double two_over_n) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) io.one(i, io.factor());
+    float c = (float)(two_over_n * *g);
+    if (i < n) dx[i] = kbki_type<T>::from(c * (kbki_float(x[i]) - kbki_float(y[i])));
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 template <class T, int U, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(256) kbk_mse_bwd_unroll_k(kbki_mse_grad<T> io) {
-    kbki_pack<T, Width> x[U], y[U];
-    kbki_span sp = kbki_split<T, Width>(io.dx, io.n);
-    int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, one = kbki_single(sp, io.n, threadIdx.x);
+__global__ void __launch_bounds__(256)
+    kbk_mse_bwd_unroll_k(const T* x, const T* y, const float* g, T* dx, int64_t n, double two_over_n) {
+    kbki_pack<T, Width> v[U], w[U];
+    const kbki_span sp = kbki_split<T, Width>(dx, n);
+    const int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
+    const int64_t one = blockIdx.x ? -1 : kbki_single(sp, n, threadIdx.x);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         int64_t at = sp.head + (first + u * 256) * Width;
-        if (first + u * 256 < sp.packs) x[u].load_cached(io.x + at), y[u].load_cached(io.y + at);
+        if (first + u * 256 < sp.packs) v[u].load_cached(x + at), w[u].load_cached(y + at);
     }
-    float c = io.factor();
+    float c = (float)(two_over_n * __ldg(g));
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (first + u * 256 >= sp.packs) continue;
-        float f[Width], g[Width];
-        x[u].get(f), y[u].get(g);
+        float f[Width], h[Width];
+        v[u].get(f), w[u].get(h);
 #pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = c * (f[k] - g[k]);
-        x[u].set(f);
-        x[u].store_cached(io.dx + sp.head + (first + u * 256) * Width);
+        for (int k = 0; k < Width; k++) f[k] = c * (f[k] - h[k]);
+        v[u].set(f);
+        v[u].store_cached(dx + sp.head + (first + u * 256) * Width);
     }
-    if (blockIdx.x == 0 && one >= 0) io.one(one, c);
+    if (one >= 0) dx[one] = kbki_type<T>::from(c * (kbki_float(x[one]) - kbki_float(y[one])));
 }
 
-template <class T> const char* kbki_mse_grad_args(const kbk_args* a, kbki_mse_grad<T>* io) {
-    int64_t n = a->s.rows * a->s.cols;
-    *io = { (const T*)a->in[0], (const T*)a->in[1], (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!kbki_aligned(io->dx, sizeof(T)) || !kbki_aligned(io->g, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(n, 256))) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
+template <class T>
+const char* kbki_mse_bwd(const kbk_args* a, kbk_stream st, int per_cta,
+                         void (*kernel)(const T*, const T*, const float*, T*, int64_t, double)) {
+    const int64_t n = a->s.rows * a->s.cols;
+    const char* why = kbki_check_dims(&a->s);
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->in[1], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(a->out[0], sizeof(T)) || !kbki_aligned(a->in[2], 4)) return KBKI_TEXT_ALIGN;
+    if (why || n == 0) return why;
+    if (!kbki_grid_ok(kbki_ceil(n, per_cta))) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)kbki_ceil(n, per_cta), 256, 0, st>>>((const T*)a->in[0], (const T*)a->in[1],
+                                                            (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n);
+    return kbki_launched();
 }
 template <class T> const char* kbk_mse_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_mse_grad<T> io;
-    const char* why = kbki_mse_grad_args(a, &io);
-    if (why || io.n == 0) return why;
-    kbk_mse_bwd_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mse_bwd(a, st, 256, kbk_mse_bwd_naive_k<T>);
 }
 template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream st) {
     constexpr int U = 2;
-    kbki_mse_grad<T> io;
-    const char* why = kbki_mse_grad_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_congruent(io.x, io.dx) || !kbki_congruent(io.y, io.dx)) return kbk_mse_bwd_naive<T>(a, st);
-    unsigned ctas = (unsigned)kbki_ceil(io.n, 256 * U * KBKI_WIDTH(T));
-    kbk_mse_bwd_unroll_k<T, U><<<ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+    if (!kbki_congruent(a->in[0], a->out[0]) || !kbki_congruent(a->in[1], a->out[0])) return kbk_mse_bwd_naive<T>(a, st);
+    return kbki_mse_bwd(a, st, 256 * U * KBKI_WIDTH(T), kbk_mse_bwd_unroll_k<T, U>);
 }
 #endif // __CUDACC__
 
@@ -7521,168 +7425,147 @@ KBKI_SCRATCH(weighted_sum_fwd) {
     return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * (size_t)s->cols * 4;
 }
 #ifdef __CUDACC__
-template <class T> struct kbki_wsum {
-    const T *x, *w, *dy;
-    T *y, *dx, *dw; // y: forward; dx, dw: backward
-    int64_t rows, cols;
-    unsigned* counters;
-    float *part, *product;
-};
-
 // One thread per row; not coalesced.
-template <class T> __global__ void kbk_weighted_sum_fwd_naive_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= io.rows) return;
+    if (row >= rows) return;
     float sum = 0;
-    for (int64_t c = 0; c < io.cols; c++) sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
-    io.y[row] = kbki_type<T>::from(sum);
+    for (int64_t c = 0; c < cols; c++) sum = fmaf(kbki_float(x[row * cols + c]), kbki_float(w[c]), sum);
+    y[row] = kbki_type<T>::from(sum);
 }
 
 // Products of x with a factor per column (w) or per row (dy). They are kept in f32, because rounding them to 16
 // bits would make the sum inaccurate.
-template <class T, bool ByRow> __global__ void kbki_wsum_product_k(kbki_wsum<T> io) {
-    int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+template <class T, bool ByRow>
+__global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        io.product[i] = kbki_float(io.x[i]) * kbki_float(ByRow ? io.dy[i / io.cols] : io.w[i % io.cols]);
+        product[i] = kbki_float(x[i]) * kbki_float(ByRow ? factor[i / cols] : factor[i % cols]);
 }
-template <class T> __global__ void __launch_bounds__(128) kbki_wsum_rows_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void __launch_bounds__(128) kbki_wsum_rows_k(const float* product, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     kbki_follow_wait();
-    if (row >= io.rows) return;
+    if (row >= rows) return;
     float sum = 0;
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) sum += io.product[row * io.cols + c];
-    sum = kbki_warp_all<kbki_sum<float>>(sum);
-    if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32) sum += product[row * cols + c];
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
 // One warp per row, coalesced.
-template <class T> __global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_warp_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void __launch_bounds__(128)
+    kbk_weighted_sum_fwd_warp_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
-    if (row >= io.rows) return;
+    if (row >= rows) return;
     float sum = 0;
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32)
-        sum = fmaf(kbki_float(io.x[row * io.cols + c]), kbki_float(io.w[c]), sum);
-    sum = kbki_warp_all<kbki_sum<float>>(sum);
-    if (threadIdx.x % 32 == 0) io.y[row] = kbki_type<T>::from(sum);
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
+        sum = fmaf(kbki_float(x[row * cols + c]), kbki_float(w[c]), sum);
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (threadIdx.x % 32 == 0) y[row] = kbki_type<T>::from(sum);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of lanes processes several rows at a time, U vectors of each. Rows * U loads are in flight before the
-    first is used; w comes from the L1 cache once for all of these rows. */
+/*  A group of Lanes threads processes Rows rows at a time, U vectors of each. Rows * U loads are in flight before
+    the first is used; w comes from the L1 cache once for all of these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
-__device__ __forceinline__ void kbki_wsum_rows(const kbki_wsum<T>& io, int64_t row, int lane) {
-    int64_t packs = io.cols / Width;
-    const T* x = io.x + row * io.cols;
-    float sum[Rows] = {}, y = 0;
-    for (int64_t i = lane; i < packs; i += U * Lanes) {
-        kbki_pack<T, Width> v[U][Rows], w;
-#pragma unroll
-        for (int u = 0; u < U; u++)
-#pragma unroll
-            for (int r = 0; r < Rows; r++) {
-                v[u][r].fill(0);
-                if (row + r < io.rows && i + u * Lanes < packs)
-                    v[u][r].load(x + r * io.cols + (i + u * Lanes) * Width);
-            }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            float f[Width], g[Width];
-            if (i + u * Lanes >= packs) continue;
-            w.load_cached(io.w + (i + u * Lanes) * Width);
-            w.get(g);
-#pragma unroll
-            for (int r = 0; r < Rows; r++) {
-                v[u][r].get(f);
-#pragma unroll
-                for (int k = 0; k < Width; k++) sum[r] = fmaf(f[k], g[k], sum[r]);
-            }
-        }
-    }
-#pragma unroll
-    for (int r = 0; r < Rows; r++) {
-#pragma unroll
-        for (int d = Lanes / 2; d; d /= 2) sum[r] += __shfl_xor_sync(~0u, sum[r], d);
-        if (lane % Rows == r) y = sum[r];
-    }
-    if (lane < Rows && row + lane < io.rows) io.y[row + lane] = kbki_type<T>::from(y);
-}
-template <class T, int Width, int Lanes, int Rows, int U>
-__global__ void __launch_bounds__(128) kbk_weighted_sum_fwd_vec_k(kbki_wsum<T> io) {
-    constexpr int block = 32 / Lanes * Rows; // rows per warp
-    int64_t first = ((int64_t)blockIdx.x * 4 + threadIdx.x / 32) * block;
-    for (; first < io.rows; first += (int64_t)gridDim.x * 4 * block)
-        kbki_wsum_rows<T, Width, Lanes, Rows, U>(io, first + threadIdx.x % 32 / Lanes * Rows, threadIdx.x % Lanes);
-}
-
-// A CTA per row, U vectors per thread at a time.
-template <class T, int Threads, int U>
-__global__ void __launch_bounds__(Threads) kbk_weighted_sum_fwd_vec_long_k(kbki_wsum<T> io) {
-    constexpr int Width = KBKI_WIDTH(T);
+__global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
+    kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
+    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows; // rows of the CTA at a time
     __shared__ float slots[32];
-    const int64_t packs = io.cols / Width;
-    const T* x = io.x + blockIdx.x * io.cols;
-    float sum = 0, f[Width], g[Width];
-    for (int64_t i = threadIdx.x; i < packs; i += U * Threads) {
-        kbki_pack<T, Width> v[U], w;
+    const int lane = threadIdx.x % Lanes;
+    const int64_t packs = cols / Width;
+    for (int64_t first = (int64_t)blockIdx.x * Share; first < rows; first += (int64_t)gridDim.x * Share) {
+        const int64_t row = first + threadIdx.x / Lanes * Rows;
+        float sum[Rows] = {}, mine = 0;
+        for (int64_t i = lane; i < packs; i += U * Lanes) {
+            kbki_pack<T, Width> v[U][Rows], factor;
 #pragma unroll
-        for (int u = 0; u < U; u++)
-            if (i + u * Threads < packs) v[u].load(x + (i + u * Threads) * Width);
+            for (int u = 0; u < U; u++)
 #pragma unroll
-        for (int u = 0; u < U; u++) {
-            if (i + u * Threads >= packs) continue;
-            w.load_cached(io.w + (i + u * Threads) * Width);
-            v[u].get(f), w.get(g);
+                for (int r = 0; r < Rows; r++) {
+                    v[u][r].fill(0);
+                    if (row + r < rows && i + u * Lanes < packs)
+                        v[u][r].load(x + (row + r) * cols + (i + u * Lanes) * Width);
+                }
 #pragma unroll
-            for (int k = 0; k < Width; k++) sum = fmaf(f[k], g[k], sum);
+            for (int u = 0; u < U; u++) {
+                float f[Width], g[Width];
+                if (i + u * Lanes >= packs) continue;
+                factor.load_cached(w + (i + u * Lanes) * Width);
+                factor.get(g);
+#pragma unroll
+                for (int r = 0; r < Rows; r++) {
+                    v[u][r].get(f);
+#pragma unroll
+                    for (int k = 0; k < Width; k++) sum[r] = fmaf(f[k], g[k], sum[r]);
+                }
+            }
         }
+#pragma unroll
+        for (int r = 0; r < Rows; r++) {
+            sum[r] = kbki_all<kbki_sum<float>, Lanes>(sum[r], slots);
+            if (lane == r) mine = sum[r];
+        }
+        if (lane < Rows && row + lane < rows) y[row + lane] = kbki_type<T>::from(mine);
     }
-    sum = kbki_all<kbki_sum<float>, Threads>(sum, slots);
-    if (threadIdx.x == 0) io.y[blockIdx.x] = kbki_type<T>::from(sum);
 }
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
 
-template <class T> const char* kbki_wsum_args(const kbk_args* a, bool bwd, size_t scratch, kbki_wsum<T>* io) {
-    char* work = (char*)a->workspace;
-    const void* const* in = a->in + (bwd ? 1 : 0);
-    *io = {};
-    io->x = (const T*)in[0], io->w = (const T*)in[1], io->dy = bwd ? (const T*)a->in[0] : NULL;
-    (bwd ? io->dx : io->y) = (T*)a->out[0];
-    io->dw = bwd ? (T*)a->out[1] : NULL;
-    io->rows = a->s.rows, io->cols = a->s.cols, io->counters = (unsigned*)work;
-    io->part = (float*)(work + KBK_TICKETS);
-    io->product = (float*)(work + (bwd ? (kbki_part_bytes(io->cols) + 255) / 256 * 256 : KBK_TICKETS));
-    for (int k = 0; k < 3; k++)
-        if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(io->rows) || !kbki_grid_ok(io->cols)) return KBKI_TEXT_GRID;
-    const char* why = kbki_check_dims(&a->s);
-    return why || !scratch || io->rows * io->cols == 0 ? why : kbki_check_workspace(a, scratch);
-}
-// CTAs that fill the device, for a grid-stride loop over n elements.
-KBK_FN unsigned kbki_wsum_grid(int64_t n) {
-    int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
-    return (unsigned)(ctas < most ? ctas : most);
-}
-template <class T>
-const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_wsum<T>), int rows_per_cta) {
+// Arguments of a launcher; forward: x, w, y. Sums over no terms are 0.
+template <class T> struct kbki_wsum {
+    const T *x, *w, *dy;
+    T *y, *dx, *dw;
+    int64_t rows, cols, n;
+    unsigned* counters;
+    float *part, *product;
+    bool done; // nothing to launch
+    const char* get(const kbk_args* a, bool bwd, size_t scratch, kbk_stream st) {
+        char* work = (char*)a->workspace;
+        x = (const T*)a->in[bwd], w = (const T*)a->in[1 + bwd], dy = (const T*)a->in[0];
+        y = dx = (T*)a->out[0], dw = bwd ? (T*)a->out[1] : NULL;
+        rows = a->s.rows, cols = a->s.cols, n = rows * cols, counters = (unsigned*)work;
+        part = (float*)(work + KBK_TICKETS);
+        product = (float*)(work + (bwd ? (kbki_part_bytes(cols) + 255) / 256 * 256 : KBK_TICKETS));
+        const char* why = kbki_check_dims(&a->s);
+        done = why || n == 0;
+        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(w, sizeof(T)) || !kbki_aligned(dy, sizeof(T)) ||
+            !kbki_aligned(y, sizeof(T)) || !kbki_aligned(dw, sizeof(T)))
+            return done = true, KBKI_TEXT_ALIGN;
+        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return done = true, KBKI_TEXT_GRID;
+        if (done) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
+        if (scratch) why = kbki_check_workspace(a, scratch);
+        return done = why != NULL, why;
+    }
+    // CTAs that fill the device, for a grid-stride loop over all elements.
+    unsigned grid() const {
+        int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
+        return (unsigned)(ctas < most ? ctas : most);
+    }
+};
+template <class T, class Kernel>
+const char* kbki_wsum_plain(const kbk_args* a, kbk_stream st, Kernel* kernel, int rows_per_cta) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
-    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
+    const char* why = io.get(a, false, 0, st);
+    if (io.done) return why;
+    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_fwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
+    return kbki_wsum_plain<T>(a, st, kbk_weighted_sum_fwd_naive_k<T>, 128);
 }
 template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
-    kbki_wsum_product_k<T, false><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io);
+    const char* why = io.get(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), st);
+    if (io.done) return why;
+    kbki_wsum_product_k<T, false><<<io.grid(), 256, 0, st>>>(io.x, io.w, io.product, io.n, io.cols);
+    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io.product, io.y, io.rows,
+                       io.cols);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
@@ -7691,30 +7574,30 @@ template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kb
     return why ? why : kbk_matmul_fwd_shared<T>(&m, st);
 }
 template <class T> const char* kbk_weighted_sum_fwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_wsum_plain(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
+    return kbki_wsum_plain<T>(a, st, kbk_weighted_sum_fwd_warp_k<T>, 4);
 }
 template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t ctas = kbki_ceil(io.rows, 128 / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
+    constexpr int Threads = Lanes > 128 ? Lanes : 128;
+    int64_t ctas = kbki_ceil(io.rows, Threads / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
     // short rows: a new CTA for every few of them would mostly wait for its first loads
     if (U == 1 && ctas > most) ctas = most;
-    kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U><<<(unsigned)ctas, 128, 0, st>>>(io);
+    kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U>
+        <<<(unsigned)ctas, Threads, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, false, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.y, io.rows, st);
+    const char* why = io.get(a, false, 0, st);
+    if (io.done) return why;
     if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.w, 16))
         return kbki_wsum_vec<T, 1, 32, 2, 4>(io, st);
     if (io.cols / Width <= 8) return kbki_wsum_vec<T, Width, 8, 8, 1>(io, st);
     if (io.cols / Width < 64) return kbki_wsum_vec<T, Width, 32, 32 / Width, 1>(io, st);
     if (kbki_plan_packs(io.rows, io.cols / Width) < 512) return kbki_wsum_vec<T, Width, 32, 2, 4>(io, st);
-    kbk_weighted_sum_fwd_vec_long_k<T, 256, 4><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_wsum_vec<T, Width, 256, 1, 4>(io, st);
 }
-
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -7782,20 +7665,20 @@ KBKI_SCRATCH(weighted_sum_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> __global__ void kbki_wsum_dx_k(kbki_wsum<T> io) {
-    int64_t n = io.rows * io.cols, step = (int64_t)gridDim.x * blockDim.x;
+template <class T> __global__ void kbki_wsum_dx_k(const T* dy, const T* w, T* dx, int64_t n, int64_t cols) {
+    int64_t step = (int64_t)gridDim.x * blockDim.x;
     kbki_follow_me();
     kbki_follow_wait();
     for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step)
-        io.dx[i] = kbki_type<T>::from(kbki_float(io.dy[i / io.cols]) * kbki_float(io.w[i % io.cols]));
+        dx[i] = kbki_type<T>::from(kbki_float(dy[i / cols]) * kbki_float(w[i % cols]));
 }
-template <class T> __global__ void kbk_weighted_sum_bwd_naive_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void kbk_weighted_sum_bwd_naive_k(const T* dy, const T* x, T* dw, int64_t rows, int64_t cols) {
     int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    kbki_follow_wait();
-    if (c >= io.cols) return;
+    if (c >= cols) return;
     float sum = 0;
-    for (int64_t r = 0; r < io.rows; r++) sum = fmaf(kbki_float(io.dy[r]), kbki_float(io.x[r * io.cols + c]), sum);
-    io.dw[c] = kbki_type<T>::from(sum);
+    for (int64_t r = 0; r < rows; r++) sum = fmaf(kbki_float(dy[r]), kbki_float(x[r * cols + c]), sum);
+    dw[c] = kbki_type<T>::from(sum);
 }
 
 template <class T> struct kbki_wsum_columns {
@@ -7811,40 +7694,45 @@ template <class T> struct kbki_wsum_columns {
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  A thread owns one vector of columns. Across threads lie along a row; 512 / Across rows are processed side by
-    side, and each thread has U rows in flight. The sums of the 512 / Across groups are added in shared memory, in
-    order. */
+    side, and each thread has U rows in flight. What all CTAs read at a time is close together in memory. The sums
+    of the 512 / Across groups are added in shared memory, in order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
-__global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
+__global__ void __launch_bounds__(512, 2)
+    kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
+                    unsigned* counters) {
     constexpr int Groups = 512 / Across;
     __shared__ float meet[Groups > 1 ? 512 * Width : 1];
-    int group = threadIdx.x / Across;
-    int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x % Across) * Width,
-            step = (int64_t)gridDim.x * (Groups * U);
-    bool mine = c < io.cols;
+    const int group = threadIdx.x / Across;
+    const int64_t c = ((int64_t)blockIdx.y * Across + threadIdx.x % Across) * Width;
+    const int64_t step = (int64_t)gridDim.x * Groups;
+    const bool mine = c < cols;
     float sum[Width] = {}, f[Width], g[Width];
-    kbki_pack<T, Width> v[U], w;
-    kbki_follow_wait();
-    w.fill(0);
-    if (mine) w.load_cached(io.w + c);
-    for (int64_t row = (int64_t)blockIdx.x * (Groups * U) + group; mine && row < io.rows; row += step) {
-        float dy[U];
+    kbki_pack<T, Width> v[U], factor;
+    kbki_follow_me();
+    factor.fill(0);
+    if (WriteDx && mine) factor.load_cached(w + c);
+    for (int64_t row = (int64_t)blockIdx.x * Groups + group; mine && row < rows; row += U * step) {
+        float y[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            dy[u] = 0;
-            if (row + u * Groups >= io.rows) continue;
-            v[u].load(io.x + (row + u * Groups) * io.cols + c);
-            dy[u] = kbki_float(__ldg(io.dy + row + u * Groups));
+            y[u] = 0;
+            if (row + u * step >= rows) continue;
+            v[u].load(x + (row + u * step) * cols + c);
+            y[u] = kbki_float(__ldg(dy + row + u * step));
         }
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].get(f);
-            w.forget();
-            w.get(g);
 #pragma unroll
-            for (int k = 0; k < Width; k++) sum[k] = fmaf(dy[u], f[k], sum[k]), g[k] *= dy[u];
+            for (int k = 0; k < Width; k++) sum[k] = fmaf(y[u], f[k], sum[k]);
+            if (!WriteDx || row + u * step >= rows) continue;
+            factor.forget();
+            factor.get(g);
+#pragma unroll
+            for (int k = 0; k < Width; k++) g[k] *= y[u];
             v[u].set(g);
-            if (WriteDx && row + u * Groups < io.rows) v[u].store(io.dx + (row + u * Groups) * io.cols + c);
+            v[u].store(dx + (row + u * step) * cols + c);
         }
     }
     if (Groups > 1) {
@@ -7857,74 +7745,43 @@ __global__ void __launch_bounds__(512, 2) kbki_wsum_bwd_k(kbki_wsum<T> io) {
     }
 #pragma unroll
     for (int k = 0; k < Width; k++)
-        if (mine && group == 0) io.part[blockIdx.x * io.cols + c + k] = sum[k];
-    kbki_part_finish(io.part, io.counters, io.cols, [&](int64_t i, float s) { io.dw[i] = kbki_type<T>::from(s); });
-}
-
-/*  A thread owns one vector of columns and has U rows in flight; what the CTAs read at a time is close together in
-    memory. Only the CTAs' partial sums are written; kbki_part_add_k adds them. */
-template <class T, int Threads, int U>
-__global__ void __launch_bounds__(Threads, 1024 / Threads) kbki_wsum_dw_k(kbki_wsum<T> io) {
-    constexpr int Width = KBKI_WIDTH(T);
-    const int64_t c = ((int64_t)blockIdx.y * Threads + threadIdx.x) * Width;
-    float sum[Width] = {}, f[Width];
-    kbki_follow_me();
-    for (int64_t row = blockIdx.x; c < io.cols && row < io.rows; row += (int64_t)gridDim.x * U) {
-        kbki_pack<T, Width> v[U];
-        float dy[U];
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            const int64_t at = row + (int64_t)u * gridDim.x;
-            v[u].fill(0);
-            dy[u] = 0;
-            if (at < io.rows) v[u].load(io.x + at * io.cols + c), dy[u] = kbki_float(__ldg(io.dy + at));
-        }
-#pragma unroll
-        for (int u = 0; u < U; u++) {
-            v[u].get(f);
-#pragma unroll
-            for (int k = 0; k < Width; k++) sum[k] = fmaf(dy[u], f[k], sum[k]);
-        }
-    }
-#pragma unroll
-    for (int k = 0; k < Width; k++)
-        if (c < io.cols) io.part[blockIdx.x * io.cols + c + k] = sum[k];
+        if (mine && group == 0) part[blockIdx.x * cols + c + k] = sum[k];
+    kbki_part_finish(part, counters, cols, [&](int64_t i, float s) { dw[i] = kbki_type<T>::from(s); });
 }
 // Writes one row of dx.
-template <class T, int Threads>
-__global__ void __launch_bounds__(Threads) kbk_weighted_sum_bwd_vec_k(kbki_wsum<T> io) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_weighted_sum_bwd_vec_k(const T* dy, const T* w, T* dx, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T);
-    const float dy = kbki_float(io.dy[blockIdx.x]);
-    for (int64_t c = threadIdx.x * Width; c < io.cols; c += Threads * Width) {
-        kbki_pack<T, Width> w;
+    const float y = kbki_float(dy[blockIdx.x]);
+    for (int64_t c = threadIdx.x * Width; c < cols; c += 256 * Width) {
+        kbki_pack<T, Width> v;
         float g[Width];
-        w.load_cached(io.w + c);
-        w.get(g);
+        v.load_cached(w + c);
+        v.get(g);
 #pragma unroll
-        for (int k = 0; k < Width; k++) g[k] *= dy;
-        w.set(g);
-        w.store(io.dx + blockIdx.x * io.cols + c);
+        for (int k = 0; k < Width; k++) g[k] *= y;
+        v.set(g);
+        v.store(dx + blockIdx.x * cols + c);
     }
 }
 
-template <class T> const char* kbki_wsum_by_column(const kbki_wsum<T>& io, kbk_stream st) {
-    return kbki_follow(kbk_weighted_sum_bwd_naive_k<T>, dim3((unsigned)kbki_ceil(io.cols, 128)), 128, st, io);
+template <class T> const char* kbki_wsum_dx(const kbki_wsum<T>& io, kbk_stream st) {
+    return kbki_follow(kbki_wsum_dx_k<T>, dim3(io.grid()), 256, st, io.dy, io.w, io.dx, io.n, io.cols);
 }
 template <class T> const char* kbk_weighted_sum_bwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why = kbki_wsum_args(a, true, 0, &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    return kbki_wsum_by_column<T>(io, st);
+    const char* why = io.get(a, true, 0, st);
+    if (io.done) return why;
+    kbk_weighted_sum_bwd_naive_k<T>
+        <<<(unsigned)kbki_ceil(io.cols, 128), 128, 0, st>>>(io.dy, io.x, io.dw, io.rows, io.cols);
+    return kbki_wsum_dx(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_split(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    kbki_wsum_product_k<T, true><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    why = kbki_follow(kbki_wsum_dx_k<T>, dim3(kbki_wsum_grid(io.rows * io.cols)), 256, st, io);
-    if (why) return why;
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_split), st);
+    if (io.done) return why;
+    kbki_wsum_product_k<T, true><<<io.grid(), 256, 0, st>>>(io.x, io.dy, io.product, io.n, io.cols);
+    if ((why = kbki_wsum_dx(io, st)) != NULL) return why;
     kbki_wsum_columns<T> f = { io.product, io.dw, io.cols };
     return kbki_columns<kbki_wsum_columns<T>, false>(f, io.part, io.counters, io.rows, io.cols, st);
 }
@@ -7937,60 +7794,43 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
     why = kbk_matmul_fwd_shared<T>(&dx, st);
     return why ? why : kbk_matmul_fwd_shared<T>(&dw, st);
 }
-// WriteDx = false: to be launched after the kernel that writes dx (PDL).
 template <class T, int Width, int Across, int U, bool WriteDx>
-const char* kbki_wsum_bwd(const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
-            most = kbki_ceil(io.rows, 512 / Across * U);
-    if (y > 65535) { // there are enough columns for one thread each
-        if (WriteDx) kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-        return kbki_wsum_by_column<T>(io, st);
-    }
+const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
+    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / Across * U);
+    if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st); // there are enough columns for one thread each
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
-    const dim3 grid((unsigned)x, (unsigned)y);
-    if (!WriteDx) return kbki_follow(kbki_wsum_bwd_k<T, Width, Across, U, WriteDx>, grid, 512, st, io);
-    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<grid, 512, 0, st>>>(io);
+    kbki_wsum_bwd_k<T, Width, Across, U, WriteDx><<<dim3((unsigned)x, (unsigned)y), 512, 0, st>>>(
+        io.dy, io.x, io.w, io.dx, io.dw, io.rows, io.cols, io.part, io.counters);
     return kbki_launched();
 }
 template <class T> const char* kbk_weighted_sum_bwd_ticket(const kbk_args* a, kbk_stream st) {
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    kbki_wsum_dx_k<T><<<kbki_wsum_grid(io.rows * io.cols), 256, 0, st>>>(io);
-    return kbki_wsum_bwd<T, 1, 128, 4, false>(io, st);
-}
-template <class T> bool kbki_wsum_packs(const kbki_wsum<T>& io) {
-    return io.cols % KBKI_WIDTH(T) == 0 && kbki_aligned(io.x, 16) && kbki_aligned(io.dx, 16) &&
-           kbki_aligned(io.w, 16);
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_ticket), st);
+    if (!io.done) why = kbki_wsum_bwd<T, 1, 128, 4, false>(a, io, st);
+    return why || io.done ? why : kbki_wsum_dx(io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_fused(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), &io);
-    if (why || io.rows * io.cols == 0) return why ? why : kbki_zeros(io.dw, io.cols, st);
-    if (!kbki_wsum_packs(io)) return kbki_wsum_bwd<T, 1, 128, 4, true>(io, st);
-    if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(io, st);
-    return kbki_wsum_bwd<T, Width, 512, 4, true>(io, st);
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_fused), st);
+    if (io.done) return why;
+    if (io.cols % Width || !kbki_aligned(io.x, 16) || !kbki_aligned(io.dx, 16) || !kbki_aligned(io.w, 16))
+        return kbki_wsum_bwd<T, 1, 128, 4, true>(a, io, st);
+    if (io.cols / Width <= 32) return kbki_wsum_bwd<T, Width, 32, 4, true>(a, io, st);
+    return kbki_wsum_bwd<T, Width, 512, 4, true>(a, io, st);
 }
 template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int Threads = 256, U = 8;
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_wsum<T> io;
-    const char* why =
-        kbki_wsum_args(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), &io);
-    if (why) return why;
-    int64_t y = kbki_ceil(io.cols, Threads * KBKI_WIDTH(T)), x = y ? 1024 / Threads * kbki_sms() / y : 0;
-    if (x > io.rows) x = io.rows;
-    if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
-    bool much = io.cols > Threads * KBKI_WIDTH(T) && io.rows * io.cols * (int64_t)sizeof(T) >= (64 << 20);
-    if (x < 1 || !much || !kbki_wsum_packs(io)) return kbk_weighted_sum_bwd_fused<T>(a, st);
-    kbki_wsum_columns<T> f = { NULL, io.dw, io.cols };
-    kbki_wsum_dw_k<T, Threads, U><<<dim3((unsigned)x, (unsigned)y), Threads, 0, st>>>(io);
-    why = kbki_part_add(f, io.part, (unsigned)x, io.cols, st);
-    if (!why) kbk_weighted_sum_bwd_vec_k<T, Threads><<<(unsigned)io.rows, Threads, 0, st>>>(io);
+    const char* why = io.get(a, true, kbki_scratch_weighted_sum_bwd(&a->s, (int)sizeof(T), KBKI_WORD_vec), st);
+    if (io.done) return why;
+    if (io.cols <= 256 * Width || io.n * (int64_t)sizeof(T) < (64 << 20) || io.cols % Width ||
+        !kbki_aligned(io.x, 16) || !kbki_aligned(io.dx, 16) || !kbki_aligned(io.w, 16))
+        return kbk_weighted_sum_bwd_fused<T>(a, st);
+    why = kbki_wsum_bwd<T, Width, 512, 8, false>(a, io, st);
+    if (!why) kbk_weighted_sum_bwd_vec_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.dy, io.w, io.dx, io.cols);
     return why ? why : kbki_launched();
 }
 #endif // __CUDACC__
@@ -9885,8 +9725,12 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     return kbki_launched();
 }
 // Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
+template <class T>
+__device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a, const float* scale_b) {
+    return sizeof(T) > 1 ? sum : depth ? sum * (*scale_a * *scale_b) : 0.0f;
+}
 template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm<T>& io, float sum) {
-    if constexpr (sizeof(T) == 1) return io.k ? sum * (*io.scale_a * *io.scale_b) : 0.0f;
+    if constexpr (sizeof(T) == 1) return kbki_mm_scaled<T>(sum, io.k, io.scale_a, io.scale_b);
     return sum;
 }
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
@@ -9900,78 +9744,88 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
+/*  A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of am and ak is 1, and one of bk and bn. A CTA
+    computes one tile of C. scale_a and scale_b: for e4m3. */
 // One thread per element of C. The threads of a warp have neighbouring rows: 32 rows of A and of C.
-template <class T> __global__ void kbk_matmul_fwd_naive_k(kbki_mm<T> io) {
-    int64_t i = blockIdx.x / io.across * 32 + threadIdx.x, j = blockIdx.x % io.across * 8 + threadIdx.y;
-    if (i >= io.m || j >= io.n) return;
+template <class T, class Result>
+__global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
+                                       int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
+                                       const float* scale_b) {
+    int64_t across = (n + 7) / 8;
+    int64_t i = blockIdx.x / across * 32 + threadIdx.x, j = blockIdx.x % across * 8 + threadIdx.y;
+    if (i >= m || j >= n) return;
     float sum = 0;
-    for (int64_t k = 0; k < io.k; k++)
-        sum = fmaf(kbki_float(io.a[i * io.am + k * io.ak]), kbki_float(io.b[k * io.bk + j * io.bn]), sum);
-    io.c[i * io.n + j] = kbki_mm_result(io, sum);
+    for (int64_t k = 0; k < depth; k++)
+        sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
+    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // Coalescing: the threads of a warp have neighbouring columns of one row.
-template <class T> __global__ void kbk_matmul_fwd_coalesced_k(kbki_mm<T> io) {
-    int64_t i = blockIdx.x / io.across * 8 + threadIdx.y, j = blockIdx.x % io.across * 32 + threadIdx.x;
-    if (i >= io.m || j >= io.n) return;
+template <class T>
+__global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth,
+                                           int64_t am, int64_t ak, int64_t bk, int64_t bn) {
+    int64_t across = (n + 31) / 32;
+    int64_t i = blockIdx.x / across * 8 + threadIdx.y, j = blockIdx.x % across * 32 + threadIdx.x;
+    if (i >= m || j >= n) return;
     float sum = 0;
-    for (int64_t k = 0; k < io.k; k++)
-        sum = fmaf(kbki_float(io.a[i * io.am + k * io.ak]), kbki_float(io.b[k * io.bk + j * io.bn]), sum);
-    io.c[i * io.n + j] = kbki_mm_result(io, sum);
+    for (int64_t k = 0; k < depth; k++)
+        sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
+    c[i * n + j] = kbki_type<T>::from(sum);
 }
 
 // Tiles of 32 x 32 in shared memory; one thread per element of C.
-template <class T> __global__ void __launch_bounds__(1024) kbk_matmul_fwd_shared_k(kbki_mm<T> io) {
-    __shared__ float a[32][33], b[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
+template <class T, class Result>
+__global__ void __launch_bounds__(1024)
+    kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                            int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
+    __shared__ float sa[32][33], sb[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
-    int64_t i0 = blockIdx.x / io.across * 32, j0 = blockIdx.x % io.across * 32;
+    int64_t across = (n + 31) / 32, i0 = blockIdx.x / across * 32, j0 = blockIdx.x % across * 32;
     // Coalescing: neighbouring threads load along the contiguous index.
-    int ay = io.ak == 1 ? y : x, ax = io.ak == 1 ? x : y;
-    int by = io.bn == 1 ? y : x, bx = io.bn == 1 ? x : y;
+    int ay = ak == 1 ? y : x, ax = ak == 1 ? x : y;
+    int by = bn == 1 ? y : x, bx = bn == 1 ? x : y;
     float sum = 0;
-    for (int64_t k0 = 0; k0 < io.k; k0 += 32) {
-        bool ina = i0 + ay < io.m && k0 + ax < io.k, inb = k0 + by < io.k && j0 + bx < io.n;
-        a[ay][ax] = ina ? kbki_float(io.a[(i0 + ay) * io.am + (k0 + ax) * io.ak]) : 0.0f;
-        b[by][bx] = inb ? kbki_float(io.b[(k0 + by) * io.bk + (j0 + bx) * io.bn]) : 0.0f;
+    for (int64_t k0 = 0; k0 < depth; k0 += 32) {
+        bool ina = i0 + ay < m && k0 + ax < depth, inb = k0 + by < depth && j0 + bx < n;
+        sa[ay][ax] = ina ? kbki_float(a[(i0 + ay) * am + (k0 + ax) * ak]) : 0.0f;
+        sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
-        // stops at K: a padding zero times infinity would be NaN
-        int depth = io.k - k0 < 32 ? (int)(io.k - k0) : 32;
-        if (depth == 32) {
 #pragma unroll
-            for (int k = 0; k < 32; k++) sum = fmaf(a[y][k], b[k][x], sum);
-        } else {
-            for (int k = 0; k < depth; k++) sum = fmaf(a[y][k], b[k][x], sum);
-        }
+        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both factors are 0
         __syncthreads();
     }
-    if (i0 + y < io.m && j0 + x < io.n) io.c[(i0 + y) * io.n + j0 + x] = kbki_mm_result(io, sum);
+    if (i0 + y < m && j0 + x < n)
+        c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
-template <class T> __global__ void __launch_bounds__(512) kbk_matmul_fwd_column_k(kbki_mm<T> io) {
-    __shared__ float a[8][65], b[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
+template <class T>
+__global__ void __launch_bounds__(512)
+    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
+                            int64_t bk, int64_t bn) {
+    __shared__ float sa[8][65], sb[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
-    int64_t i0 = blockIdx.x / io.across * 64, j0 = blockIdx.x % io.across * 64;
-    int ai = io.ak == 1 ? t / 8 : t % 64, ak = io.ak == 1 ? t % 8 : t / 64;
-    int bj = io.bk == 1 ? t / 8 : t % 64, bk = io.bk == 1 ? t % 8 : t / 64;
-    float c[8] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        bool ina = i0 + ai < io.m && k0 + ak < io.k, inb = j0 + bj < io.n && k0 + bk < io.k;
-        a[ak][ai] = ina ? kbki_float(io.a[(i0 + ai) * io.am + (k0 + ak) * io.ak]) : 0.0f;
-        b[bk][bj] = inb ? kbki_float(io.b[(k0 + bk) * io.bk + (j0 + bj) * io.bn]) : 0.0f;
+    unsigned across = (unsigned)((n + 63) / 64);
+    int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
+    int ay = ak == 1 ? t / 8 : t % 64, ax = ak == 1 ? t % 8 : t / 64;
+    int by = bk == 1 ? t % 8 : t / 64, bx = bk == 1 ? t / 8 : t % 64;
+    float sum[8] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 8) {
+        bool ina = i0 + ay < m && k0 + ax < depth, inb = k0 + by < depth && j0 + bx < n;
+        sa[ax][ay] = ina ? kbki_float(a[(i0 + ay) * am + (k0 + ax) * ak]) : 0.0f;
+        sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
-            float v = b[k][x];
+        for (int k = 0; k < 8; k++) {
+            float v = sb[k][x];
 #pragma unroll
-            for (int e = 0; e < 8; e++) c[e] = fmaf(a[k][y + e], v, c[e]);
+            for (int e = 0; e < 8; e++) sum[e] = fmaf(sa[k][y + e], v, sum[e]);
         }
         __syncthreads();
     }
 #pragma unroll
     for (int e = 0; e < 8; e++)
-        if (i0 + y + e < io.m && j0 + x < io.n)
-            io.c[(i0 + y + e) * io.n + j0 + x] = kbki_type<T>::from(c[e]);
+        if (i0 + y + e < m && j0 + x < n) c[(i0 + y + e) * n + j0 + x] = kbki_type<T>::from(sum[e]);
 }
 
 #define KBKI_MM_BAND 16
@@ -10008,31 +9862,35 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
     }
 }
 
-// 2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements.
-template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regblock_k(kbki_mm<T> io) {
+/*  2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements. grid.z: the product of
+    a batch (bmm), whose matrices are batch_a, batch_b and m * n elements apart. */
+template <class T>
+__global__ void __launch_bounds__(256, 2)
+    kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                              int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
     // odd pitch: tiles are written without bank conflicts in either direction
-    __shared__ float a[8][129], b[8][129];
+    __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
-    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    bool along_a = io.ak == 1, along_b = io.bk == 1; // coalescing: threads run along the contiguous index
-    float c[8][8] = {};
-    io.a += blockIdx.z * io.sa, io.b += blockIdx.z * io.sb, io.c += blockIdx.z * io.sc;
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    bool along_a = ak == 1, along_b = bk == 1; // coalescing: threads run along the contiguous index
+    float sum[8][8] = {};
+    a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * m * n;
+    for (int64_t k0 = 0; k0 < depth; k0 += 8) {
 #pragma unroll 2
         for (int p = 0; p < 4; p++) {
-            int ai = along_a ? t / 8 + 32 * p : t % 128, ak = along_a ? t % 8 : t / 128 + 2 * p;
-            int bj = along_b ? t / 8 + 32 * p : t % 128, bk = along_b ? t % 8 : t / 128 + 2 * p;
-            bool ina = i0 + ai < io.m && k0 + ak < io.k, inb = j0 + bj < io.n && k0 + bk < io.k;
-            a[ak][ai] = ina ? kbki_float(io.a[(i0 + ai) * io.am + (k0 + ak) * io.ak]) : 0.0f;
-            b[bk][bj] = inb ? kbki_float(io.b[(k0 + bk) * io.bk + (j0 + bj) * io.bn]) : 0.0f;
+            int ay = along_a ? t / 8 + 32 * p : t % 128, ax = along_a ? t % 8 : t / 128 + 2 * p;
+            int by = along_b ? t % 8 : t / 128 + 2 * p, bx = along_b ? t / 8 + 32 * p : t % 128;
+            bool ina = i0 + ay < m && k0 + ax < depth, inb = k0 + by < depth && j0 + bx < n;
+            sa[ax][ay] = ina ? kbki_float(a[(i0 + ay) * am + (k0 + ax) * ak]) : 0.0f;
+            sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         }
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 8; k++) { // beyond K both factors are 0, so no 0 times infinity occurs
+        for (int k = 0; k < 8; k++) {
             float u[8], v[8];
 #pragma unroll
-            for (int e = 0; e < 8; e++) u[e] = a[k][y + e], v[e] = b[k][x + e];
-            kbki_mm_fma<8, 8>(u, v, c);
+            for (int e = 0; e < 8; e++) u[e] = sa[k][y + e], v[e] = sb[k][x + e];
+            kbki_mm_fma<8, 8>(u, v, sum);
         }
         __syncthreads();
     }
@@ -10040,8 +9898,7 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
     for (int i = 0; i < 8; i++)
 #pragma unroll
         for (int j = 0; j < 8; j++)
-            if (i0 + y + i < io.m && j0 + x + j < io.n)
-                io.c[(i0 + y + i) * io.n + j0 + x + j] = kbki_type<T>::from(c[i][j]);
+            if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
 /*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
@@ -10049,28 +9906,6 @@ template <class T> __global__ void __launch_bounds__(256, 2) kbk_matmul_fwd_regb
     results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
     adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-template <bool Along, class T> // this operand is K-major; one load of four elements
-__device__ __forceinline__ float4 kbki_mm_load(const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
-                                               int64_t depth) {
-    int64_t x = x0 + (Along ? threadIdx.x / 2 : threadIdx.x % 32 * 4);
-    int64_t k = k0 + (Along ? threadIdx.x % 2 * 4 : threadIdx.x / 32);
-    if (x >= size || k >= depth) return make_float4(0, 0, 0, 0);
-    p += Along ? x * ld + k : k * ld + x;
-    if constexpr (sizeof(T) == 4) return *reinterpret_cast<const float4*>(p);
-    uint2 w = *reinterpret_cast<const uint2*>(p);
-    float f[4];
-    kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
-    return make_float4(f[0], f[1], f[2], f[3]);
-}
-template <bool Along> __device__ __forceinline__ void kbki_mm_keep(float (*s)[KBKI_MM_PITCH], float4 v) {
-    int t = threadIdx.x;
-    if (Along) {
-        int k = t % 2 * 4, x = t / 2;
-        s[k][x] = v.x, s[k + 1][x] = v.y, s[k + 2][x] = v.z, s[k + 3][x] = v.w;
-    } else {
-        *reinterpret_cast<float4*>(&s[t / 32][t % 32 * 4]) = v;
-    }
-}
 // Multiplies one tile of depth 8.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
@@ -10086,79 +9921,89 @@ __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], c
     }
 }
 template <class T>
-__device__ __forceinline__ void kbki_mm_finish8(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8]) {
-    bool wide = io.n % 4 == 0 && ((uintptr_t)io.c & 15) == 0;
+__device__ __forceinline__ void kbki_mm_finish8(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+                                                float (*sum)[8]) {
+    bool wide = n % 4 == 0 && ((uintptr_t)c & 15) == 0;
     i0 += threadIdx.x / 16 * 4, j0 += threadIdx.x % 16 * 4;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0, c[i], wide);
-        kbki_mm_put(io.c, io.m, io.n, i0 + i % 4 + i / 4 * 64, j0 + 64, c[i] + 4, wide);
+        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0, sum[i], wide);
+        kbki_mm_put(c, m, n, i0 + i % 4 + i / 4 * 64, j0 + 64, sum[i] + 4, wide);
     }
 }
-// The same with loads and stores of four elements.
+template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, float* f) {
+    if constexpr (sizeof(T) == 4) {
+        *reinterpret_cast<float4*>(f) = *reinterpret_cast<const float4*>(p);
+    } else {
+        uint2 w = *reinterpret_cast<const uint2*>(p);
+        kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
+    }
+}
+// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: its stride that is not 1.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(kbki_mm<T> io) {
-    __shared__ __align__(16) float a[8][KBKI_MM_PITCH], b[8][KBKI_MM_PITCH];
-    int64_t i0 = blockIdx.x / io.across * KBKI_MM_TILE, j0 = blockIdx.x % io.across * KBKI_MM_TILE;
-    float c[8][8] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
-        kbki_mm_keep<AlongA>(a, kbki_mm_load<AlongA>(io.a, io.lda, i0, io.m, k0, io.k));
-        kbki_mm_keep<AlongB>(b, kbki_mm_load<AlongB>(io.b, io.ldb, j0, io.n, k0, io.k));
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda, int64_t ldb) {
+    __shared__ __align__(16) float sa[8][KBKI_MM_PITCH], sb[8][KBKI_MM_PITCH];
+    int t = threadIdx.x;
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    int ay = AlongA ? t / 2 : t % 32 * 4, ax = AlongA ? t % 2 * 4 : t / 32;
+    int by = AlongB ? t % 2 * 4 : t / 32, bx = AlongB ? t / 2 : t % 32 * 4;
+    float sum[8][8] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 8) {
+        float u[4] = {}, v[4] = {};
+        if (i0 + ay < m && k0 + ax < depth)
+            kbki_mm_load4(a + (AlongA ? (i0 + ay) * lda + k0 + ax : (k0 + ax) * lda + i0 + ay), u);
+        if (j0 + bx < n && k0 + by < depth)
+            kbki_mm_load4(b + (AlongB ? (j0 + bx) * ldb + k0 + by : (k0 + by) * ldb + j0 + bx), v);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            sa[ax + (AlongA ? e : 0)][ay + (AlongA ? 0 : e)] = u[e];
+            sb[by + (AlongB ? e : 0)][bx + (AlongB ? 0 : e)] = v[e];
+        }
         __syncthreads();
-        kbki_mm_step8(a, b, c);
+        kbki_mm_step8(sa, sb, sum);
         __syncthreads();
     }
-    kbki_mm_finish8(io, i0, j0, c);
+    kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
+// Launches one of the kernels above with a CTA per tile; more: the arguments that follow the strides.
+template <class T, class Kernel, class... More>
+const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
+                          More... more) {
     kbki_mm<T> io;
     int64_t ctas;
-    const char* why = kbki_mm_args(a, 32, 8, &io, &ctas);
+    const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    kbk_matmul_fwd_naive_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn, more...);
     return kbki_launched();
+}
+template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_naive_k<T, kbki_result<T>>, 32, 8, dim3(32, 8),
+                            (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 8, 32, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_coalesced_k<T><<<(unsigned)ctas, dim3(32, 8), 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_coalesced_k<T>, 8, 32, dim3(32, 8));
 }
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 32, 32, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_shared_k<T><<<(unsigned)ctas, dim3(32, 32), 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_shared_k<T, kbki_result<T>>, 32, 32, dim3(32, 32),
+                            (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_column(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_column_k<T><<<(unsigned)ctas, 512, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_column_k<T>, 64, 64, 512);
 }
 template <class T> const char* kbk_matmul_fwd_regblock(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
-    if (why || ctas == 0) return why;
-    kbk_matmul_fwd_regblock_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_regblock_k<T>, 128, 128, 256, 0, 0);
 }
 template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
-    const char* why = kbki_mm_args(a, KBKI_MM_TILE, KBKI_MM_TILE, &io, &ctas);
+    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
     if (why || ctas == 0) return why;
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_regblock<T>(a, st);
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_vec_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        kbk_matmul_fwd_vec_k<T, l.a, l.b>
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
         return kbki_launched();
     });
 }
@@ -10257,23 +10102,27 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
 }
 // Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
 template <class T>
-__device__ __forceinline__ void kbki_step_put(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float (*c)[4][4]) {
+__device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
+                                              const float (*sum)[4][4]) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int e = 0; e < 64; e++) {
         int64_t i = i0 + e / 16 * 16 + lane / 4 + e / 2 % 2 * 8, j = j0 + e / 4 % 4 * 8 + lane % 4 * 2 + e % 2;
-        if (i < io.m && j < io.n) io.c[i * io.n + j] = kbki_type<T>::from(c[e / 16][e / 4 % 4][e % 4]);
+        if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
 // Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
-template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma_k(kbki_mm<T> io) {
-    __shared__ __align__(16) T a[128][40], b[128][40]; // [i][k] and [j][k]
+template <class T>
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
+                             int64_t bk, int64_t bn) {
+    __shared__ __align__(16) T sa[128][40], sb[128][40]; // [i][k] and [j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
-    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    float c[4][4][4] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 32) {
-        kbki_step_load(a, io.a, i0, io.m, io.am, k0, io.k, io.ak);
-        kbki_step_load(b, io.b, j0, io.n, io.bn, k0, io.k, io.bk);
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    float sum[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 32) {
+        kbki_step_load(sa, a, i0, m, am, k0, depth, ak);
+        kbki_step_load(sb, b, j0, n, bn, k0, depth, bk);
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < 32; k += 16) {
@@ -10281,29 +10130,24 @@ template <class T> __global__ void __launch_bounds__(256) kbk_matmul_fwd_warpmma
 #pragma unroll
             // 16 x 16 of A as four 8 x 8: upper left, lower left, upper right, lower right
             for (int i = 0; i < 4; i++)
-                kbki_ldmatrix<false>(kbki_shared(&a[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
+                kbki_ldmatrix<false>(kbki_shared(&sa[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
             // 16 of n by 16 of k as four 8 x 8: left and right half of k, for two blocks of n
             for (int j = 0; j < 2; j++)
-                kbki_ldmatrix<false>(kbki_shared(&b[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
+                kbki_ldmatrix<false>(kbki_shared(&sb[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(sum[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
-    kbki_step_put(io, i0 + y, j0 + x, c);
+    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_stream st) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, 128, 128, &io, &ctas);
-    if (why || ctas == 0) return why;
-    if ((why = kbki_needs_mma<T>()) != NULL) return why;
-    kbk_matmul_fwd_warpmma_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+    const char* why = kbki_needs_mma<T>();
+    return why ? why : kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_warpmma_k<T>, 128, 128, 256);
 }
 
 /*  A tile of 128 by 64 k with the 128-byte swizzle, as TMA writes it, too (see kbki_map). K-major: 128 rows of 64.
@@ -10332,30 +10176,32 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 }
 // The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(kbki_mm<T> io) {
-    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+__global__ void __launch_bounds__(256)
+    kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda,
+                             int64_t ldb) {
+    __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
-    int64_t i0 = blockIdx.x / io.across * 128, j0 = blockIdx.x % io.across * 128;
-    float c[4][4][4] = {};
-    for (int64_t k0 = 0; k0 < io.k; k0 += 64) {
-        kbki_step_copy<AlongA>(a, io.a, io.lda, i0, io.m, k0, io.k);
-        kbki_step_copy<AlongB>(b, io.b, io.ldb, j0, io.n, k0, io.k);
+    int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
+    float sum[4][4][4] = {};
+    for (int64_t k0 = 0; k0 < depth; k0 += 64) {
+        kbki_step_copy<AlongA>(sa, a, lda, i0, m, k0, depth);
+        kbki_step_copy<AlongB>(sb, b, ldb, j0, n, k0, depth);
         __syncthreads();
 #pragma unroll
         for (int k = 0; k < 64; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(sa), y + i * 16, k, u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(sb), x + j * 16, k, v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(sum[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
-    kbki_step_put(io, i0 + y, j0 + x, c);
+    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 }
 template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_stream st) {
     kbki_mm<T> io;
@@ -10365,7 +10211,8 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb)) return kbk_matmul_fwd_warpmma<T>(a, st);
     if ((why = kbki_needs_mma<T>()) != NULL) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_swizzle_k<T, l.a, l.b><<<(unsigned)ctas, 256, 0, st>>>(io);
+        kbk_matmul_fwd_swizzle_k<T, l.a, l.b>
+            <<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.lda, io.ldb);
         return kbki_launched();
     });
 }
@@ -10385,92 +10232,108 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
 // The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                             kbki_mm<T> io) {
+    kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                             int m, int n, int depth) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
-    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32, depth = (int)io.k;
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
-    float c[4][4][4] = {};
+    int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
+    float sum[4][4][4] = {};
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
             // always full tiles: TMA writes zeros outside the tensor, and counts them
-            kbki_bar_expect(&full, sizeof a + sizeof b);
-            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+            kbki_bar_expect(&full, sizeof sa + sizeof sb);
+            kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
         kbki_bar_wait(&full, k0 / 64 % 2);
 #pragma unroll
         for (int k = 0; k < 64; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(a), y + i * 16, k, u[i]);
+            for (int i = 0; i < 4; i++) kbki_step_read<AlongA, false>(kbki_shared(sa), y + i * 16, k, u[i]);
 #pragma unroll
-            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(b), x + j * 16, k, v[j]);
+            for (int j = 0; j < 2; j++) kbki_step_read<AlongB, true>(kbki_shared(sb), x + j * 16, k, v[j]);
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(c[i][j], u[i], v[j / 2] + j % 2 * 2);
+                for (int j = 0; j < 4; j++) kbki_mma_fixed<T>(sum[i][j], u[i], v[j / 2] + j % 2 * 2);
         }
         __syncthreads();
     }
-    kbki_step_put(io, (int64_t)i0 + y, (int64_t)j0 + x, c);
+    kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 #endif
 }
-/*  Arguments and tensor maps of a product with tiles of 128 x Wide, or why TMA cannot load the operands. K = 0: no
-    maps. c: for stores of 64 x 64. */
-template <class T, int Wide = 128> struct kbki_step_maps {
+/*  Launches a kernel that loads by TMA: tiles of 128 x Wide. cluster: 0 for a CTA per tile, 1 for persistent CTAs, 2
+    for persistent pairs of CTAs. bytes: dynamic shared memory. K = 0: no kernel, C is zero. */
+template <class T, int Wide, bool Store = false, class Kernel>
+const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes, int cluster,
+                          const char* (*needs)(void) = kbki_needs_hopper) {
     kbki_mm<T> io;
-    kbki_map a, b, c;
+    kbki_map map_a, map_b, map_c;
     int64_t ctas;
-    const char* make(const kbk_args* args) {
-        const char* why = kbki_mm_args(args, 128, Wide, &io, &ctas);
-        const bool along_a = args->s.layout != KBK_TN, along_b = args->s.layout == KBK_NT;
-        memset(&a, 0, sizeof a), memset(&b, 0, sizeof b), memset(&c, 0, sizeof c);
-        if (why || ctas == 0 || io.k == 0) return why;
-        if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
-        if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
-            return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
-        why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &a)
-                      : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &a);
-        if (why) return why;
-        return along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &b)
-                       : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &b);
-    }
-    const char* make_for_wgmma(const kbk_args* args) {
-        const char* why = make(args);
-        return why || ctas == 0 ? why : kbki_needs_hopper();
-    }
-};
-template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make(a);
-    if (why || m.ctas == 0) return why;
-    if ((why = kbki_needs(90)) != NULL) return why;
+    const char* why = kbki_mm_args(a, 128, Wide, &io, &ctas);
+    const bool along_a = a->s.layout != KBK_TN, along_b = a->s.layout == KBK_NT;
+    if (why || ctas == 0) return why;
+    if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
+    if (io.k == 0) return kbki_zeros(io.c, io.m * io.n, st);
+    if (!kbki_mm_wide(io.a, io.lda) || !kbki_mm_wide(io.b, io.ldb))
+        return "TMA needs rows of A and B aligned to 16 bytes: use warpmma";
+    why = along_a ? kbki_map_lines(io.a, io.m, io.k, io.lda, 128, &map_a)
+                  : kbki_map_lines(io.a, io.k, io.m, io.lda, 64, &map_a);
+    if (!why)
+        why = along_b ? kbki_map_lines(io.b, io.n, io.k, io.ldb, 128, &map_b)
+                      : kbki_map_lines(io.b, io.k, io.n, io.ldb, 64, &map_b);
+    if (!why && Store) why = kbki_map_lines(io.c, io.m, io.n, io.n, 64, &map_c);
+    if (!why) why = needs();
+    if (why) return why;
     return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        kbk_matmul_fwd_tmaload_k<T, l.a, l.b><<<(unsigned)m.ctas, 256, 0, st>>>(m.a, m.b, m.io);
-        return kbki_launched();
+        const auto kernel = kernel_of(l);
+        cudaLaunchConfig_t cfg = {};
+        cudaLaunchAttribute attr = {};
+        cudaError_t e = cudaSuccess;
+        int most = kbki_sms();
+        const char* no = bytes ? kbki_want_shared(kernel, &bytes) : NULL;
+        if (no) return no;
+        attr.id = cudaLaunchAttributeClusterDimension;
+        attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
+        cfg.gridDim = dim3(2), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes, cfg.stream = st;
+        cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
+        if (cluster > 1) e = kbki_clusters(kernel, &cfg, &most), ctas = io.across * kbki_ceil(io.down, 2);
+        if (e == cudaSuccess && most < 1) return "the device holds no such cluster";
+        if (cluster && ctas > most) ctas = most;
+        cfg.gridDim.x = (unsigned)ctas * (cluster > 1 ? 2 : 1);
+        if (e != cudaSuccess) return kbki_error(e);
+        if constexpr (Store)
+            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, map_c, (int)io.m, (int)io.n, (int)io.k);
+        else
+            e = cudaLaunchKernelEx(&cfg, kernel, map_a, map_b, io.c, (int)io.m, (int)io.n, (int)io.k);
+        return e == cudaSuccess ? kbki_launched() : kbki_error(e);
     });
+}
+template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_stream st) {
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_tmaload_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 256, 0, 0, [] { return kbki_needs(90); });
 }
 
 // Stores 64 x Width sums of a warpgroup: thread t has rows t / 32 * 16 + t % 32 / 4 and + 8, two columns of every 8.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_step_store(const kbki_mm<T>& io, int64_t i0, int64_t j0, float* d) {
+__device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int t = threadIdx.x % 128;
-    bool pairs = io.n % 2 == 0 && (uintptr_t)io.c % 4 == 0;
+    bool pairs = n % 2 == 0 && (uintptr_t)c % 4 == 0;
 #pragma unroll
     for (int e = 0; e < Width / 2; e += 2) {
-        int64_t i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
-        T* c = io.c + i * io.n + j;
-        if (i >= io.m || j >= io.n) continue;
+        int i = i0 + t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, j = j0 + e / 4 * 8 + t % 4 * 2;
+        T* to = c + (int64_t)i * n + j;
+        if (i >= m || j >= n) continue;
         if (pairs) {
-            *reinterpret_cast<uint32_t*>(c) = kbki_word((T*)0, d + e);
+            *reinterpret_cast<uint32_t*>(to) = kbki_word((T*)0, d + e);
         } else {
-            c[0] = kbki_type<T>::from(d[e]);
-            if (j + 1 < io.n) c[1] = kbki_type<T>::from(d[e + 1]);
+            to[0] = kbki_type<T>::from(d[e]);
+            if (j + 1 < n) to[1] = kbki_type<T>::from(d[e + 1]);
         }
     }
 #endif
@@ -10481,23 +10344,23 @@ __device__ __forceinline__ void kbki_step_store(const kbki_mm<T>& io, int64_t i0
     closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    __shared__ __align__(1024) char a[128 * 128], b[128 * 128];
+    __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
-    int depth = (int)io.k, i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
     float d[2][64]; // two blocks of 64 x 128
-    u.set(a), v.set(b);
+    u.set(sa), v.set(sb);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
 #pragma unroll 1
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            kbki_bar_expect(&full, sizeof a + sizeof b);
-            kbki_step_fetch<AlongA>(a, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(b, &map_b, &full, j0, k0);
+            kbki_bar_expect(&full, sizeof sa + sizeof sb);
+            kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
@@ -10513,7 +10376,7 @@ __global__ void __launch_bounds__(128)
         __syncthreads();
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 // Writes 64 rows by 64 columns of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA store
@@ -10530,33 +10393,9 @@ template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, con
     }
 #endif
 }
-/*  Launches a kernel for wgmma in each layout, with a dynamic shared memory of `bytes`, in clusters of `cluster` CTAs.
-    K = 0: no kernel, C is zero. */
-template <class T, class Maps, class Kernel>
-const char* kbki_step_launch(const Maps& m, Kernel* kernel, int64_t ctas, int threads, size_t bytes, int cluster,
-                             kbk_stream st) {
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    if (m.io.k == 0) {
-        cudaMemsetAsync(m.io.c, 0, (size_t)(m.io.m * m.io.n) * sizeof(T), st);
-        return kbki_launched();
-    }
-    const char* why = bytes ? kbki_want_shared(kernel, &bytes) : NULL;
-    if (why) return why;
-    attr.id = cudaLaunchAttributeClusterDimension;
-    attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3((unsigned)ctas), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
-    cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
-    cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, m.a, m.b, m.c, m.io);
-    return e == cudaSuccess ? kbki_launched() : kbki_error(e);
-}
 template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_warpgroup_k<T, l.a, l.b>, m.ctas, 128, 0, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_warpgroup_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 128, 0, 0);
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 128 of B, each with 128 bytes per row.
@@ -10566,15 +10405,15 @@ __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 -
 // Double buffering: while wgmma multiplies one stage, TMA loads the other.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                           const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                           int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Bytes = 2 * 128 * 128; // of a stage
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[2];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64);
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    int steps = (depth + 63) / 64;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
     float d[2][64];
@@ -10608,16 +10447,12 @@ __global__ void __launch_bounds__(128)
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_wgmma_k<T, l.a, l.b>, m.ctas, 128, 1024 + 2 * 32768, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_wgmma_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
 /*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the consumer
@@ -10625,15 +10460,15 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     the products of a stage before those of the previous stage have finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                        const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                        int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 2 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64);
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 128;
+    int steps = (depth + 63) / 64;
+    int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 1);
         kbki_bar_ready();
@@ -10671,16 +10506,12 @@ __global__ void __launch_bounds__(256)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
-    kbki_step_store<T, 128>(io, i0, j0, d[0]), kbki_step_store<T, 128>(io, i0 + 64, j0, d[1]);
+    kbki_step_store<T, 128>(c, m, n, i0, j0, d[0]), kbki_step_store<T, 128>(c, m, n, i0 + 64, j0, d[1]);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_ws_k<T, l.a, l.b>, m.ctas, 256, 1024 + 4 * 32768, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_ws_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 128>(a, st, kernel, 256, 1024 + 4 * 32768, 0);
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
@@ -10688,15 +10519,15 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
     gives registers to the consumers, which have 128 sums per thread. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                          const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                          int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int i0 = (int)(blockIdx.x / io.across) * 128, j0 = (int)(blockIdx.x % io.across) * 256;
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 256;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
         kbki_bar_ready();
@@ -10735,21 +10566,18 @@ __global__ void __launch_bounds__(384)
     }
     kbki_wg_wait<0>();
     kbki_wg_hold<128>(d);
-    kbki_step_store<T, 256>(io, i0 + group * 64, j0, d);
+    kbki_step_store<T, 256>(c, m, n, i0 + group * 64, j0, d);
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_coop_k<T, l.a, l.b>, m.ctas, 384, 1024 + 4 * 49152, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_coop_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
 // Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
-template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>& io, int pair, int index, int rank) {
-    int most = KBKI_MM_BAND / pair, across = (int)io.across, down = ((int)io.down + pair - 1) / pair;
+__device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
+    int most = KBKI_MM_BAND / pair;
+    down = (down + pair - 1) / pair;
     int band = index / (most * across), in = index - band * (most * across);
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
@@ -10759,15 +10587,15 @@ template <class T> __device__ __forceinline__ int2 kbki_wg_tile(const kbki_mm<T>
     over all tiles. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                             const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                             int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int tiles = (int)(io.across * io.down), turn = 0;
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, down = (m + 127) / 128, tiles = across * down, turn = 0;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 2);
         kbki_bar_ready();
@@ -10776,7 +10604,7 @@ __global__ void __launch_bounds__(384)
     if (group == 2) { // producer
         kbki_wg_give<40>();
         for (int tile = (int)blockIdx.x; threadIdx.x == 256 && tile < tiles; tile += (int)gridDim.x) {
-            int2 at = kbki_wg_tile(io, 1, tile, 0);
+            int2 at = kbki_wg_tile(across, down, 1, tile, 0);
             for (int step = 0; step < steps; step++, turn++) {
                 int slot = turn % Stages;
                 char* stage = stages + slot * Bytes;
@@ -10795,7 +10623,7 @@ __global__ void __launch_bounds__(384)
     float d[128];
     u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
     for (int tile = (int)blockIdx.x; tile < tiles; tile += (int)gridDim.x) {
-        int2 at = kbki_wg_tile(io, 1, tile, 0);
+        int2 at = kbki_wg_tile(across, down, 1, tile, 0);
 #pragma unroll 1
         for (int step = 0; step < steps; step++, turn++) {
             uint32_t stage = turn % Stages * (Bytes / 16);
@@ -10812,34 +10640,29 @@ __global__ void __launch_bounds__(384)
         kbki_wg_wait<0>();
         if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // the last stage of the tile
         kbki_wg_hold<128>(d);
-        kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+        kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
 #endif
 }
 template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    int64_t ctas = kbki_attribute(cudaDevAttrMultiProcessorCount);
-    if (ctas > m.ctas) ctas = m.ctas;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        return kbki_step_launch<T>(m, kbk_matmul_fwd_persist_k<T, l.a, l.b>, ctas, 384, 1024 + 4 * 49152, 1, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_persist_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
 /*  Multicast: clusters of two CTAs, one above the other, use the same tile of B. Each CTA loads half of it for both.
     A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                               const __grid_constant__ kbki_map, kbki_mm<T> io) {
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
+                               int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, down = (m + 127) / 128, pairs = across * ((down + 1) / 2);
+    int turn = 0, rank = (int)kbki_cluster_rank();
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
         kbki_bar_ready();
@@ -10848,7 +10671,7 @@ __global__ void __launch_bounds__(384)
     if (group == 2) { // producer
         kbki_wg_give<40>();
         for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
             for (int step = 0; step < steps; step++, turn++) {
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
@@ -10865,7 +10688,7 @@ __global__ void __launch_bounds__(384)
         float d[128];
         u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
         for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
 #pragma unroll 1
             for (int step = 0; step < steps; step++, turn++) {
                 uint32_t stage = turn % Stages * (Bytes / 16);
@@ -10883,42 +10706,16 @@ __global__ void __launch_bounds__(384)
             kbki_wg_wait<0>();
             if (threadIdx.x % 128 < 2) kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             kbki_wg_hold<128>(d);
-            kbki_step_store<T, 256>(io, at.x * 128 + group * 64, at.y * 256, d);
+            kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
         }
     }
     __syncwarp();
     kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
 #endif
 }
-// The number of CTAs for multicast and tma: as many clusters of two as the device holds, at most one per pair of tiles.
-template <class T, class Kernel>
-const char* kbki_step_pairs(const kbki_step_maps<T, 256>& m, Kernel* kernel, size_t bytes, int64_t* ctas) {
-    cudaLaunchConfig_t cfg = {};
-    cudaLaunchAttribute attr = {};
-    int most = 0;
-    const char* why = kbki_want_shared(kernel, &bytes);
-    if (why) return why;
-    attr.id = cudaLaunchAttributeClusterDimension;
-    attr.val.clusterDim.x = 2, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3(2), cfg.blockDim = dim3(384), cfg.dynamicSmemBytes = bytes, cfg.attrs = &attr, cfg.numAttrs = 1;
-    cudaError_t e = kbki_clusters(kernel, &cfg, &most);
-    if (e != cudaSuccess) return kbki_error(e);
-    if (most < 1) return "the device holds no such cluster";
-    int64_t pairs = m.io.across * ((m.io.down + 1) / 2);
-    *ctas = 2 * (pairs < most ? pairs : most);
-    return NULL;
-}
 template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        const auto kernel = kbk_matmul_fwd_multicast_k<T, l.a, l.b>;
-        const size_t bytes = 1024 + 4 * 49152;
-        int64_t ctas;
-        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
-        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
-    });
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_multicast_k<T, l.a, l.b>; };
+    return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
 /*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next tile is
@@ -10926,14 +10723,15 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
-                         const __grid_constant__ kbki_map map_c, kbki_mm<T> io) {
+                         const __grid_constant__ kbki_map map_c, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Stages], empty[Stages];
     char* stages = kbki_wg_align(kbki_mm_ring);
-    int steps = (int)((io.k + 63) / 64), group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
-    int pairs = (int)(io.across * ((io.down + 1) / 2)), turn = 0, rank = (int)kbki_cluster_rank();
+    int steps = (depth + 63) / 64, group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    int across = (n + 255) / 256, down = (m + 127) / 128, pairs = across * ((down + 1) / 2);
+    int turn = 0, rank = (int)kbki_cluster_rank();
     if (threadIdx.x == 0) {
         for (int i = 0; i < Stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, 4);
         kbki_bar_ready();
@@ -10942,7 +10740,7 @@ __global__ void __launch_bounds__(384)
     if (group == 2) { // producer
         kbki_wg_give<40>();
         for (int pair = (int)blockIdx.x / 2; threadIdx.x == 256 && pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
             for (int step = 0; step < steps; step++, turn++) {
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
@@ -10960,7 +10758,7 @@ __global__ void __launch_bounds__(384)
         char* staging = stages + Stages * Bytes + group * 2 * 64 * 128;
         u.set(stages + group * 64 * 128), v.set(stages + 128 * 128);
         for (int pair = (int)blockIdx.x / 2; pair < pairs; pair += (int)gridDim.x / 2) {
-            int2 at = kbki_wg_tile(io, 2, pair, rank);
+            int2 at = kbki_wg_tile(across, down, 2, pair, rank);
 #pragma unroll 1
             for (int step = 0; step < steps; step++, turn++) {
                 uint32_t stage = turn % Stages * (Bytes / 16);
@@ -11001,18 +10799,9 @@ template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
 template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream st) {
-    kbki_step_maps<T, 256> m;
-    const char* why = m.make_for_wgmma(a);
-    if (why || m.ctas == 0) return why;
+    const auto kernel = [](auto l) { return kbk_matmul_fwd_tma_k<T, l.a, l.b>; };
     if (!kbki_wg_storable<T>(a)) return kbk_matmul_fwd_multicast<T>(a, st);
-    if (m.io.k && (why = kbki_map_lines(m.io.c, m.io.m, m.io.n, m.io.n, 64, &m.c)) != NULL) return why;
-    return kbki_mm_by_layout(a->s.layout, [&](auto l) {
-        const auto kernel = kbk_matmul_fwd_tma_k<T, l.a, l.b>;
-        const size_t bytes = 1024 + 4 * 49152 + 4 * 8192;
-        int64_t ctas;
-        const char* no = kbki_step_pairs(m, kernel, bytes, &ctas);
-        return no ? no : kbki_step_launch<T>(m, kernel, ctas, 384, bytes, 2, st);
-    });
+    return kbki_step_run<T, 256, true>(a, st, kernel, 384, 1024 + 4 * 49152 + 4 * 8192, 2);
 }
 #endif // __CUDACC__
 
@@ -11090,7 +10879,7 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
     kbki_ahead_wait<0>();
-    kbki_mm_finish8(io, i0, j0, c);
+    kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
 // Configuration: tile of the CTA (M, N, K), tile of a warp, lanes of a warp along M, stages of the cp.async
@@ -11863,7 +11652,7 @@ __device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int
         layer = in / cuts, index -= layer * cuts;
         if (Plan::split && io.part) room = in * Plan::pair + rank;
     }
-    int2 tile = kbki_wg_tile(io, Plan::pair, index, rank);
+    int2 tile = kbki_wg_tile((int)io.across, (int)io.down, Plan::pair, index, rank);
     return { tile.x * Plan::tile_m, tile.y * Plan::tile_n, layer, room };
 }
 template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(const kbki_mm<T>& io) {
@@ -12225,7 +12014,7 @@ __global__ void __launch_bounds__(256)
     int64_t all = kbki_wg_cuts(io, pair) * pair * (tile_m * tile_n / 4);
     int64_t at = (blockIdx.x * (int64_t)(8 / warps) + warp / warps) * 32 + lane;
     int room = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
-    int2 tile = kbki_wg_tile(io, pair, (int)io.whole + room / pair, room % pair);
+    int2 tile = kbki_wg_tile((int)io.across, (int)io.down, pair, (int)io.whole + room / pair, room % pair);
     int64_t i = (int64_t)tile.x * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
     int64_t j = (int64_t)tile.y * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
     const float4* p = (const float4*)io.part + at + first * all;
@@ -13340,7 +13129,8 @@ template <class T> const char* kbk_bmm_fwd_regblock(const kbk_args* a, kbk_strea
     if (why || ctas == 0) return why;
     if (a->s.batch < 0) return KBKI_TEXT_BATCH;
     return kbki_mm_batch(io, ctas, a->s.batch, [&](const kbki_mm<T>& part, dim3 grid) {
-        kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part);
+        kbk_matmul_fwd_regblock_k<T><<<grid, 256, 0, st>>>(part.a, part.b, part.c, part.m, part.n, part.k, part.am,
+                                                           part.ak, part.bk, part.bn, part.sa, part.sb);
     });
 }
 template <class T> const char* kbk_bmm_fwd_mmapipe(const kbk_args* a, kbk_stream st) {

@@ -135,15 +135,14 @@ def work_of_ladders(folder):
     calls = []
     for (op, direction, dtype), shape in LADDERS.items():
         get, batched = shape.get, op in ('bmm', 'attention')
-        batch, length, columns = get('batch_size', 1), get('sequence_length', 1), get('tensor_dimension', get('n', 1))
-        depth = columns if 'matmul' in op or op == 'bmm' else get('vocabulary', get('stride', get('among', 0)))
-        calls.append('print("%s", "%s", "%s", %d, (kbk_shape){.batch = %d, .heads = %d, .rows = %d, .cols = %d, '
-                     '.depth = %d, .causal = %d});' % (op, direction, dtype, 4 if dtype == 'f32' else 2,
-                                                       batch if batched else 1, get('heads', 1),
-                                                       length if batched else batch * length, columns, depth,
-                                                       get('causal', 0)))
-    with tempfile.TemporaryDirectory() as made:
-        program = os.path.join(made, 'work')
+        batch, length, cols = get('batch_size', 1), get('sequence_length', 1), get('tensor_dimension', get('n', 1))
+        fields = {'batch': batch if batched else 1, 'heads': get('heads', 1), 'cols': cols, 'k': cols,
+                  'rows': length if batched else batch * length}
+        fields.update((f, shape[f]) for f in ('vocabulary', 'stride', 'among', 'causal') if f in shape)
+        calls.append('print("%s", "%s", "%s", %d, (kbk_shape){%s});' % (
+            op, direction, dtype, 4 if dtype == 'f32' else 2, ', '.join('.%s = %d' % f for f in fields.items())))
+    with tempfile.TemporaryDirectory() as place:
+        program = os.path.join(place, 'work')
         with open(program + '.c', 'w') as f:
             f.write('#include <stdio.h>\n#include "kbench_kernels.cuh"\n'
                     'static void print(const char* op, const char* dir, const char* type, int elem, kbk_shape s) {\n'
@@ -152,8 +151,10 @@ def work_of_ladders(folder):
                     '            printf("%s %s %s %.17g %.17g\\n", op, dir, type, kbk_ops[i].flops(&s),\n'
                     '                   kbk_ops[i].bytes(&s, elem));\n'
                     '}\nint main(void) {\n' + '\n'.join(calls) + '\n}\n')
-        subprocess.run(os.environ.get('CC', 'cc').split() + ['-I', folder, program + '.c', '-o', program, '-lm'],
-                       check=True)
+        made = subprocess.run(os.environ.get('CC', 'cc').split() + ['-I', folder, program + '.c', '-o', program, '-lm'],
+                              stderr=subprocess.PIPE)
+        if made.returncode:
+            sys.exit('the formulas do not compile: ' + made.stderr.decode().partition('error: ')[2].partition('\n')[0])
         lines = subprocess.check_output([program]).decode().strip().split('\n')
     return {tuple(x[:3]): (float(x[3]), float(x[4])) for x in map(str.split, lines)}
 
