@@ -13072,20 +13072,6 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// The only cuBLAS function that >>matmul_vendor does not load with these types. cuBLAS is already open here.
-typedef cublasStatus_t (*kbki_attn_gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
-                                         const void*, const void*, cudaDataType, int, long long, const void*,
-                                         cudaDataType, int, long long, const void*, void*, cudaDataType, int,
-                                         long long, int, cublasComputeType_t, cublasGemmAlgo_t);
-KBK_FN kbki_attn_gemm kbki_attn_gemm_get(void) {
-    static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so" };
-    static kbki_attn_gemm f;
-    for (int i = 0; i < 4 && !f; i++) {
-        void* lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (lib) *(void**)&f = dlsym(lib, "cublasGemmStridedBatchedEx");
-    }
-    return f;
-}
 // Softmax, CTA per row: f32 scores become probabilities of type T; masked keys get zeros.
 template <class T>
 __global__ void __launch_bounds__(256)
@@ -13111,8 +13097,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL)
         return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    kbki_attn_gemm gemm = kbki_attn_gemm_get();
-    if (!gemm) return "cublasGemmStridedBatchedEx not found";
+    if (!lib->batched) return "cublasGemmStridedBatchedEx not found";
     int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s, (int)sizeof(T));
     int rows = (int)n, d = (int)a->s.cols;
     float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
@@ -13122,13 +13107,14 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
         // cuBLAS is column-major and sees transposes: scores' = k q', o' = v' p'.
-        cublasStatus_t e =
-            gemm(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d, io.q + at, type, d,
-                 n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        cublasStatus_t e = lib->batched(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
+                                        io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
+                                        CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
         if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
         kbki_attn_cublas_rows_k<T><<<(unsigned)(count * n), 256, 0, st>>>(io, scores, p, head * n);
-        e = gemm(h, CUBLAS_OP_N, CUBLAS_OP_N, d, rows, rows, &one, io.v + at, type, d, n * d, p, type, rows, n * n,
-                 &zero, io.o + at, type, d, n * d, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        e = lib->batched(h, CUBLAS_OP_N, CUBLAS_OP_N, d, rows, rows, &one, io.v + at, type, d, n * d, p, type, rows,
+                         n * n, &zero, io.o + at, type, d, n * d, (int)count, CUBLAS_COMPUTE_32F,
+                         CUBLAS_GEMM_DEFAULT);
         if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
     }
     return kbki_launched();
@@ -13141,17 +13127,13 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
-    Schedule: a CTA has 128 rows of q, 4 warps of 32 rows. Tiles of k and v have 64 rows (128 at d = 64) and are
-    double buffered by cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that
-    follows its last use.
+    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double buffered by
+    cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its last use.
     Why 32 rows per warp: an operand read from shared memory must serve two mma. Otherwise reading takes longer
     than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
-    Why p stays in registers: the accumulator layout of one mma is the layout of the first operand of the next.
-    Why two CTAs per SM: one computes exponentials while the other multiplies. At one exp per score, the
-    exponentials of a warp take a third of the time of its products at d = 128, two thirds at d = 64. The
-    exponentials of 16 keys are also interleaved with the mma of the previous 16 keys.
-    Why the output is rarely rescaled: the running maximum rarely changes after a few tiles. If no row of a warp
-    has a new maximum, all factors are 1 and the multiplications are skipped. */
+    Why two CTAs per SM: one computes exponentials while the other multiplies. The exponentials of 16 keys are also
+    interleaved with the mma of the previous 16 keys.
+    Why the output is rarely rescaled: if no row of a warp has a new maximum, the multiplications are skipped. */
 #ifdef __CUDACC__
 
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
@@ -13419,7 +13401,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums, and stores o and lse of a warp's rows, of which `left` exist. rows: 32 rows of shared memory of this warp.
+// Epilogue: divides o by the sums, and stores o and lse of a warp's rows, of which `left` exist. rows: 32 rows of
+// shared memory of this warp.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -14248,60 +14231,24 @@ struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
 };
-template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T>& io) {
-    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
-    return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
-}
-/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
-    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
-    order in which they started, and so do big ones: two queues are enough. */
-KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
-                               int64_t small_ps, int64_t big_ps) {
-    int64_t at[2][256] = {}, last = 0;
-    unsigned first[2] = { 0, 0 }, count[2] = { (unsigned)sms, 0 };
-    for (int64_t head = 0; head < heads; head++)
-        for (int64_t i = 0, all = head < cut ? bigs + rest : smalls; i < all; i++) {
-            const int big = head < cut && i < bigs;
-            const int who = count[1] && (!count[0] || at[1][first[1]] < at[0][first[0]]);
-            const int64_t end = at[who][first[who]] + (big ? big_ps : small_ps);
-            first[who] = (first[who] + 1) % 256, count[who]--;
-            at[big][(first[big] + count[big]++) % 256] = end;
-            if (end > last) last = end;
-        }
-    return last;
-}
-/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
-    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
-    share of the other 58 % (measured on an H200). */
-template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
-    const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
-    const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
-    kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
-    if (sms > 256) return best;
-    for (int groups = Plan::groups; groups > 0; groups--)
-        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
-            const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
-            const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
-            if ((groups == Plan::groups || !last) && some) continue;
-            const int64_t ps = kbki_fa_done_at((int)sms, few, few > last ? few - last : 0, each,
-                                               kbki_ceil(rest, groups * 64), kbki_ceil(rows, groups * 64),
-                                               big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups), big) +
-                               over * (each * big + (rest ? big / 2 : 0));
-            if (ps < best.ps) best = { groups * 64, heads - last, ps };
-        }
-    return best;
-}
-// Keeps the last results, because a prediction takes longer than a launch.
+/*  Chooses the division. Without a causal mask, small items make up what would not fill the last round of big ones:
+    the rest of each head, and whole heads from `cut` on. If some of a CTA's warpgroups have rows, an item takes 42 % of
+    the full time plus their share of the other 58 % (measured on an H200). */
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
-    static thread_local struct {
-        int64_t heads, rows; // 0: empty
-        kbki_fa_deal deal;
-    } kept[16];
-    if (io.causal) return kbki_fa_deal_plain<Plan>(io);
-    auto* at = &kept[(uint64_t)(io.heads * 31 + io.rows) * 0x9E3779B97F4A7C15u >> 60];
-    if (at->heads != io.heads || at->rows != io.rows)
-        at->deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), at->heads = io.heads, at->rows = io.rows;
-    return at->deal;
+    const int64_t sms = kbki_sms(), each = io.rows / Plan::rows, rest = io.rows % Plan::rows;
+    const int64_t big = Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1);
+    kbki_fa_deal best = { Plan::rows, io.heads, kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), sms) * big };
+    for (int choice = 0; choice < 2 * Plan::groups && !io.causal; choice++) {
+        const int64_t groups = Plan::groups - choice / 2, lines = groups * 64; // of a small item
+        const int64_t last = choice % 2 && each ? kbki_ceil(io.heads * each % sms, each) : 0, few = io.heads - last;
+        const int64_t in = last || rest >= lines ? groups : kbki_ceil(rest, 64); // warpgroups that have rows
+        const int64_t small = big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups);
+        const int64_t smalls = few * kbki_ceil(rest, lines) + last * kbki_ceil(io.rows, lines);
+        const int64_t rounds = kbki_ceil(few * each, sms), left = smalls - (rounds * sms - few * each);
+        const int64_t ps = rounds * big + (left > 0 ? kbki_ceil(left, sms) * small : 0);
+        if (ps < best.ps) best = { (int)lines, few, ps };
+    }
+    return best;
 }
 template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
@@ -14823,9 +14770,6 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
 #pragma unroll
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
-// Synchronises a pair of warps: each warp has a named barrier to signal the other.
-__device__ __forceinline__ void kbki_attn_back_tell(int barrier) { kbki_barrier_arrive<64>(barrier); }
-__device__ __forceinline__ void kbki_attn_back_hear(int barrier) { kbki_barrier<64>(barrier); }
 // Index of the 64-row tile of a row.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
@@ -14909,9 +14853,9 @@ template <class T, class Plan> struct kbki_attn_back_warp {
                 kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
                                                part);
-            if (Plan::share > 1) kbki_attn_back_tell(warp + 1);
+            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // tells the other warp of the pair
         } else {
-            kbki_attn_back_hear((warp ^ 1) + 1);
+            kbki_barrier<64>((warp ^ 1) + 1);
 #pragma unroll
             for (int b = 0; b < 4 && !none; b++) {
                 kbki_ldmatrix<false>(kbki_attn_back_at(my_p, at, part, b / 2, b % 2), p[b / 2][b % 2]);
