@@ -166,6 +166,7 @@
        >>cross_entropy_both loss and gradient of logits at once
        >>embedding      rows of a table, selected by index
        >>embedding_bwd  gradient of a table: several tokens may add to the same row
+       >>rope           rotary position embedding
        >>matmul_simt    matrix product without tensor cores
        >>matmul_steps   matrix product on tensor cores: mma.sync, TMA, wgmma; one idea per rung
        >>matmul_tile    matrix product in f32 with a cp.async pipeline and warp tiles; split-K
@@ -220,7 +221,7 @@
 #define KBKI_GROUPS_1(group, x)                                                                                  \
     group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x)              \
     group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
-    group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x)
+    group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
 // KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, and f(kbki_end, x) for those that are missing.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
@@ -635,6 +636,17 @@ enum {
     row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
     row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
     row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted, one owner per row of dW")
+
+#define KBK_OPS_rope(row)                                                                                        \
+    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x': halves exchanged, first negated",                    \
+        "x[R,H,D] cs[R,D] -> y[R,H,D]",                                                                          \
+        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; "                 \
+                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128",                      \
+                   "batch_size x sequence_length x heads x tensor_dimension: small 1x64x4x64; medium 1x128x8x64"), \
+        6 * 3 * 2, 2 * 30 + 4 * 15, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))
+#define KBK_TABLE_rope(row)                                                                                      \
+    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns")                    \
+    row(rope,      fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per thread")
 
 #define KBK_OPS_matmul(row)                                                                                      \
     row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)",                    \
@@ -9350,6 +9362,126 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     char* work = (char*)a->workspace + KBK_TICKETS;
     return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
                      : kbki_embedding_sorted<T, 1>(io, work, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>rope     Rotary position embedding: pairs of columns are rotated by the angles of their token.
+------------------------------------------------------------------------------------------------------------*/
+
+/*  rope fwd -------------------------------------------------------------------------------------------------
+    y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
+    y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
+                   cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
+    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a vector of
+    16 bytes holds one half of its pairs, and two vectors rotate without a shuffle. For the interleaved layout of the
+    paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is odd, the last column is copied
+    flops  6*T*H*d     4 products and 2 sums per pair
+    bytes  2*T*H*D*s + 4*T*D
+    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of it
+    predict: H threads read each number of the table. With 32 heads, how much of the DRAM traffic is the table?
+    1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
+    2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
+    bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
+    Su, Lu, Pan, Murtadha, Wen & Liu 2021 (RoFormer), arXiv 2104.09864, section 3.4.2 */
+/*  measured rope fwd: bf16 32768 x 32 x 128
+    0.727 FLOP/B; floor on an H200 129.5 us = 553.6 MB / 4.276 TB/s
+            time
+    1 naive    -  thread per pair of columns
+    2 vec      -  two 16-byte vectors per thread
+    end of measured */
+KBKI_TENSORS(rope_fwd, 3, t[0] = kbki_in("x", n * s->heads, cols * s->heads), t[1] = kbki_in("cs", n, cols),
+             t[1].kind = KBK_KF32, t[1].fill = KBK_UNIFORM, t[1].a = -1,
+             t[2] = kbki_out("y", KBK_T, n * s->heads, cols * s->heads, cols * s->heads))
+KBKI_FORMULAS(rope_fwd, s->heads && s->cols ? s->rows : 0, 6 * rows * (double)(s->heads * (s->cols / 2)),
+              2 * n * (double)s->heads * elem + 4 * n)
+KBKI_REF(rope_fwd) {
+    const int64_t cols = s->cols, half = cols / 2;
+    for (int64_t row = u0 * s->heads; row < u1 * s->heads; row++) {
+        const double *x = in[0] + row * cols, *cosine = in[1] + row / s->heads * cols, *sine = cosine + half;
+        for (int64_t i = 0; i < cols; i++) {
+            const int64_t at = (row - u0 * s->heads) * cols + i, pair = i < half ? i : i - half;
+            double own = x[i], other = 0;
+            if (i < 2 * half) own *= cosine[pair], other = (i < half ? -x[i + half] : x[pair]) * sine[pair];
+            out[0][at] = own + other;
+            if (out[KBK_OUTS]) out[KBK_OUTS][at] = fabs(own) + fabs(other);
+        }
+    }
+}
+
+#ifdef __CUDACC__
+template <class T>
+__global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t rows, int heads, int cols) {
+    const int half = cols / 2, pairs = cols - half; // with the last column if their number is odd
+    const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, row = n / pairs;
+    if (row >= rows) return;
+    const int i = (int)(n - row * pairs);
+    const float* cosine = cs + row / heads * cols + i;
+    x += row * cols + i, y += row * cols + i;
+    if (i == half) {
+        y[half] = x[half];
+        return;
+    }
+    const float a = kbki_float(x[0]), b = kbki_float(x[half]), c = cosine[0], s = cosine[half];
+    y[0] = kbki_type<T>::from(a * c - b * s);
+    y[half] = kbki_type<T>::from(b * c + a * s);
+}
+// A row of threads per token.
+template <class T>
+__global__ void kbk_rope_fwd_vec_k(const T* x, const float* cs, T* y, int64_t tokens, int heads, int cols) {
+    constexpr int Width = KBKI_WIDTH(T);
+    const int64_t token = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    if (token >= tokens) return;
+    const int half = cols / 2, per = half / Width;
+    for (int n = threadIdx.x; n < heads * per; n += blockDim.x) {
+        const int i = n % per * Width;
+        const int64_t at = (token * heads + n / per) * cols + i;
+        kbki_pack<T, Width> low, high;
+        float a[Width], b[Width], c[Width], s[Width];
+        low.load(x + at), high.load(x + at + half);
+        for (int k = 0; k < Width; k += 4) {
+            kbki_pack<float, 4> angles;
+            angles.load_cached(cs + token * cols + i + k), angles.get(c + k);
+            angles.load_cached(cs + token * cols + half + i + k), angles.get(s + k);
+        }
+        low.get(a), high.get(b);
+        for (int k = 0; k < Width; k++) {
+            const float turned = a[k] * c[k] - b[k] * s[k];
+            b[k] = b[k] * c[k] + a[k] * s[k], a[k] = turned;
+        }
+        low.set(a), high.set(b);
+        low.store(y + at), high.store(y + at + half);
+    }
+}
+
+template <class T> const char* kbki_rope_check(const kbk_args* a, int64_t ctas) {
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->in[1], 4) || !kbki_aligned(a->out[0], sizeof(T)))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(ctas) || !kbki_grid_ok(a->s.heads * a->s.cols)) return KBKI_TEXT_GRID;
+    return a->s.heads < 0 ? "a dimension is negative" : kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_rope_fwd_naive(const kbk_args* a, kbk_stream st) {
+    const int64_t rows = a->s.rows * a->s.heads, cols = a->s.cols, ctas = kbki_ceil(rows * (cols - cols / 2), 256);
+    const char* why = kbki_rope_check<T>(a, ctas);
+    if (why || rows * cols == 0) return why;
+    kbk_rope_fwd_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>((const T*)a->in[0], (const float*)a->in[1], (T*)a->out[0],
+                                                            rows, (int)a->s.heads, (int)cols);
+    return kbki_launched();
+}
+template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    bool aligned = kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16) && kbki_aligned(a->out[0], 16);
+    if (!aligned || a->s.cols % (2 * Width) || a->s.rows * a->s.heads * a->s.cols == 0)
+        return kbk_rope_fwd_naive<T>(a, st);
+    const int64_t packs = a->s.heads * (a->s.cols / (2 * Width));
+    unsigned across = 1;
+    while (across < 256 && across < packs) across *= 2;
+    const int64_t ctas = kbki_ceil(a->s.rows, 256 / across);
+    const char* why = kbki_rope_check<T>(a, ctas);
+    if (why) return why;
+    kbk_rope_fwd_vec_k<T><<<(unsigned)ctas, dim3(across, 256 / across), 0, st>>>(
+        (const T*)a->in[0], (const float*)a->in[1], (T*)a->out[0], a->s.rows, (int)a->s.heads, (int)a->s.cols);
+    return kbki_launched();
 }
 #endif // __CUDACC__
 
