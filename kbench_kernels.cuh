@@ -116,12 +116,28 @@
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
+   READING ORDER, operations and what they teach
+        1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
+        2 strided gather chase: sectors, random reads, latency
+        3 relu gelu_tanh dropout: special functions limit 16-bit types, memory f32; random numbers
+        4 transpose: shared memory, bank conflicts, padding
+        5 sum mse: tree, shuffles, atomics, tickets
+        6 weighted_sum: reuse of a vector, sums along columns, when a matrix product is the wrong tool
+        7 softmax: online softmax; a row in registers, in shared memory, in a cluster
+        8 layernorm rmsnorm: two-pass variance, persistent kernels
+        9 cross_entropy embedding: forward and backward in one kernel, a pipeline of rows by cp.async; sorted scatter
+       10 matmul: tiling for shared memory and registers (>>matmul_simt), then tensor cores (>>matmul_steps):
+          mma.sync, TMA, wgmma, warp specialization, persistent kernels, multicast
+       11 bmm matmul_e4m3: batches, 8-bit floats
+       12 attention: two products on tensor cores with online softmax between them (FlashAttention)
+       13 h2d d2h d2d alloc null: bus, allocator, launch overhead
+
    READING A LADDER
-       From naive on, each rung adds one idea, in a kernel of at most 60 lines that does nothing else (the plain
-       rungs). A line in the section says where the plain rungs end. The kernels below that line are optimised and
-       longer. After a card come the times of its rungs on an H200, and the shapes at which a rung is slower than
-       the one before. Matrix products on tensor cores start in >>matmul_steps. Attention without tensor cores
-       starts in >>attention_simt and >>attention_bwd, with them in >>attention_mma and >>attention_bwd_mma.
+       From naive on, each rung adds one idea in one contiguous kernel that does nothing else (the plain rungs). A
+       line in the section says where the plain rungs end; the kernels below it are optimised, and longer.
+       `python3 tests/ladder.py --diff OP` prints the lines that change from rung to rung. The measured columns
+       below a card begin with the arithmetic intensity and the floor: bytes over the bandwidth of a copy, or FLOPs
+       over the rate of a matrix product. Answer the card's question (predict) before you read them.
        Terms to search for: coalescing, bank conflict, swizzle, occupancy, double buffering, pipeline, cp.async,
        mbarrier, TMA, wgmma, warp specialization, ping-pong, persistent kernel, epilogue, split-K, stream-K, online
        softmax, FlashAttention, programmatic dependent launch (PDL), Little's law, arithmetic intensity.
@@ -1465,6 +1481,7 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
 
 template <class T, int Width> struct kbki_pack {
     static_assert(Width == KBKI_WIDTH(T), "a pack is a 16-byte vector or one element");
+    static constexpr int width = Width;
     uint4 q;
     __device__ __forceinline__ void load(const T* p) {
         asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2635,187 +2652,198 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
+// The oracle of an element-wise operation; value: an expression of in[k][i].
+#define KBKI_MAP_REF(op_dir, value)                                      \
+    KBKI_REF(op_dir) {                                                   \
+        (void)s, (void)in;                                               \
+        for (int64_t i = u0; i < u1; i++) out[0][i - u0] = (value);      \
+    }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_map_io {
-    const T* in[3];
-    T* out;
-    int64_t n, packs;
-    int head, tail;
+/*  What an element-wise operation Op is: the number of its inputs, and static float of(a, b). A raw Op copies the first
+    input bit by bit. Eager: written lines leave the cache at once. Host memory needs this, because lines that the cache
+    evicts in its own order cross the bus ten times slower. */
+template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
+    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // of a pipeline
+    static constexpr bool raw = Raw, eager = Eager;
 };
-
-// Op: static constexpr int inputs, packs; static float of(a, b, c). packs: 16-byte vectors in flight per input.
-template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const kbki_map_io<T>& io, int64_t i) {
-    float a = kbki_float(io.in[0][i]), b = Op::inputs > 1 ? kbki_float(io.in[1][i]) : 0.0f;
-    io.out[i] = kbki_type<T>::from(Op::of(a, b, Op::inputs > 2 ? kbki_float(io.in[2][i]) : 0.0f));
+template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const T* a, const T* b, T* y, int64_t i) {
+    if constexpr (Op::eager)
+        __stcs(y + i, a[i]);
+    else if constexpr (Op::raw)
+        y[i] = a[i];
+    else
+        y[i] = kbki_type<T>::from(
+            Op::of(Op::inputs > 0 ? kbki_float(a[i]) : 0.0f, Op::inputs > 1 ? kbki_float(b[i]) : 0.0f));
 }
 
 // Rung 1: one thread per element.
-template <class T, class Op> __global__ void kbki_map_naive_k(kbki_map_io<T> io) {
+template <class T, class Op> __global__ void kbki_map_naive_k(const T* a, const T* b, T* y, int64_t n) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) kbki_map_one<T, Op>(io, i);
+    if (i < n) kbki_map_one<T, Op>(a, b, y, i);
 }
 
 // Rung 2: grid-stride loop.
-template <class T, class Op> __global__ void kbki_map_stride_k(kbki_map_io<T> io) {
+template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const T* b, T* y, int64_t n) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) kbki_map_one<T, Op>(io, i);
+    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) kbki_map_one<T, Op>(a, b, y, i);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, two vectors in flight are 3 % slower
 
+template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(const Pack& a, const Pack& b, Pack* y) {
+    constexpr int Width = Pack::width;
+    float f[Width], g[Width];
+    if (Op::inputs > 0) a.get(f);
+    if (Op::inputs > 1) b.get(g);
+#pragma unroll
+    for (int j = 0; j < Width; j++) f[j] = Op::of(Op::inputs > 0 ? f[j] : 0.0f, Op::inputs > 1 ? g[j] : 0.0f);
+    y->set(f);
+}
 // U vectors per thread and input, one CTA width apart: every access of a warp is one contiguous block of 512
 // bytes.
 template <class T, class Op, int U>
-__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(kbki_map_io<T> io) {
+__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, const T* b, T* y, int64_t n) {
     constexpr int Width = KBKI_WIDTH(T);
-    kbki_pack<T, Width> v[Op::inputs][U], y;
+    kbki_pack<T, Width> v[2][U], result;
+    const kbki_span sp = kbki_split<T, Width>(y, n);
     int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
 #pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-        for (int k = 0; k < Op::inputs; k++)
-            if (first + u * KBKI_MAP_TH < io.packs)
-                v[k][u].load(io.in[k] + io.head + (first + u * KBKI_MAP_TH) * Width);
+    for (int u = 0; u < U; u++) {
+        if (first + u * KBKI_MAP_TH >= sp.packs) continue;
+        if (Op::inputs > 0) v[0][u].load(a + sp.head + (first + u * KBKI_MAP_TH) * Width);
+        if (Op::inputs > 1) v[1][u].load(b + sp.head + (first + u * KBKI_MAP_TH) * Width);
+    }
 #pragma unroll
     for (int u = 0; u < U; u++) {
-        if (first + u * KBKI_MAP_TH >= io.packs) continue;
-        float f[3][Width] = {};
-#pragma unroll
-        for (int k = 0; k < Op::inputs; k++) v[k][u].get(f[k]);
-#pragma unroll
-        for (int j = 0; j < Width; j++) f[0][j] = Op::of(f[0][j], f[1][j], f[2][j]);
-        y.set(f[0]);
-        y.store(io.out + io.head + (first + u * KBKI_MAP_TH) * Width);
+        if (first + u * KBKI_MAP_TH >= sp.packs) continue;
+        if constexpr (Op::raw)
+            result = v[0][u];
+        else
+            kbki_map_pack<Op>(v[0][u], v[1][u], &result);
+        T* to = y + sp.head + (first + u * KBKI_MAP_TH) * Width;
+        if (Op::eager)
+            result.store_eager(to);
+        else
+            result.store(to);
     }
-    if (blockIdx.x == 0) {
-        kbki_span edges = { io.packs, io.head, io.tail };
-        int64_t one = kbki_single(edges, io.n, threadIdx.x);
-        if (one >= 0) kbki_map_one<T, Op>(io, one);
-    }
+    int64_t one = blockIdx.x == 0 ? kbki_single(sp, n, threadIdx.x) : -1;
+    if (one >= 0) kbki_map_one<T, Op>(a, b, y, one);
 }
 
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
-#define KBKI_STAGES 4 // stages of the pipeline: tiles in shared memory, per input
 
 /*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
     replaced by its result, and stored from there. A stage is free when its store has read it. This is checked one
-    tile later, so that no thread waits for a store that has just started. */
-template <class T, class Op> __global__ void __launch_bounds__(256) kbki_map_bulk_k(kbki_map_io<T> io) {
+    tile later, so that no thread waits for a store that has just started. A raw Op needs one thread alone. */
+template <class T, class Op>
+__global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_STAGES;
+    constexpr int Width = KBKI_WIDTH(T), Stages = Op::stages;
     extern __shared__ uint4 kbki_ring[]; // each stage has a tile of every input
     __shared__ uint64_t full[Stages];
-    int64_t tiles = (io.packs + KBKI_TILE - 1) / KBKI_TILE;
+    const kbki_span sp = kbki_split<T, Width>(y, n);
+    int64_t tiles = (sp.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
     // first vector of this CTA's k-th tile
     auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; };
-    auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, io.packs - first(k)); };
+    auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, sp.packs - first(k)); };
     auto load = [&](int64_t k) {
         int s = (int)(k % Stages);
         kbki_bar_expect(&full[s], Op::inputs * packs(k) * 16);
         for (int i = 0; i < Op::inputs; i++)
-            kbki_bulk_load(kbki_ring + (s * Op::inputs + i) * KBKI_TILE, io.in[i] + io.head + first(k) * Width,
+            kbki_bulk_load(kbki_ring + (s * Op::inputs + i) * KBKI_TILE, (i ? b : a) + sp.head + first(k) * Width,
                            packs(k) * 16, &full[s]);
     };
+    int64_t one = blockIdx.x == 0 ? kbki_single(sp, n, threadIdx.x) : -1;
+    if (one >= 0) kbki_map_one<T, Op>(a, b, y, one);
     if (threadIdx.x == 0) {
         for (int s = 0; s < Stages; s++) kbki_bar_init(&full[s], 1);
         kbki_bar_ready();
         for (int k = 0; k < Stages && k < mine; k++) load(k);
     }
     __syncthreads();
-    for (int64_t k = 0; k < mine; k++) {
-        int s = (int)(k % Stages), n = packs(k);
+    for (int64_t k = 0; k < mine && !(Op::raw && threadIdx.x > 0); k++) {
+        int s = (int)(k % Stages), count = packs(k);
         uint4* tile = kbki_ring + s * Op::inputs * KBKI_TILE;
         kbki_bar_wait(&full[s], k / Stages & 1);
-#pragma unroll
-        for (int p = threadIdx.x; p < KBKI_TILE; p += 256) {
-            if (p >= n) continue;
-            kbki_pack<T, Width> v;
-            float f[3][Width] = {};
-#pragma unroll
-            for (int i = 0; i < Op::inputs; i++) v.q = tile[i * KBKI_TILE + p], v.get(f[i]);
-#pragma unroll
-            for (int j = 0; j < Width; j++) f[0][j] = Op::of(f[0][j], f[1][j], f[2][j]);
-            v.set(f[0]);
-            tile[p] = v.q;
+        if constexpr (!Op::raw) {
+            for (int p = threadIdx.x; p < count; p += 256) {
+                kbki_pack<T, Width> u = { tile[p] }, v = { tile[(Op::inputs - 1) * KBKI_TILE + p] };
+                kbki_map_pack<Op>(u, v, &u);
+                tile[p] = u.q;
+            }
+            kbki_bulk_fence();
+            __syncthreads();
         }
-        kbki_bulk_fence();
-        __syncthreads();
         if (threadIdx.x > 0) continue;
-        kbki_bulk_store(io.out + io.head + first(k) * Width, tile, n * 16);
+        kbki_bulk_store(y + sp.head + first(k) * Width, tile, count * 16);
         if (k == 0 || k - 1 + Stages >= mine) continue;
         kbki_bulk_read<1>();
         load(k - 1 + Stages);
     }
     if (threadIdx.x == 0) kbki_bulk_done();
-    kbki_span edges = { io.packs, io.head, io.tail };
-    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
-    if (one >= 0) kbki_map_one<T, Op>(io, one);
 #endif
 }
 
-template <class T> const char* kbki_map_args(const kbk_args* a, int inputs, kbki_map_io<T>* io, bool* vector) {
-    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    io->n = a->s.rows * a->s.cols;
-    io->out = (T*)a->out[0];
-    *vector = true;
-    if (!kbki_aligned(io->out, sizeof(T))) return KBKI_TEXT_ALIGN;
-    for (int k = 0; k < 3; k++) {
-        io->in[k] = k < inputs ? (const T*)a->in[k] : NULL;
-        if (!kbki_aligned(io->in[k], sizeof(T))) return KBKI_TEXT_ALIGN;
-        if (k < inputs && !kbki_congruent(io->in[k], io->out)) *vector = false;
-    }
-    kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(io->out, io->n);
-    io->packs = sp.packs, io->head = sp.head, io->tail = sp.tail;
-    return NULL;
+// vector: all addresses have the same alignment modulo 16 bytes, so that they can be read as common vectors.
+template <class T> struct kbki_map_io {
+    const T *a, *b;
+    T* y;
+    int64_t n;
+    bool vector;
+};
+template <class T> const char* kbki_map_args(const kbk_args* args, int inputs, kbki_map_io<T>* io) {
+    *io = { (const T*)(inputs > 0 ? args->in[0] : NULL), (const T*)(inputs > 1 ? args->in[1] : NULL),
+            (T*)args->out[0], args->s.rows * args->s.cols, false };
+    io->vector = (inputs < 1 || kbki_congruent(io->a, io->y)) && (inputs < 2 || kbki_congruent(io->b, io->y));
+    if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)))
+        return KBKI_TEXT_ALIGN;
+    return kbki_check_dims(&args->s);
 }
 
 // Launchers take kernels by pointer, so that one function is compiled for all operations.
-template <class T> using kbki_map_kernel = void (*)(kbki_map_io<T>);
+template <class T> using kbki_map_kernel = void (*)(const T*, const T*, T*, int64_t);
 template <class T>
-const char* kbki_map_plain(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> kernel, bool stride) {
+const char* kbki_map_plain(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> kernel, bool stride) {
     kbki_map_io<T> io;
-    bool vector;
-    const char* why = kbki_map_args(a, inputs, &io, &vector);
+    const char* why = kbki_map_args(a, inputs, &io);
     if (why || io.n == 0) return why;
     int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8; // 8 x 256 threads fill an SM
     if (stride && ctas > full) ctas = full;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)ctas, 256, 0, stream>>>(io);
+    kernel<<<(unsigned)ctas, 256, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
-template <class T, class Op> __forceinline__ const char* kbki_map_naive(const kbk_args* a, kbk_stream stream) {
-    return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_naive_k<T, Op>, false);
+template <class T, class Op> __forceinline__ const char* kbki_map_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_naive_k<T, Op>, false);
 }
-template <class T, class Op> __forceinline__ const char* kbki_map_stride(const kbk_args* a, kbk_stream stream) {
-    return kbki_map_plain<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Op>, true);
+template <class T, class Op> __forceinline__ const char* kbki_map_stride(const kbk_args* a, kbk_stream st) {
+    return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
 // A tensor too small to fill every SM with threads uses one vector per thread, whatever U is. Tensors with
-// different alignments modulo 16 bytes cannot be read as common vectors and are processed element by element.
+// different alignments modulo 16 bytes are processed element by element.
 template <class T>
-const char* kbki_map_wide(const kbk_args* a, kbk_stream stream, int inputs, kbki_map_kernel<T> stride,
+const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
     constexpr int Threads = KBKI_MAP_TH;
     kbki_map_io<T> io;
-    bool vector;
-    const char* why = kbki_map_args(a, inputs, &io, &vector);
+    const char* why = kbki_map_args(a, inputs, &io);
     if (why || io.n == 0) return why;
-    if (!vector) return kbki_map_plain(a, stream, inputs, stride, true);
-    // no vectors: only single elements
-    int64_t packs = io.packs ? io.packs : 1, ctas = kbki_ceil(packs, Threads * u);
+    if (!io.vector) return kbki_map_plain(a, st, inputs, stride, true);
+    int64_t packs = kbki_ceil(io.n, KBKI_WIDTH(T)), ctas = kbki_ceil(packs, Threads * u);
     if (u > 1 && ctas < (int64_t)kbki_sms() * (2048 / Threads)) kernel = one, ctas = kbki_ceil(packs, Threads);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)ctas, Threads, 0, stream>>>(io);
+    kernel<<<(unsigned)ctas, Threads, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
 // Single: the same operation for elements before and after the vectors.
-template <class T, class Op, int U, class Single = Op>
-__forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream stream) {
-    return kbki_map_wide<T>(a, stream, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
+template <class T, class Op, int U = 2, class Single = Op>
+__forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
+    return kbki_map_wide<T>(a, st, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
                             kbki_map_packs_k<T, Op, U>, U);
 }
 
@@ -2836,21 +2864,21 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
     KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
-    KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, Op::packs, Op>)
+    KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream stream) {
-    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // 64 KiB per SM; more is slower
+template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
+    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
     kbki_map_io<T> io;
-    bool vector;
-    size_t shared = (size_t)Op::inputs * KBKI_STAGES * KBKI_TILE * 16;
-    const char* why = kbki_map_args(a, Op::inputs, &io, &vector);
+    size_t shared = (size_t)Op::inputs * Op::stages * KBKI_TILE * 16;
+    const char* why = kbki_map_args(a, Op::inputs, &io);
     if (why || io.n == 0) return why;
-    if (!vector) return kbki_map_packs<T, Op, Op::packs>(a, stream);
+    if (!io.vector) return kbki_map_packs<T, Op>(a, st);
     if ((why = kbki_needs(90)) != NULL) return why;
     if ((why = kbki_want_shared(kbki_map_bulk_k<T, Op>, &shared)) != NULL) return why;
     if (shared == 0) return "a CTA cannot have that much shared memory here";
-    int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
-    kbki_map_bulk_k<T, Op><<<(unsigned)(tiles < full ? tiles : full), 256, shared, stream>>>(io);
+    int64_t tiles = kbki_ceil(io.n, KBKI_WIDTH(T) * KBKI_TILE), full = (int64_t)kbki_sms() * per_sm;
+    const unsigned ctas = (unsigned)(tiles < full ? tiles : full);
+    kbki_map_bulk_k<T, Op><<<ctas, Op::raw ? 32 : 256, shared, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
 #endif // __CUDACC__
@@ -2891,31 +2919,19 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
 KBKI_MAP_FORMULAS(add_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(mul_fwd, kbki_map2_tensors, n, 3 * n * elem)
 KBKI_MAP_FORMULAS(div_fwd, kbki_map2_tensors, n, 3 * n * elem)
-KBKI_REF(add_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + in[1][i];
-}
-KBKI_REF(mul_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] * in[1][i];
-}
-KBKI_REF(div_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / in[1][i];
-}
+KBKI_MAP_REF(add_fwd, in[0][i] + in[1][i])
+KBKI_MAP_REF(mul_fwd, in[0][i] * in[1][i])
+KBKI_MAP_REF(div_fwd, in[0][i] / in[1][i])
 
 #ifdef __CUDACC__
-struct kbki_add {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return a + b; }
+struct kbki_add : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return a + b; }
 };
-struct kbki_mul {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return a * b; }
+struct kbki_mul : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return a * b; }
 };
-struct kbki_div {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return __fdiv_rn(a, b); }
+struct kbki_div : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return __fdiv_rn(a, b); }
 };
 KBKI_MAP_RUNGS(kbk_add_fwd, kbki_add)
 KBKI_LAUNCHER(kbk_add_fwd_bulk, kbki_map_bulk<T, kbki_add>)
@@ -3012,225 +3028,42 @@ KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
 KBKI_FORMULAS(read_run, 1, 0, 1 * n * elem + 4)
 KBKI_SCRATCH(read) { return KBK_TICKETS + KBKI_READ_CTAS * sizeof(uint64_t); }
-KBKI_REF(copy_run) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i];
-}
-KBKI_REF(fill_run) {
-    (void)s, (void)in;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = KBKI_FILL;
-}
+KBKI_MAP_REF(copy_run, in[0][i])
+KBKI_MAP_REF(fill_run, KBKI_FILL)
 KBKI_REF(read_run) {
     uint32_t fold = 0;
     for (int64_t i = 0; i < s->rows * s->cols; i++) fold ^= kbk_round(KBK_F32, in[0][i]);
     if (u0 < u1) out[0][0] = (double)(int32_t)fold;
 }
-KBKI_REF(triad_run) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] + KBKI_TRIAD * in[1][i];
-}
+KBKI_MAP_REF(triad_run, in[0][i] + KBKI_TRIAD * in[1][i])
 
 #ifdef __CUDACC__
 // --- copy: values are not converted to float, so that every bit of a NaN is copied
-template <class T> struct kbki_copy_io {
-    const T* x;
-    T* y;
-    int64_t n, packs;
-    int head, tail;
-};
-template <class T> __global__ void kbk_copy_run_naive_k(kbki_copy_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) io.y[i] = io.x[i];
-}
-template <class T> __global__ void kbk_copy_run_stride_k(kbki_copy_io<T> io) {
-    int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < io.n; i += step) io.y[i] = io.x[i];
-}
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-// Copies the elements before the first whole vector and after the last.
-template <class T> __device__ __forceinline__ void kbki_copy_edges(const kbki_copy_io<T>& io) {
-    kbki_span edges = { io.packs, io.head, io.tail };
-    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
-    if (one >= 0) io.y[one] = io.x[one];
-}
-// Eager: written lines leave the cache at once. Host memory needs this: evicted by the cache in its own order,
-// lines cross the bus ten times slower.
-template <class T, int Width, int U, bool Eager>
-__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_copy_packs_k(kbki_copy_io<T> io) {
-    kbki_pack<T, Width> v[U];
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
-#pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) v[u].load(io.x + io.head + (first + u * KBKI_MAP_TH) * Width);
-#pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) {
-            T* to = io.y + io.head + (first + u * KBKI_MAP_TH) * Width;
-            if (Eager)
-                v[u].store_eager(to);
-            else
-                v[u].store(to);
-        }
-    kbki_copy_edges(io);
-}
-
-#define KBKI_COPY_TILE 256 // vectors: 4 KiB
-#define KBKI_COPY_STAGES 8
-
-// Pipeline of bulk copies: tiles are loaded while others are stored. A stage is filled again when the store before
-// the previous one has read it.
-template <class T> __global__ void __launch_bounds__(32) kbk_copy_run_bulk_k(kbki_copy_io<T> io) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Stages = KBKI_COPY_STAGES, Tile = KBKI_COPY_TILE;
-    extern __shared__ uint4 kbki_ring[];
-    __shared__ uint64_t full[Stages];
-    kbki_copy_edges(io);
-    if (threadIdx.x > 0) return;
-    int64_t tiles = (io.packs + Tile - 1) / Tile;
-    int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * Tile; };
-    auto bytes = [&](int64_t k) { return (unsigned)min((int64_t)Tile, io.packs - first(k)) * 16; };
-    auto load = [&](int64_t k) {
-        int s = (int)(k % Stages);
-        kbki_bar_expect(&full[s], bytes(k));
-        kbki_bulk_load(kbki_ring + s * Tile, io.x + io.head + first(k) * Width, bytes(k), &full[s]);
-    };
-    for (int s = 0; s < Stages; s++) kbki_bar_init(&full[s], 1);
-    kbki_bar_ready();
-    for (int k = 0; k < Stages && k < mine; k++) load(k);
-    for (int64_t k = 0; k < mine; k++) {
-        int s = (int)(k % Stages);
-        kbki_bar_wait(&full[s], k / Stages & 1);
-        kbki_bulk_store(io.y + io.head + first(k) * Width, kbki_ring + s * Tile, bytes(k));
-        if (k == 0 || k - 1 + Stages >= mine) continue;
-        kbki_bulk_read<1>();
-        load(k - 1 + Stages);
-    }
-    kbki_bulk_done();
-#endif
-}
-
-template <class T> const char* kbki_copy_args(const kbk_args* a, kbki_copy_io<T>* io, bool* vector) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, 0, 0, 0 };
-    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(io->y, io->n);
-    *vector = kbki_congruent(io->x, io->y);
-    io->packs = *vector ? sp.packs : io->n;
-    if (*vector) io->head = sp.head, io->tail = sp.tail;
-    return NULL;
-}
-template <class T> const char* kbk_copy_run_naive(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
+typedef kbki_map_op<1, true> kbki_copy;
+KBKI_MAP_RUNGS(kbk_copy_run, kbki_copy)
+KBKI_LAUNCHER(kbk_copy_run_bulk, kbki_map_bulk<T, kbki_copy>)
+template <class T, cudaMemcpyKind Kind> const char* kbki_copy_cudart(const kbk_args* a, kbk_stream st) {
+    kbki_map_io<T> io;
+    const char* why = kbki_map_args(a, 1, &io);
     if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbk_copy_run_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_copy_run_stride(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.n, 256), full = (int64_t)kbki_sms() * 8;
-    kbk_copy_run_stride_k<T><<<(unsigned)(ctas < full ? ctas : full), 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int U, bool Eager = false> const char* kbki_copy_packs(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, KBKI_MAP_TH * U);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (vector)
-        kbki_copy_packs_k<T, KBKI_WIDTH(T), U, Eager><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    else
-        kbki_copy_packs_k<T, 1, U, Eager><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    return kbki_launched();
-}
-KBKI_LAUNCHER(kbk_copy_run_vec, kbki_copy_packs<T, 1>)
-KBKI_LAUNCHER(kbk_copy_run_unroll, kbki_copy_packs<T, 2>)
-template <class T> const char* kbk_copy_run_bulk(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    size_t shared = KBKI_COPY_STAGES * KBKI_COPY_TILE * 16;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    if (!vector) return kbki_copy_packs<T, 2>(a, st);
-    if ((why = kbki_needs(90)) != NULL) return why;
-    if ((why = kbki_want_shared(kbk_copy_run_bulk_k<T>, &shared)) != NULL) return why;
-    if (shared == 0) return "a CTA cannot have that much shared memory here";
-    int64_t tiles = kbki_ceil(io.packs ? io.packs : 1, KBKI_COPY_TILE), full = (int64_t)kbki_sms() * 4;
-    kbk_copy_run_bulk_k<T><<<(unsigned)(tiles < full ? tiles : full), 32, shared, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbki_copy_cudart(const kbk_args* a, cudaMemcpyKind kind, kbk_stream st) {
-    kbki_copy_io<T> io;
-    bool vector;
-    const char* why = kbki_copy_args(a, &io, &vector);
-    if (why || io.n == 0) return why;
-    cudaError_t e = cudaMemcpyAsync(io.y, io.x, (size_t)io.n * sizeof(T), kind, st);
+    cudaError_t e = cudaMemcpyAsync(io.y, io.a, (size_t)io.n * sizeof(T), Kind, st);
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
-template <class T> const char* kbk_copy_run_cudart(const kbk_args* a, kbk_stream st) {
-    return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
-}
+KBKI_LAUNCHER(kbk_copy_run_cudart, kbki_copy_cudart<T, cudaMemcpyDeviceToDevice>)
 
-// --- fill: uses the copy's arguments, with y instead of x
-template <class T> __global__ void kbk_fill_run_naive_k(kbki_copy_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) io.y[i] = kbki_type<T>::from((float)KBKI_FILL);
-}
-template <class T> __global__ void __launch_bounds__(KBKI_MAP_TH) kbk_fill_run_unroll_k(kbki_copy_io<T> io) {
-    constexpr int Width = KBKI_WIDTH(T), U = 2;
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x;
-    float f[Width];
-    kbki_pack<T, Width> v;
-#pragma unroll
-    for (int j = 0; j < Width; j++) f[j] = (float)KBKI_FILL;
-    v.set(f);
-#pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < io.packs) v.store(io.y + io.head + (first + u * KBKI_MAP_TH) * Width);
-    kbki_span edges = { io.packs, io.head, io.tail };
-    int64_t one = blockIdx.x == 0 ? kbki_single(edges, io.n, threadIdx.x) : -1;
-    if (one >= 0) io.y[one] = kbki_type<T>::from((float)KBKI_FILL);
-}
-template <class T> const char* kbki_fill_args(const kbk_args* a, kbki_copy_io<T>* io) {
-    kbk_args both = *a;
-    bool vector;
-    both.in[0] = a->out[0];
-    return kbki_copy_args(&both, io, &vector);
-}
-template <class T> const char* kbk_fill_run_naive(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    const char* why = kbki_fill_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbk_fill_run_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T> const char* kbk_fill_run_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_copy_io<T> io;
-    const char* why = kbki_fill_args(a, &io);
-    if (why || io.n == 0) return why;
-    int64_t ctas = kbki_ceil(io.packs ? io.packs : 1, 2 * KBKI_MAP_TH);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_fill_run_unroll_k<T><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    return kbki_launched();
-}
+// --- fill
+struct kbki_ones : kbki_map_op<0> {
+    static __device__ __forceinline__ float of(float, float) { return (float)KBKI_FILL; }
+};
+KBKI_LAUNCHER(kbk_fill_run_naive, kbki_map_naive<T, kbki_ones>)
+KBKI_LAUNCHER(kbk_fill_run_unroll, kbki_map_packs<T, kbki_ones>)
 template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream st) {
     // signatures of cuMemsetD32Async and cuMemsetD16Async
     typedef int (*memset32)(uintptr_t to, unsigned word, size_t count, kbk_stream st);
     typedef int (*memset16)(uintptr_t to, unsigned short word, size_t count, kbk_stream st);
-    kbki_copy_io<T> io;
+    kbki_map_io<T> io;
     void* f = NULL;
-    const char* why = kbki_fill_args(a, &io);
+    const char* why = kbki_map_args(a, 0, &io);
     const char* name = sizeof(T) == 4 ? "cuMemsetD32Async" : "cuMemsetD16Async";
     cudaDriverEntryPointQueryResult found;
     if (why || io.n == 0) return why;
@@ -3240,25 +3073,14 @@ template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream
     cudaError_t e = cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found);
 #endif
     if (e != cudaSuccess || !f) return "the driver does not have this memset";
-    double one = KBKI_FILL;
-    uint32_t word = 0;
-    constexpr int dtype = kbki_type<T>::cuda == CUDA_R_32F   ? KBK_F32
-                          : kbki_type<T>::cuda == CUDA_R_16F ? KBK_F16
-                                                             : KBK_BF16;
-    kbk_narrow(KBK_T, dtype, &one, &word, 1);
+    const uint32_t word = sizeof(T) == 4 ? 0x3F800000 : kbki_type<T>::cuda == CUDA_R_16F ? 0x3C00 : 0x3F80; // 1.0
+    static_assert(KBKI_FILL == 1.0, "the bits of 1");
     int error = sizeof(T) == 4 ? ((memset32)f)((uintptr_t)io.y, word, (size_t)io.n, st)
                                : ((memset16)f)((uintptr_t)io.y, (unsigned short)word, (size_t)io.n, st);
     return error ? "the driver's memset failed" : NULL;
 }
 
 // --- read
-template <class T> struct kbki_read_io {
-    const T* x;
-    uint32_t* fold;
-    int64_t n;
-    unsigned* counter;
-    unsigned long long* slots;
-};
 struct kbki_xor {
     typedef uint32_t type;
     static __device__ __forceinline__ uint32_t none() { return 0; }
@@ -3267,51 +3089,51 @@ struct kbki_xor {
 };
 
 // T is float; a template, because all kernels are.
-template <class T, int U> __global__ void __launch_bounds__(512) kbk_read_run_k(kbki_read_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(512)
+    kbk_read_run_k(const T* x, uint32_t* result, int64_t n, unsigned* counter, unsigned long long* slots) {
     constexpr int Threads = 512, Share = Threads - 32; // the last warp of a CTA reads nothing
-    __shared__ uint32_t slots[32];
-    const unsigned number = kbki_slot_number(io.counter, io.slots);
-    kbki_span sp = kbki_split<T, 4>(io.x, io.n);
-    int64_t one = kbki_single(sp, io.n, threadIdx.x), step = (int64_t)gridDim.x * (Share * U);
+    __shared__ uint32_t warps[32];
+    const unsigned number = kbki_slot_number(counter, slots);
+    kbki_span sp = kbki_split<T, 4>(x, n);
+    int64_t one = kbki_single(sp, n, threadIdx.x), step = (int64_t)gridDim.x * (Share * U);
     int64_t first = threadIdx.x < Share ? (int64_t)blockIdx.x * (Share * U) + threadIdx.x : sp.packs;
-    uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(io.x[one]) : 0;
+    uint32_t fold = blockIdx.x == 0 && one >= 0 ? __float_as_uint(x[one]) : 0, all = 0;
     for (int64_t i = first; i < sp.packs; i += step) {
         kbki_pack<T, 4> v[U];
 #pragma unroll
         for (int u = 0; u < U; u++) {
             v[u].fill(0);
-            if (i + u * Share < sp.packs) v[u].load(io.x + sp.head + (i + u * Share) * 4);
+            if (i + u * Share < sp.packs) v[u].load(x + sp.head + (i + u * Share) * 4);
         }
 #pragma unroll
         for (int u = 0; u < U; u++) fold ^= v[u].q.x ^ v[u].q.y ^ v[u].q.z ^ v[u].q.w;
     }
-    uint32_t all = 0;
     auto take = [&](uint32_t part) { all ^= part; };
-    if (!kbki_by_slots<kbki_xor, Threads>(fold, number, io.counter, io.slots, take)) return;
-    all = kbki_all<kbki_xor, Threads>(all, slots);
-    if (threadIdx.x == 0) *io.fold = all;
+    if (!kbki_by_slots<kbki_xor, Threads>(fold, number, counter, slots, take)) return;
+    all = kbki_all<kbki_xor, Threads>(all, warps);
+    if (threadIdx.x == 0) *result = all;
 }
 template <class T, int U> const char* kbki_read(const kbk_args* a, kbk_stream st) {
-    char* w = (char*)a->workspace;
-    kbki_read_io<T> io = { (const T*)a->in[0], (uint32_t*)a->out[0], a->s.rows * a->s.cols, (unsigned*)w,
-                           (unsigned long long*)(w + KBK_TICKETS) };
+    const int64_t n = a->s.rows * a->s.cols;
+    uint32_t* fold = (uint32_t*)a->out[0];
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.fold, 4)) return KBKI_TEXT_ALIGN;
-    if (io.n == 0) return kbki_zeros(io.fold, 1, st);
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(fold, 4)) return KBKI_TEXT_ALIGN;
+    if (n == 0) return kbki_zeros(fold, 1, st);
     const char* why = kbki_check_workspace(a, kbki_scratch_read(&a->s, (int)sizeof(T), KBKI_WORD_unroll));
     if (why) return why;
-    int64_t pieces = kbki_ceil(io.n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
+    int64_t pieces = kbki_ceil(n, 480 * U * 4), full = (int64_t)kbki_sms() * 4; // 4 x 512 threads fill an SM
     unsigned ctas = (unsigned)kbki_even(pieces, full < KBKI_READ_CTAS ? full : KBKI_READ_CTAS);
-    kbk_read_run_k<T, U><<<ctas, 512, 0, st>>>(io);
+    kbk_read_run_k<T, U><<<ctas, 512, 0, st>>>((const T*)a->in[0], fold, n, (unsigned*)a->workspace,
+                                               (unsigned long long*)((char*)a->workspace + KBK_TICKETS));
     return kbki_launched();
 }
-template <class T> const char* kbk_read_run_vec(const kbk_args* a, kbk_stream st) { return kbki_read<T, 1>(a, st); }
+KBKI_LAUNCHER(kbk_read_run_vec, kbki_read<T, 1>)
 KBKI_LAUNCHER(kbk_read_run_unroll, kbki_read<T, 4>)
 
 // --- triad
-struct kbki_triad {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float a, float b, float) { return fmaf((float)KBKI_TRIAD, b, a); }
+struct kbki_triad : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float a, float b) { return fmaf((float)KBKI_TRIAD, b, a); }
 };
 KBKI_MAP_RUNGS(kbk_triad_run, kbki_triad)
 KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
@@ -3411,58 +3233,57 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_access_io {
-    const T* x;
-    const int64_t* idx;
-    T* y;
-    int64_t n, stride, among;
-};
 // U reads per thread, one CTA width apart: stores are coalesced.
-template <class T, int U> __global__ void __launch_bounds__(256) kbk_strided_run_k(kbki_access_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
     T v[U];
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) v[u] = io.x[(first + u * 256) * io.stride];
+        if (first + u * 256 < n) v[u] = x[(first + u * 256) * stride];
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) io.y[first + u * 256] = v[u];
+        if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
 // Indices and results are streamed (evict first), so that the caches keep x.
-template <class T, int U> __global__ void __launch_bounds__(256) kbk_gather_run_k(kbki_access_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(256)
+    kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x, at[U];
     T v[U];
 #pragma unroll
-    for (int u = 0; u < U; u++) at[u] = first + u * 256 < io.n ? __ldcs(io.idx + first + u * 256) : -1;
+    for (int u = 0; u < U; u++) at[u] = first + u * 256 < n ? __ldcs(idx + first + u * 256) : -1;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        v[u] = (uint64_t)at[u] < (uint64_t)io.among ? __ldg(io.x + at[u]) : kbki_type<T>::from(NAN);
+        v[u] = (uint64_t)at[u] < (uint64_t)among ? __ldg(x + at[u]) : kbki_type<T>::from(NAN);
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * 256 < io.n) __stcs(io.y + first + u * 256, v[u]);
+        if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-template <class T> const char* kbki_access_args(const kbk_args* a, kbki_access_io<T>* io) {
-    *io = { (const T*)a->in[0],    (const int64_t*)a->in[1], (T*)a->out[0],
-            a->s.rows * a->s.cols, kbki_stride(&a->s),       kbki_among(&a->s) };
+// Checks the arguments; *ctas is 0 if there is nothing to do.
+template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
+    const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    return kbki_aligned(io->x, sizeof(T)) && kbki_aligned(io->y, sizeof(T)) ? NULL : KBKI_TEXT_ALIGN;
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
+    *ctas = (unsigned)n;
+    return kbki_grid_ok(n) ? NULL : KBKI_TEXT_GRID;
 }
 template <class T, int U> const char* kbki_strided(const kbk_args* a, kbk_stream st) {
-    kbki_access_io<T> io;
-    const char* why = kbki_access_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
-    kbk_strided_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    unsigned ctas;
+    const char* why = kbki_access_args<T>(a, 256 * U, &ctas);
+    if (why || ctas == 0) return why;
+    kbk_strided_run_k<T, U><<<ctas, 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols,
+                                                  kbki_stride(&a->s));
     return kbki_launched();
 }
 template <class T, int U> const char* kbki_gather(const kbk_args* a, kbk_stream st) {
-    kbki_access_io<T> io;
-    const char* why = kbki_access_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_aligned(io.idx, 8)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256 * U))) return KBKI_TEXT_GRID;
-    kbk_gather_run_k<T, U><<<(unsigned)kbki_ceil(io.n, 256 * U), 256, 0, st>>>(io);
+    unsigned ctas;
+    const char* why = kbki_access_args<T>(a, 256 * U, &ctas);
+    if (why || ctas == 0) return why;
+    if (!kbki_aligned(a->in[1], 8)) return KBKI_TEXT_ALIGN;
+    kbk_gather_run_k<T, U><<<ctas, 256, 0, st>>>((const T*)a->in[0], (const int64_t*)a->in[1], (T*)a->out[0],
+                                                 a->s.rows * a->s.cols, kbki_among(&a->s));
     return kbki_launched();
 }
 KBKI_LAUNCHER(kbk_strided_run_naive, kbki_strided<T, 1>)
@@ -3605,34 +3426,21 @@ KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pin
     if (pinned) return at.type == cudaMemoryTypeHost ? NULL : "this variant needs pinned host memory";
     return at.type == cudaMemoryTypeUnregistered ? NULL : "this variant needs pageable host memory";
 }
-template <class T> const char* kbk_h2d_run_pageable(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->in[0], false);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyHostToDevice, st);
+template <class T, cudaMemcpyKind Kind, bool Pinned, bool Kernel = false>
+const char* kbki_transfer(const kbk_args* a, kbk_stream st) {
+    constexpr bool up = Kind == cudaMemcpyHostToDevice;
+    const char* why = kbki_check_host(a, up ? a->in[0] : a->out[0], Pinned);
+    if (why) return why;
+    return Kernel ? kbki_map_packs<T, kbki_map_op<1, true, !up>>(a, st) : kbki_copy_cudart<T, Kind>(a, st);
 }
-template <class T> const char* kbk_h2d_run_pinned(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->in[0], true);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyHostToDevice, st);
-}
-template <class T> const char* kbk_h2d_run_sm(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->in[0], true);
-    return why ? why : kbki_copy_packs<T, 2>(a, st);
-}
-template <class T> const char* kbk_d2h_run_pageable(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->out[0], false);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyDeviceToHost, st);
-}
-template <class T> const char* kbk_d2h_run_pinned(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->out[0], true);
-    return why ? why : kbki_copy_cudart<T>(a, cudaMemcpyDeviceToHost, st);
-}
-template <class T> const char* kbk_d2h_run_sm(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_check_host(a, a->out[0], true);
-    return why ? why : kbki_copy_packs<T, 2, true>(a, st);
-}
-KBKI_LAUNCHER(kbk_d2d_run_sm, kbki_copy_packs<T, 2>)
-template <class T> const char* kbk_d2d_run_cudart(const kbk_args* a, kbk_stream st) {
-    return kbki_copy_cudart<T>(a, cudaMemcpyDeviceToDevice, st);
-}
+KBKI_LAUNCHER(kbk_h2d_run_pageable, kbki_transfer<T, cudaMemcpyHostToDevice, false>)
+KBKI_LAUNCHER(kbk_h2d_run_pinned, kbki_transfer<T, cudaMemcpyHostToDevice, true>)
+KBKI_LAUNCHER(kbk_h2d_run_sm, kbki_transfer<T, cudaMemcpyHostToDevice, true, true>)
+KBKI_LAUNCHER(kbk_d2h_run_pageable, kbki_transfer<T, cudaMemcpyDeviceToHost, false>)
+KBKI_LAUNCHER(kbk_d2h_run_pinned, kbki_transfer<T, cudaMemcpyDeviceToHost, true>)
+KBKI_LAUNCHER(kbk_d2h_run_sm, kbki_transfer<T, cudaMemcpyDeviceToHost, true, true>)
+KBKI_LAUNCHER(kbk_d2d_run_sm, kbki_map_packs<T, kbki_copy>)
+KBKI_LAUNCHER(kbk_d2d_run_cudart, kbki_copy_cudart<T, cudaMemcpyDeviceToDevice>)
 
 // --- alloc
 template <class T> __global__ void kbki_usable_k(volatile char* block, size_t bytes, int* usable) {
@@ -3704,15 +3512,11 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     4 unroll 350.7 us 117 % 1.00 x   24 86 % 90 %         0  two 16-byte vectors in flight
     end of measured */
 KBKI_MAP_FORMULAS(relu_fwd, kbki_map1_tensors, n, 2 * n * elem)
-KBKI_REF(relu_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] < 0 ? 0 : in[0][i];
-}
+KBKI_MAP_REF(relu_fwd, in[0][i] < 0 ? 0 : in[0][i])
 
 #ifdef __CUDACC__
-struct kbki_relu {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) { return x < 0 ? 0 : x; }
+struct kbki_relu : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) { return x < 0 ? 0 : x; }
 };
 KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
 #endif // __CUDACC__
@@ -3770,10 +3574,7 @@ KBKI_MAP_FORMULAS(gelu_erf_fwd, kbki_map1_tensors, 5 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
-KBKI_REF(gelu_erf_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476);
-}
+KBKI_MAP_REF(gelu_erf_fwd, 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476))
 KBKI_REF(gelu_tanh_fwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
@@ -3781,10 +3582,7 @@ KBKI_REF(gelu_tanh_fwd) {
         out[0][i - u0] = 0.5 * x * (1 + tanh(u));
     }
 }
-KBKI_REF(silu_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i] / (1 + exp(-in[0][i]));
-}
+KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
 // The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
@@ -3809,35 +3607,31 @@ __device__ __forceinline__ float kbki_tail(float t) {
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
 // a NaN is lost here, but kbki_bell keeps it
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
-struct kbki_gelu_erf {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) {
+struct kbki_gelu_erf : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) {
         float p = kbki_bell(x) * kbki_tail(kbki_cut(x));
         return x * (x < 0 ? p : 1.0f - p);
     }
 };
-template <class Quotient> struct kbki_gelu_tanh_by {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) {
+template <class Quotient> struct kbki_gelu_tanh_by : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) {
         float u2 = (float)(-2 * KBKI_GELU_K) * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
         return Quotient::of(x, 1.0f + expf(u2));
     }
 };
 typedef kbki_gelu_tanh_by<kbki_divide> kbki_gelu_tanh;
-template <class Quotient> struct kbki_silu_by {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) { return Quotient::of(x, 1.0f + expf(-x)); }
+template <class Quotient> struct kbki_silu_by : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) { return Quotient::of(x, 1.0f + expf(-x)); }
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
 // x / (1 + 2^q). No overflow gives NaN, because 2^q = inf gives 1 / inf = 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
-struct kbki_gelu_erf_fast {
-    static constexpr int inputs = 1, packs = 2;
+struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
     // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
     // the right sign, because y is 0 or x to all digits.
-    static __device__ __forceinline__ float of(float x, float, float) {
+    static __device__ __forceinline__ float of(float x, float) {
         float z = x * x, p = -1.9236e-6f;
         p = fmaf(p, z, 5.55812588e-5f);
         p = fmaf(p, z, 6.158157e-4f);
@@ -3846,26 +3640,22 @@ struct kbki_gelu_erf_fast {
         return kbki_logistic(x, x * p);
     }
 };
-struct kbki_gelu_tanh_fast {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) {
+struct kbki_gelu_tanh_fast : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) {
         constexpr double c = -2 * KBKI_GELU_K * 1.4426950408889634;
         return kbki_logistic(x, x * fmaf(x * x, (float)(c * KBKI_GELU_A), (float)c));
     }
 };
-struct kbki_silu_fast {
-    static constexpr int inputs = 1, packs = 2;
-    static __device__ __forceinline__ float of(float x, float, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
+struct kbki_silu_fast : kbki_map_op<1> {
+    static __device__ __forceinline__ float of(float x, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
 KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
-KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx,
-              kbki_map_packs<T, kbki_gelu_erf_fast, kbki_gelu_erf_fast::packs, kbki_gelu_erf>)
+KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, 2, kbki_gelu_erf>)
 KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
-KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx,
-              kbki_map_packs<T, kbki_gelu_tanh_fast, kbki_gelu_tanh_fast::packs, kbki_gelu_tanh>)
+KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, 2, kbki_gelu_tanh>)
 KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
-KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, kbki_silu_fast::packs, kbki_silu>)
+KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_silu>)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3968,35 +3758,31 @@ __device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q
     float s = kbki_reciprocal(1.0f + kbki_exp2(q));
     return fmaf(s * w, 1.0f - s, s);
 }
-struct kbki_gelu_erf_bwd {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+struct kbki_gelu_erf_bwd : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         float t = kbki_cut(x), p = kbki_bell(x) * fmaf(t, -0.39894228f, kbki_tail(t));
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
-template <class Quotient> struct kbki_gelu_tanh_bwd_by {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+template <class Quotient> struct kbki_gelu_tanh_bwd_by : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         constexpr double k2 = 2 * KBKI_GELU_K;
         float n = kbki_near(x), z = n * n, v = (float)k2 * x * fmaf((float)KBKI_GELU_A * x, x, 1.0f);
         return dy * kbki_logistic_bwd<Quotient>(v, n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2));
     }
 };
 typedef kbki_gelu_tanh_bwd_by<kbki_divide> kbki_gelu_tanh_bwd;
-template <class Quotient> struct kbki_silu_bwd_by {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         return dy * kbki_logistic_bwd<Quotient>(x, kbki_near(x));
     }
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
-struct kbki_gelu_erf_bwd_fast {
-    static constexpr int inputs = 2, packs = 2;
+struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
     // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t); for x = t it is 1 minus that. p is a minimax fit over
     // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
     // negligible.
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+    static __device__ __forceinline__ float of(float dy, float x) {
         float t = kbki_cut(x), p = 4.25944017e-6f;
         p = fmaf(p, t, -1.18291209e-4f);
         p = fmaf(p, t, 1.40115758e-3f);
@@ -4009,29 +3795,25 @@ struct kbki_gelu_erf_bwd_fast {
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
-struct kbki_gelu_tanh_bwd_fast {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+struct kbki_gelu_tanh_bwd_fast : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         constexpr double k2 = 2 * KBKI_GELU_K, c = -k2 * 1.4426950408889634;
         float n = kbki_near(x), z = n * n, w = n * fmaf(z, (float)(k2 * 3 * KBKI_GELU_A), (float)k2);
         return dy * kbki_logistic_bwd_fast(x * fmaf(x * x, (float)(c * KBKI_GELU_A), (float)c), w);
     }
 };
-struct kbki_silu_bwd_fast {
-    static constexpr int inputs = 2, packs = 2;
-    static __device__ __forceinline__ float of(float dy, float x, float) {
+struct kbki_silu_bwd_fast : kbki_map_op<2> {
+    static __device__ __forceinline__ float of(float dy, float x) {
         return dy * kbki_logistic_bwd_fast(x * -KBKI_LOG2E, kbki_near(x));
     }
 };
 
 KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
-KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx,
-              kbki_map_packs<T, kbki_gelu_erf_bwd_fast, kbki_gelu_erf_bwd_fast::packs, kbki_gelu_erf_bwd>)
+KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, 2, kbki_gelu_erf_bwd>)
 KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
-KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx,
-              kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, kbki_gelu_tanh_bwd_fast::packs, kbki_gelu_tanh_bwd>)
+KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, 2, kbki_gelu_tanh_bwd>)
 KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
-KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, kbki_silu_bwd_fast::packs, kbki_silu_bwd>)
+KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki_silu_bwd>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -4101,79 +3883,71 @@ KBKI_REF(dropout_fwd) {
 KBKI_REF(dropout_bwd) { kbk_dropout_fwd_ref(s, elem, in, out, u0, u1); }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_dropout_io {
-    const T* x;
-    T* y;
-    int64_t n;
-    uint64_t seed;
-    uint32_t threshold;
-    float scale;
-};
-template <class T> __device__ __forceinline__ void kbki_dropout_one(const kbki_dropout_io<T>& io, int64_t i) {
-    bool keep = kbki_half(kbki_dropout_block(io.seed, i), (int)(i & 7)) >= io.threshold;
-    io.y[i] = kbki_type<T>::from(keep ? kbki_float(io.x[i]) * io.scale : 0.0f);
+template <class T>
+__device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, uint64_t seed, uint32_t threshold,
+                                                 float scale) {
+    bool keep = kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= threshold;
+    y[i] = kbki_type<T>::from(keep ? kbki_float(x[i]) * scale : 0.0f);
 }
 
 // Rung 1: one thread, and one Philox call, per element.
-template <class T> __global__ void kbki_dropout_naive_k(kbki_dropout_io<T> io) {
+template <class T>
+__global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < io.n) kbki_dropout_one(io, i);
+    if (i < n) kbki_dropout_one(x, y, i, seed, threshold, scale);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 // Vector p has elements p * Width to p * Width + Width - 1: all numbers of a Philox block, or half of them (f32).
-template <class T, int U, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(KBKI_MAP_TH) kbki_dropout_packs_k(kbki_dropout_io<T> io) {
+template <class T, int U>
+__global__ void __launch_bounds__(KBKI_MAP_TH)
+    kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
+    constexpr int Width = KBKI_WIDTH(T);
     kbki_pack<T, Width> v[U];
-    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = io.n / Width;
+    int64_t first = (int64_t)blockIdx.x * (KBKI_MAP_TH * U) + threadIdx.x, packs = n / Width;
 #pragma unroll
     for (int u = 0; u < U; u++)
-        if (first + u * KBKI_MAP_TH < packs) v[u].load(io.x + (first + u * KBKI_MAP_TH) * Width);
+        if (first + u * KBKI_MAP_TH < packs) v[u].load(x + (first + u * KBKI_MAP_TH) * Width);
 #pragma unroll
     for (int u = 0; u < U; u++) {
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
-        kbk_u4 r = kbki_dropout_block(io.seed, i);
+        kbk_u4 r = kbki_dropout_block(seed, i);
         int from = Width == 8 ? 0 : (int)(i & 7); // first half of the block that belongs to this vector
         float f[Width];
         v[u].get(f);
 #pragma unroll
-        for (int j = 0; j < Width; j++) f[j] = kbki_half(r, from + j) >= io.threshold ? f[j] * io.scale : 0.0f;
+        for (int j = 0; j < Width; j++) f[j] = kbki_half(r, from + j) >= threshold ? f[j] * scale : 0.0f;
         v[u].set(f);
-        v[u].store(io.y + i);
+        v[u].store(y + i);
     }
     int64_t rest = packs * Width + threadIdx.x;
-    if (blockIdx.x == 0 && rest < io.n) kbki_dropout_one(io, rest);
+    if (blockIdx.x == 0 && rest < n) kbki_dropout_one(x, y, rest, seed, threshold, scale);
 }
 
-template <class T> const char* kbki_dropout_args(const kbk_args* a, kbki_dropout_io<T>* io) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows * a->s.cols, a->s.seed, 0, 0 };
-    if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
-    io->threshold = kbki_dropout_threshold(a->s.p), io->scale = kbki_dropout_scale(io->threshold);
-    return NULL;
+template <class T> using kbki_dropout_kernel = void (*)(const T*, T*, int64_t, uint64_t, uint32_t, float);
+// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks, and the naive kernel runs.
+template <class T>
+const char* kbki_dropout(const kbk_args* a, kbk_stream st, kbki_dropout_kernel<T> kernel, int vectors) {
+    kbki_map_io<T> io;
+    const char* why = kbki_map_args(a, 1, &io);
+    if (!why && !(a->s.p >= 0 && a->s.p <= 1)) return "p is not between 0 and 1";
+    if (why || io.n == 0) return why;
+    const bool wide = vectors > 0 && kbki_aligned(io.a, 16) && kbki_aligned(io.y, 16);
+    const int threads = wide ? KBKI_MAP_TH : 256;
+    const int64_t ctas = kbki_ceil(io.n, wide ? threads * vectors * KBKI_WIDTH(T) : threads);
+    const uint32_t threshold = kbki_dropout_threshold(a->s.p);
+    if (!wide) kernel = kbki_dropout_naive_k<T>;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.y, io.n, a->s.seed, threshold, kbki_dropout_scale(threshold));
+    return kbki_launched();
 }
 template <class T> const char* kbki_dropout_naive(const kbk_args* a, kbk_stream st) {
-    kbki_dropout_io<T> io;
-    const char* why = kbki_dropout_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_grid_ok(kbki_ceil(io.n, 256))) return KBKI_TEXT_GRID;
-    kbki_dropout_naive_k<T><<<(unsigned)kbki_ceil(io.n, 256), 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dropout<T>(a, st, NULL, 0);
 }
-// If the base is not 16-byte aligned, a vector would need numbers of two Philox blocks. The naive kernel handles
-// this.
 template <class T, int U> const char* kbki_dropout_packs(const kbk_args* a, kbk_stream st) {
-    kbki_dropout_io<T> io;
-    const char* why = kbki_dropout_args(a, &io);
-    if (why || io.n == 0) return why;
-    if (!kbki_aligned(io.x, 16) || !kbki_aligned(io.y, 16)) return kbki_dropout_naive<T>(a, st);
-    int64_t ctas = kbki_ceil(io.n, KBKI_MAP_TH * U * KBKI_WIDTH(T));
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_dropout_packs_k<T, U><<<(unsigned)ctas, KBKI_MAP_TH, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_dropout<T>(a, st, kbki_dropout_packs_k<T, U>, U);
 }
 
 KBKI_LAUNCHER(kbk_dropout_fwd_naive, kbki_dropout_naive<T>)
@@ -6940,7 +6714,8 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
-    bound by   memory: compare with bytes / read bandwidth */
+    predict    which of rungs 2 to 4 is the fastest at a large n? The column DRAM answers before any timing: rung 2
+               has already reached the limit, and 3 and 4 cannot read more bytes per second */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -6970,7 +6745,8 @@ template <class T> __global__ void kbk_sum_run_atomic_k(const T* x, int64_t n, d
     if (i < n) atomicAdd(total, (double)kbki_float(x[i]));
 }
 // Grid-stride loop, tree reduction in shared memory, one atomic per CTA.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t n, double* total) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_sum_run_shared_k(const T* x, int64_t n, double* total) {
     __shared__ float s[256];
     int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
     float sum = 0;
@@ -6980,7 +6756,8 @@ template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_shared_k(c
     if (threadIdx.x == 0) atomicAdd(total, (double)sum);
 }
 // Grid-stride loop, warp shuffles, one atomic per warp.
-template <class T> __global__ void __launch_bounds__(256) kbk_sum_run_warp_k(const T* x, int64_t n, double* total) {
+template <class T>
+__global__ void __launch_bounds__(256) kbk_sum_run_warp_k(const T* x, int64_t n, double* total) {
     int64_t first = (int64_t)blockIdx.x * 256 + threadIdx.x, step = (int64_t)gridDim.x * 256;
     float sum = 0;
     kbki_follow_me();
@@ -7105,9 +6882,11 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. In f64, because
                an f32 sum stops growing at 2^24 times a term
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
-    3 ticket   16-byte loads, partial sums in memory, added in index order by the last CTA
+    3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
-    bound by   memory: compare with bytes / copy bandwidth */
+    predict    rung 2 loads 2 bytes per thread and input. By how much do 16-byte loads raise the DRAM share, if the
+               occupancy stays near 80 %? (Little's law: bytes in flight = bandwidth * latency)
+    see        Higham 1993, "The Accuracy of Floating Point Summation": why vectors are summed first */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7172,9 +6951,9 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
     1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
     2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
-               so that stores of one CTA overlap with loads of the next
-    bound by   memory: compare with bytes / copy bandwidth. If inputs and dx have different alignments modulo 16
-               bytes, they are read element by element */
+               so that stores of one CTA overlap with loads of the next. Inputs and dx with different alignments
+               modulo 16 bytes run as rung 1
+    predict    how does a four times wider load change the DRAM share, and the number of load instructions? */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7234,8 +7013,8 @@ const char* kbki_mse_bwd(const kbk_args* a, kbk_stream st, int per_cta,
     if (!kbki_aligned(a->out[0], sizeof(T)) || !kbki_aligned(a->in[2], 4)) return KBKI_TEXT_ALIGN;
     if (why || n == 0) return why;
     if (!kbki_grid_ok(kbki_ceil(n, per_cta))) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)kbki_ceil(n, per_cta), 256, 0, st>>>((const T*)a->in[0], (const T*)a->in[1],
-                                                            (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n);
+    kernel<<<(unsigned)kbki_ceil(n, per_cta), 256, 0, st>>>(
+        (const T*)a->in[0], (const T*)a->in[1], (const float*)a->in[2], (T*)a->out[0], n, 2.0 / (double)n);
     return kbki_launched();
 }
 template <class T> const char* kbk_mse_bwd_naive(const kbk_args* a, kbk_stream st) {
@@ -7243,7 +7022,8 @@ template <class T> const char* kbk_mse_bwd_naive(const kbk_args* a, kbk_stream s
 }
 template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream st) {
     constexpr int U = 2;
-    if (!kbki_congruent(a->in[0], a->out[0]) || !kbki_congruent(a->in[1], a->out[0])) return kbk_mse_bwd_naive<T>(a, st);
+    if (!kbki_congruent(a->in[0], a->out[0]) || !kbki_congruent(a->in[1], a->out[0]))
+        return kbk_mse_bwd_naive<T>(a, st);
     return kbki_mse_bwd(a, st, 256 * U * KBKI_WIDTH(T), kbk_mse_bwd_unroll_k<T, U>);
 }
 #endif // __CUDACC__
@@ -7257,19 +7037,19 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     flops  2*R*C     multiply-add
     bytes  (R*C + R + C)*s
     check  f32 1e-6 of sum_c |x w|; 16 bits: 1 ulp more
-    1 naive    thread per row                         <- slow: not coalesced (neighbouring threads read C elements
-                                                         apart)
+    1 naive    thread per row              <- slow: not coalesced; neighbouring threads read C elements apart
     2 split    two kernels: products to memory, then row sums
-                                                      <- coalesced, but three times the compulsory traffic
-               (16 bits: five times, because products are kept in f32)
-    3 matmul   a GEMM with one column                 <- no intermediate; but 31 of 32 columns of a tile are
-               padding: a GEMM is the wrong tool for a matrix-vector product
-    4 warp     warp per row, shuffles                 <- one read of x, coalesced; no other traffic
-    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a
-               warp
-                                                      <- enough bytes in flight, few instructions. A long row has a
-               CTA of its own, which then ends: what all CTAs read at a time is one contiguous part of memory
-    bound by   memory: compare with bytes / read bandwidth */
+                                           <- coalesced. Loses: three times the compulsory traffic (16 bits: five
+               times, because products are kept in f32), so DRAM is busy with bytes that nobody needs
+    3 matmul   a GEMM with one column      <- no intermediate. Loses: 31 of 32 columns of a tile are padding, DRAM is
+               almost idle. A GEMM is the wrong tool for a matrix-vector product
+    4 warp     warp per row, shuffles      <- one read of x, coalesced; no other traffic
+    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a warp,
+               and a long row has a CTA of its own
+                                           <- enough bytes in flight, few instructions. CTAs that end soon keep what
+               all of them read at a time in one contiguous part of memory
+    predict    from the intensity: what share of the f32 rate can any rung reach?
+    see        gemv of cuBLAS; Fujimoto 2008, "Faster Matrix-Vector Multiplication on GeForce 8800GTX" */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7435,8 +7215,8 @@ template <class T> const char* kbk_weighted_sum_fwd_split(const kbk_args* a, kbk
     const char* why = io.get(a, false, kbki_scratch_weighted_sum_fwd(&a->s, (int)sizeof(T), KBKI_WORD_split), st);
     if (io.done) return why;
     kbki_wsum_product_k<T, false><<<io.grid(), 256, 0, st>>>(io.x, io.w, io.product, io.n, io.cols);
-    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io.product, io.y, io.rows,
-                       io.cols);
+    return kbki_follow(kbki_wsum_rows_k<T>, dim3((unsigned)kbki_ceil(io.rows, 4)), 128, st, io.product, io.y,
+                       io.rows, io.cols);
 }
 template <class T> const char* kbk_weighted_sum_fwd_matmul(const kbk_args* a, kbk_stream st) {
     kbk_args m = *a;
@@ -7483,13 +7263,14 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
     2 split    product to memory, its column sums, dx by itself        <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                 <- no intermediate, tiles mostly padding
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Loses: 31 of 32 rows of a
+               tile are padding, and the column DRAM shows that memory is almost idle
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
                index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
                                              <- DRAM loses time at each change between reading and writing
-    bound by   memory: compare with bytes / copy bandwidth */
+    predict    rung 5 reads and writes each byte once. How can two kernels that move the same bytes be faster? */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7522,11 +7303,9 @@ KBKI_REF(weighted_sum_bwd) {
 }
 
 KBKI_SCRATCH(weighted_sum_bwd) {
-    int split = word == KBKI_WORD_split,
-        parts = word == KBKI_WORD_ticket || word == KBKI_WORD_fused || word == KBKI_WORD_vec;
-    return split   ? (kbki_part_bytes(s->cols) + 255) / 256 * 256 + (size_t)s->rows * (size_t)s->cols * 4
-           : parts ? kbki_part_bytes(s->cols)
-                   : 0;
+    const size_t parts = kbki_part_bytes(s->cols), products = (size_t)s->rows * (size_t)s->cols * 4;
+    if (word == KBKI_WORD_split) return (parts + 255) / 256 * 256 + products;
+    return word == KBKI_WORD_ticket || word == KBKI_WORD_fused || word == KBKI_WORD_vec ? parts : 0;
 }
 
 #ifdef __CUDACC__
@@ -7661,7 +7440,8 @@ template <class T> const char* kbk_weighted_sum_bwd_matmul(const kbk_args* a, kb
 }
 template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
-    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y, most = kbki_ceil(io.rows, 512 / Across * U);
+    int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
+            most = kbki_ceil(io.rows, 512 / Across * U);
     if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st); // there are enough columns for one thread each
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
@@ -7736,30 +7516,27 @@ KBKI_REF(transpose_run) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_transpose_io {
-    const T* x;
-    T* y;
-    int64_t rows, cols;
-};
 // Reads are coalesced, writes are not.
-template <class T> __global__ void kbk_transpose_run_naive_k(kbki_transpose_io<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols, c = i - r * io.cols;
-    if (r < io.rows) io.y[c * io.rows + r] = io.x[i];
+template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
+    if (r < rows) y[c * rows + r] = x[i];
 }
 
 // 32 x 8 threads, four elements each.
 template <class T, int Pad>
-__global__ void __launch_bounds__(256) kbk_transpose_run_shared_k(kbki_transpose_io<T> io, unsigned across) {
+__global__ void __launch_bounds__(256)
+    kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ T tile[32][32 + Pad];
+    unsigned across = (unsigned)((cols + 31) / 32);
     int64_t r0 = (int64_t)(blockIdx.x / across) * 32, c0 = (int64_t)(blockIdx.x % across) * 32;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
     for (int i = warp; i < 32; i += 8)
-        if (r0 + i < io.rows && c0 + lane < io.cols) tile[i][lane] = io.x[(r0 + i) * io.cols + c0 + lane];
+        if (r0 + i < rows && c0 + lane < cols) tile[i][lane] = x[(r0 + i) * cols + c0 + lane];
     __syncthreads();
 #pragma unroll
     for (int i = warp; i < 32; i += 8)
-        if (c0 + i < io.cols && r0 + lane < io.rows) io.y[(c0 + i) * io.rows + r0 + lane] = tile[lane][i];
+        if (c0 + i < cols && r0 + lane < rows) y[(c0 + i) * rows + r0 + lane] = tile[lane][i];
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -7782,83 +7559,67 @@ template <int Width> struct kbki_square {
 
 /*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
     row o is stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank
-    conflicts. Tiles are numbered down bands of `band` tile rows: CTAs that run together write long contiguous
+    conflicts. Tiles are numbered down bands of 1024 tile rows: CTAs that run together write long contiguous
     parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
-    kbk_transpose_run_vec_k(kbki_transpose_io<T> io, unsigned down, unsigned across, unsigned band) {
-    constexpr int Width = KBKI_WIDTH(T), Side = 16;
+    kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
+    const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
+    const unsigned band = min(down, 1024u); // then band * across fits into 32 bits, too
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
     int64_t r0 = (int64_t)(b * band + rest % high) * (Side * Width), c0 = (int64_t)(rest / high) * (Side * Width);
     int tx = threadIdx.x % Side, ty = threadIdx.x / Side;
     kbki_square<Width> square;
-    if (r0 + ty * Width < io.rows && c0 + tx * Width < io.cols) {
-        const T* x = io.x + (r0 + ty * Width) * io.cols + c0 + tx * Width;
+    if (r0 + ty * Width < rows && c0 + tx * Width < cols) {
+        x += (r0 + ty * Width) * cols + c0 + tx * Width;
         kbki_pack<T, Width> v[Width];
 #pragma unroll
-        for (int i = 0; i < Width; i++) v[i].load(x + i * io.cols);
+        for (int i = 0; i < Width; i++) v[i].load(x + i * cols);
 #pragma unroll
         for (int i = 0; i < Width; i++) square.row(i, v[i].q);
 #pragma unroll
         for (int j = 0; j < Width; j++) tile[tx * Width + j][ty ^ (tx & 7)] = square.column(j);
     }
     __syncthreads();
-    T* y = io.y + (c0 + ty) * io.rows + r0 + tx * Width;
+    y += (c0 + ty) * rows + r0 + tx * Width;
 #pragma unroll
     for (int i = 0; i < Width; i++) {
         int o = i * Side + ty;
         kbki_pack<T, Width> v;
         v.q = tile[o][tx ^ (o / Width & 7)];
-        if (c0 + o < io.cols && r0 + tx * Width < io.rows) v.store(y + i * Side * io.rows);
+        if (c0 + o < cols && r0 + tx * Width < rows) v.store(y + i * Side * rows);
     }
 }
 
-template <class T> const char* kbki_transpose_args(const kbk_args* a, kbki_transpose_io<T>* io) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows, a->s.cols };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    return kbki_check_dims(&a->s);
+// side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+template <class T>
+const char* kbki_transpose(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t), int side) {
+    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, side), across = kbki_ceil(cols, side);
+    const char* why = kbki_check_dims(&a->s);
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (why || rows * cols == 0) return why;
+    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
+    return kbki_launched();
 }
 template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (why || ctas == 0) return why;
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int Pad> const char* kbki_transpose_tiles(const kbki_transpose_io<T>& io, kbk_stream st) {
-    int64_t down = kbki_ceil(io.rows, 32), across = kbki_ceil(io.cols, 32);
-    if (io.rows == 0 || io.cols == 0) return NULL;
-    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kbk_transpose_run_shared_k<T, Pad><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)across);
-    return kbki_launched();
+    return kbki_transpose<T>(a, st, kbk_transpose_run_naive_k<T>, 16);
 }
 template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    return why ? why : kbki_transpose_tiles<T, 0>(io, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 0>, 32);
 }
 // Padding of one bank: one element of 4 bytes, or two of 2 bytes.
 template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    return why ? why : kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32);
 }
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T), Band = 1024;
-    kbki_transpose_io<T> io;
-    const char* why = kbki_transpose_args(a, &io);
-    if (why || io.rows == 0 || io.cols == 0) return why;
-    bool vector = kbki_aligned(io.x, 16) && kbki_aligned(io.y, 16) && io.rows % Width == 0 && io.cols % Width == 0;
-    int64_t down = kbki_ceil(io.rows, 16 * Width), across = kbki_ceil(io.cols, 16 * Width);
-    if (!vector) return kbki_transpose_tiles<T, 4 / (int)sizeof(T)>(io, st);
-    if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    unsigned band = down < Band ? (unsigned)down : Band; // then band * across fits into 32 bits, too
-    kbk_transpose_run_vec_k<T><<<(unsigned)(down * across), 256, 0, st>>>(io, (unsigned)down, (unsigned)across, band);
-    return kbki_launched();
+    constexpr int Width = KBKI_WIDTH(T);
+    if (!kbki_aligned(a->in[0], 16) || !kbki_aligned(a->out[0], 16) || a->s.rows % Width || a->s.cols % Width)
+        return kbk_transpose_run_padded<T>(a, st);
+    return kbki_transpose<T>(a, st, kbk_transpose_run_vec_k<T>, 16 * Width);
 }
 #endif // __CUDACC__
 
@@ -7876,12 +7637,11 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
              NaN, and x is not read there
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
-               Gimelshein 2018)
+               Gimelshein 2018, "Online Normalizer Calculation for Softmax")
     3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
-               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp
-               on. With a CTA each, rows of 1024 classes take seven times as long. Rows of odd length: each row's
-               unaligned start is read separately (peeling)
-    bound by   memory: compare with bytes / read bandwidth */
+               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp on.
+               Rows of odd length: each row's unaligned start is read separately (peeling)
+    predict    rung 2 reads every logit once. Why is DRAM idle for more than half of the time? */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     2.000 FLOP/B; floor on an H200 192.8 us = 824.3 MB / 4.276 TB/s; on this GPU 270.2 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7913,81 +7673,57 @@ KBKI_REF(cross_entropy_fwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_ce_io {
-    static constexpr bool loss_too = true, gradient = false;
-    const T* x;
-    const int* t;
-    float *loss, *lse, *logp;
-    int64_t rows, cols;
-    kbki_pair* pair; // receives the row's pair, too, or NULL
-    __device__ __forceinline__ float logit(int64_t row, int at) const {
-        return at >= 0 && at < cols ? kbki_float(x[row * cols + at]) : __int_as_float(0x7FC00000);
-    }
-    // Called by one thread per row with the row's pair, its target and the target's logit.
-    __device__ __forceinline__ void finish(int64_t row, kbki_pair p, int at, float logit) const {
-        const float log_sum = p.log_sum();
-        if (lse) lse[row] = p.m + log_sum;
-        if (pair) pair[row] = p;
-        loss[row] = at == KBK_IGNORE ? 0.0f : (p.m - logit) + log_sum;
-    }
-    __device__ __forceinline__ void finish(int64_t row, kbki_pair p) const {
-        finish(row, p, t[row], logit(row, t[row]));
-    }
-};
+// The logit of the target; NaN for a target outside the row.
+template <class T> __device__ __forceinline__ float kbki_ce_logit(const T* x, int64_t cols, int target) {
+    return target >= 0 && target < cols ? kbki_float(x[target]) : __int_as_float(0x7FC00000);
+}
+__device__ __forceinline__ float kbki_ce_loss(kbki_pair p, int target, float logit) {
+    return target == KBK_IGNORE ? 0.0f : (p.m - logit) + p.log_sum();
+}
 
 // One CTA per row: three passes, log-softmax to memory. A second kernel gathers the losses.
-template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_split_k(kbki_ce_io<T> io) {
+template <class T>
+__global__ void __launch_bounds__(256)
+    kbk_cross_entropy_fwd_split_k(const T* x, float* log_p, float* lse, int64_t cols) {
     __shared__ float s[256];
     int64_t row = blockIdx.x;
-    const T* x = io.x + row * io.cols;
     float top = -INFINITY, sum = 0;
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256) top = fmaxf(top, kbki_float(x[c]));
+    x += row * cols;
+    for (int64_t c = threadIdx.x; c < cols; c += 256) top = fmaxf(top, kbki_float(x[c]));
     top = kbki_tree<kbki_max, 256>(top, s);
     float low = top == -INFINITY ? 0.0f : top;
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256) sum += expf(kbki_float(x[c]) - low);
+    for (int64_t c = threadIdx.x; c < cols; c += 256) sum += expf(kbki_float(x[c]) - low);
     float log_sum = logf(kbki_tree<kbki_sum<float>, 256>(sum, s));
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256)
-        io.logp[row * io.cols + c] = (kbki_float(x[c]) - top) - log_sum;
-    if (threadIdx.x == 0 && io.lse) io.lse[row] = top + log_sum;
+    for (int64_t c = threadIdx.x; c < cols; c += 256) log_p[row * cols + c] = (kbki_float(x[c]) - top) - log_sum;
+    if (threadIdx.x == 0 && lse) lse[row] = top + log_sum;
 }
-template <class T> __global__ void kbki_cross_entropy_fwd_gather_k(kbki_ce_io<T> io) {
+template <class T>
+__global__ void kbki_cross_entropy_fwd_gather_k(const float* log_p, const int* t, T* loss, int64_t rows,
+                                                int64_t cols) {
     int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= io.rows) return;
-    int at = io.t[row];
-    float value = at == KBK_IGNORE ? 0.0f : __int_as_float(0x7FC00000);
-    if (at >= 0 && at < io.cols) value = -io.logp[row * io.cols + at];
-    io.loss[row] = value;
+    if (row < rows) loss[row] = t[row] == KBK_IGNORE ? 0.0f : -kbki_ce_logit(log_p + row * cols, cols, t[row]);
 }
 
 // One CTA per row, online softmax in one pass.
-template <class T> __global__ void __launch_bounds__(256) kbk_cross_entropy_fwd_online_k(kbki_ce_io<T> io) {
+template <class T>
+__global__ void __launch_bounds__(256)
+    kbk_cross_entropy_fwd_online_k(const T* x, const int* t, float* loss, float* lse, int64_t cols) {
     __shared__ kbki_pair slots[32];
-    const T* x = io.x + blockIdx.x * io.cols;
+    x += blockIdx.x * cols;
     // summed in blocks, because in one long sum the last terms lose digits
     kbki_pair p = kbki_pair::none(), block = p;
-    int n = 0;
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
+    int n = 0, target = t[blockIdx.x];
+    for (int64_t c = threadIdx.x; c < cols; c += 256) {
         block.add(kbki_float(x[c]));
         if (++n % 64 == 0) p = kbki_pair::join(p, block), block = kbki_pair::none();
     }
     p = kbki_all<kbki_pair, 256>(kbki_pair::join(p, block), slots);
-    if (threadIdx.x == 0) io.finish(blockIdx.x, p);
+    if (threadIdx.x) return;
+    loss[blockIdx.x] = kbki_ce_loss(p, target, kbki_ce_logit(x, cols, target));
+    if (lse) lse[blockIdx.x] = p.m + p.log_sum();
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-// Threads per row: 32 (four rows per CTA) or 256.
-template <class T, int Width, int Threads>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), 1024 / KBKI_CTA(Threads))
-    kbk_cross_entropy_fwd_unroll_k(kbki_ce_io<T> io) {
-    __shared__ kbki_pair slots[32];
-    const int t = threadIdx.x % Threads;
-    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
-    if (row >= io.rows) return;
-    const kbki_pair p = kbki_row_pair<T, Width, 4>(io.x + row * io.cols, io.cols, t, Threads);
-    const kbki_pair all = kbki_threads_pair<Threads>(p, slots);
-    if (t == 0) io.finish(row, all);
-}
 
 // Converts a row's logits to gradients: unit * p, and unit * (p - 1) at the target, where p = norm * exp(x - m).
 template <class T> struct kbki_ce_row {
@@ -7995,9 +7731,17 @@ template <class T> struct kbki_ce_row {
     float norm, unit;
     int64_t at;
     bool ignore;
-    __device__ __forceinline__ void target(int t, int64_t cols) {
-        at = t, ignore = t == KBK_IGNORE;
+    kbki_ce_row() = default;
+    __device__ __forceinline__ kbki_ce_row(float m, float sum, float scale, int t, int64_t cols)
+        : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
+    }
+    // From an lse. The tolerance includes its rounding error (6e-5 at lse = 1000).
+    __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
+        : kbki_ce_row(lse, 1, scale, t, cols) {
+        norm = kbki_exp2(-base.rest(lse));
+        // an infinite or NaN lse must reach the result
+        if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
     // Width logits; target: offset of the target from the first of them, in elements.
     template <int Width>
@@ -8027,113 +7771,173 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
-    rows have eight lanes of a warp. Target and target logit are loaded together with the row, so that their
-    latency is hidden. Io defines the results: the loss, the gradient (which may overwrite the logits), or both. */
-template <class T, int Packs, int Threads, class Io>
-__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbki_cross_entropy_row_k(Io io) {
-    constexpr int Width = KBKI_WIDTH(T);
+/*  Long rows: one read of the logits, and a second one, backwards, for the gradient. Threads per row: 32 (four rows per
+    CTA), or a CTA. lse, pair: receive lse and (max, sum) of the rows, or NULL. dx may be x; kbki_ce_load is a plain
+    load for that reason, neither streaming nor read-only. */
+template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
+    v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
+}
+template <class T, int Width, int Threads, bool Gradient>
+__global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_CTA(Threads))
+    kbk_cross_entropy_fwd_unroll_k(const T* x, const int* t, float* loss, float* lse, float2* pair, T* dx,
+                                   float scale, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
-    const int t = threadIdx.x % Threads, packs = (int)(io.cols / Width);
-    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
-    if (row >= io.rows) return;
-    const int at = __ldg(io.t + row);
-    const int64_t first = row * io.cols + t * Width;
-    kbki_softmax_row<T, Packs, Width, false> r;
-    kbki_ce_row<T> g;
+    const int lane = threadIdx.x % Threads;
+    const int64_t r = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (r >= rows) return;
+    x += r * cols, dx += r * cols;
+    const int at = __ldg(t + r);
+    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
+    const kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, cols, lane, Threads), slots);
+    if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
+    if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
+    if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
+    if constexpr (!Gradient) return;
+    // no barrier here otherwise: every lane must have read what another may overwrite
+    if (Threads == 32) __syncwarp();
+    const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
+    const kbki_span sp = kbki_split<T, Width>(x, cols);
+    const int64_t one = kbki_single(sp, cols, lane);
+    if (one >= 0) row.gradient_at(x, dx, one);
+    for (int64_t i = sp.packs - 1 - lane; i >= 0; i -= 4 * Threads) {
+        kbki_pack<T, Width> v[4];
 #pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        r.v[u].fill(kbki_type<T>::minus_inf);
-        if (t + u * Threads < packs) r.v[u].load(io.x + first + u * Threads * Width);
-    }
-    if constexpr (Io::loss_too) {
-        const float logit = t == 0 ? io.logit(row, at) : 0.0f;
-        const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
-        const float sum =
-            kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.template sum<Threads>(kbki_base(mine), 0, packs));
-        const kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
-        if (t == 0) io.finish(row, all, at, logit);
-        if constexpr (Io::gradient) g = io.row(all, at);
-        if (Threads <= 32) __syncwarp(); // the logit must be read before another lane's gradient overwrites it
-    } else {
-        g = io.row(row);
-    }
-    if constexpr (Io::gradient) {
-        // elements from the thread's first vector to the target
-        const unsigned goal = (unsigned)at - (unsigned)(t * Width);
+        for (int u = 0; u < 4; u++)
+            if (i >= u * Threads) kbki_ce_load(v[u], x + sp.head + (i - u * Threads) * Width);
 #pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            kbki_reread(r.v[u]);
-            if (t + u * Threads >= packs) continue;
-            g.template gradient_near<Width>(r.v[u], goal - u * Threads * Width);
-            r.v[u].store(io.dx + first + u * Threads * Width);
+        for (int u = 0; u < 4; u++) {
+            if (i < u * Threads) continue;
+            row.template gradient<Width>(v[u], sp.head + (i - u * Threads) * Width);
+            v[u].store_cached(dx + sp.head + (i - u * Threads) * Width);
         }
     }
 }
-// The longest rows for this kernel, in vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
-template <class Io> constexpr int64_t kbki_ce_most() { return Io::loss_too ? 1024 : 512; }
-template <class T, class Io> const char* kbki_ce_rows(const Io& io, kbk_stream st) {
-    constexpr int Most = (int)kbki_ce_most<Io>() / 4;
-    static const kbki_plan<void(Io)> plans[] = {
-        { 32, kbki_cross_entropy_row_k<T, 4, 8, Io>, 8, 0 },
-        { 128, kbki_cross_entropy_row_k<T, 4, 32, Io>, 32, 0 },
-        { 512, kbki_cross_entropy_row_k<T, 4, 128, Io>, 128, 0 },
-        { 1024, kbki_cross_entropy_row_k<T, 4, Most, Io>, Most, 0 },
-    };
-    const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / KBKI_WIDTH(T)));
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
-    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
-    return kbki_launched();
-}
-// Whether this kernel can take the rows; dx must have the alignment of x.
-template <class T, class Io> bool kbki_ce_by_row(const Io& io, const void* dx) {
-    return kbki_whole_packs<T>(io.x, dx, io.cols) && io.cols <= kbki_ce_most<Io>() * KBKI_WIDTH(T);
+
+/*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
+    rows have eight lanes of a warp. Target and target logit are loaded together with the row, so that their
+    latency is hidden. Loss: loss, lse and pair are outputs; otherwise lse and g, or pair and scale, are inputs of
+    the gradient. dx may be x. */
+template <class T, int Packs, int Threads, bool Loss, bool Gradient>
+__global__ void __launch_bounds__(KBKI_CTA(Threads))
+    kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
+                             T* dx, float scale, int64_t rows, int64_t cols) {
+    constexpr int Width = KBKI_WIDTH(T);
+    __shared__ kbki_pair slots[32];
+    const int lane = threadIdx.x % Threads, packs = (int)(cols / Width);
+    const int64_t row = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
+    if (row >= rows) return;
+    const int at = __ldg(t + row);
+    const int64_t first = row * cols + lane * Width;
+    kbki_softmax_row<T, Packs, Width, false> r;
+    kbki_ce_row<T> to;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        r.v[u].fill(kbki_type<T>::minus_inf);
+        if (lane + u * Threads < packs) r.v[u].load(x + first + u * Threads * Width);
+    }
+    if constexpr (Loss) {
+        const float logit = lane == 0 ? kbki_ce_logit(x + row * cols, cols, at) : 0.0f;
+        const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
+        const float sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(
+            r.template sum<Threads>(kbki_base(mine), 0, packs));
+        const kbki_pair p = kbki_warps_pair<Threads>({ mine, sum }, slots);
+        if (lane == 0) loss[row] = kbki_ce_loss(p, at, logit);
+        if (lane == 0 && lse) lse[row] = p.m + p.log_sum();
+        if (lane == 0 && pair) pair[row] = make_float2(p.m, p.s);
+        if constexpr (Gradient) to = kbki_ce_row<T>(p.m, p.s, scale, at, cols);
+        if (Threads <= 32) __syncwarp(); // the logit must be read before another lane's gradient overwrites it
+    } else {
+        to = pair ? kbki_ce_row<T>(pair[row].x, pair[row].y, scale, at, cols)
+                  : kbki_ce_row<T>(__ldg(lse + row), __ldg(g), at, cols);
+    }
+    if constexpr (Gradient) {
+        // elements from the thread's first vector to the target
+        const unsigned goal = (unsigned)at - (unsigned)(lane * Width);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            kbki_reread(r.v[u]);
+            if (lane + u * Threads >= packs) continue;
+            to.template gradient_near<Width>(r.v[u], goal - u * Threads * Width);
+            r.v[u].store(dx + first + u * Threads * Width);
+        }
+    }
 }
 
-template <class T> const char* kbki_ce_args(const kbk_args* a, kbki_ce_io<T>* io) {
-    *io = { (const T*)a->in[0],
-            (const int*)a->in[1],
-            (float*)a->out[0],
-            (float*)a->out[1],
-            NULL,
-            a->s.rows,
-            a->s.cols,
-            NULL };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->t, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_aligned(io->loss, 4) || !kbki_aligned(io->lse, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(io->rows)) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
+// Arguments of the launchers: forward, backward, or both.
+template <class T> struct kbki_ce {
+    const T* x;
+    const int* t;
+    const float* g;
+    float *loss, *lse;
+    float2* pair; // fwdbwd split: passes (max, sum) from one kernel to the next
+    T* dx;
+    float scale;
+    int64_t rows, cols;
+    const char* get(const kbk_args* a, bool fwd, bool bwd) {
+        x = (const T*)a->in[0], t = (const int*)a->in[1], g = fwd ? NULL : (const float*)a->in[3], pair = NULL;
+        loss = fwd ? (float*)a->out[0] : NULL, dx = bwd ? (T*)a->out[fwd] : NULL;
+        lse = fwd && bwd ? NULL : fwd ? (float*)a->out[1] : (float*)a->in[2];
+        scale = a->scalar != 0 ? a->scalar : 1, rows = a->s.rows, cols = a->s.cols;
+        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(dx, sizeof(T)) || !kbki_aligned(t, 4) ||
+            !kbki_aligned(g, 4) || !kbki_aligned(loss, 4) || !kbki_aligned(lse, 4))
+            return KBKI_TEXT_ALIGN;
+        return !kbki_grid_ok(rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
+    }
+    bool empty() const { return rows * cols == 0; }
+};
+// Launches kbki_cross_entropy_row_k for rows that it can take, and says whether it did. Most: its longest rows, in
+// vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
+template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
+    typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
+    static const kbki_plan<kernel> plans[] = {
+        { 32, kbki_cross_entropy_row_k<T, 4, 8, Loss, Gradient>, 8, 0 },
+        { 128, kbki_cross_entropy_row_k<T, 4, 32, Loss, Gradient>, 32, 0 },
+        { 512, kbki_cross_entropy_row_k<T, 4, 128, Loss, Gradient>, 128, 0 },
+        { 1024, kbki_cross_entropy_row_k<T, 4, Most / 4, Loss, Gradient>, Most / 4, 0 },
+    };
+    if (!kbki_whole_packs<T>(io.x, Gradient ? io.dx : io.x, io.cols) || io.cols > Most * Width) return false;
+    const auto& plan = kbki_plan_of(plans, kbki_plan_packs(io.rows, io.cols / Width));
+    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
+    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io.x, io.t, io.g, io.loss, io.lse, io.pair, io.dx,
+                                                         io.scale, io.rows, io.cols);
+    return true;
 }
+
 template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce_io<T> io;
-    const char* why = kbki_ce_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL) return why;
-    io.logp = (float*)((char*)a->workspace + KBK_TICKETS);
-    kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    kbki_cross_entropy_fwd_gather_k<T><<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(io);
+    kbki_ce<T> io;
+    const char* why = io.get(a, true, false);
+    if (!why && !io.empty())
+        why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
+    if (why || io.empty()) return why;
+    float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
+    kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
+    kbki_cross_entropy_fwd_gather_k<float>
+        <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(log_p, io.t, io.loss, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_ce_io<T> io;
-    const char* why = kbki_ce_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    kbki_ce<T> io;
+    const char* why = io.get(a, true, false);
+    if (why || io.empty()) return why;
+    kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
     return kbki_launched();
 }
-template <class T> const char* kbki_ce_fwd_unroll(const kbki_ce_io<T>& io, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_by_row<T>(io, io.x)) return kbki_ce_rows<T>(io, st);
-    if (io.cols <= 256 * Width)
-        kbk_cross_entropy_fwd_unroll_k<T, Width, 32><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    else
-        kbk_cross_entropy_fwd_unroll_k<T, Width, 256><<<(unsigned)io.rows, 256, 0, st>>>(io);
+template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
+    if (kbki_ce_rows<true, Gradient>(io, st)) return kbki_launched();
+    const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
+    const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
+                        : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
+                                 : kbk_cross_entropy_fwd_unroll_k<T, 1, Many, Gradient>;
+    kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
+        io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce_io<T> io;
-    const char* why = kbki_ce_args(a, &io);
-    return why || io.rows * io.cols == 0 ? why : kbki_ce_fwd_unroll(io, st);
+    kbki_ce<T> io;
+    const char* why = io.get(a, true, false);
+    return why || io.empty() ? why : kbki_ce_loss_too<false>(io, st);
 }
 #endif // __CUDACC__
 
@@ -8147,11 +7951,12 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Rows of up to 512 vectors get as many
-               threads as they can use. Short rows that are not whole vectors are processed as one sequence
-    bound by   memory: compare with bytes / copy bandwidth. If x and dx have different alignments modulo 16 bytes,
-               they are read element by element. A row of -1e30 has lse = -1e30, which cannot hold log V as well.
-               Then exp(x - lse) is 1; only fwdbwd, which does not use lse, gives 1/V */
+               or 16 logits; each row's unaligned start is read separately. Short rows get as many threads as they
+               can use. x and dx with different alignments modulo 16 bytes are read element by element
+    predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
+               clock and SM; 2 bytes read and 2 written per logit in bf16)
+    limits     a row of -1e30 has lse = -1e30, which cannot hold log V as well. Then exp(x - lse) is 1; only fwdbwd,
+               which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -8167,7 +7972,8 @@ KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * el
 KBKI_REF(cross_entropy_bwd) {
     for (int64_t r = u0; r < u1; r++) {
         const double *x = in[0] + r * s->cols, t = in[1][r], lse = in[2][r], g = in[3][0];
-        double *dx = out[0] + (r - u0) * s->cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
+        double *dx = out[0] + (r - u0) * s->cols,
+               *size = out[KBK_OUTS] ? out[KBK_OUTS] + (r - u0) * s->cols : NULL;
         int good = t >= 0 && t < (double)s->cols;
         for (int64_t c = 0; c < s->cols; c++) {
             dx[c] = good ? g * (exp(x[c] - lse) - (t == (double)c)) : kbki_from_bits(0x7FF8ull << 48);
@@ -8178,154 +7984,81 @@ KBKI_REF(cross_entropy_bwd) {
 }
 
 #ifdef __CUDACC__
-// Plain loads, neither streaming nor read-only: dx may be x.
-template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
-    v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
-}
-
-template <class T> struct kbki_ce_grad {
-    static constexpr bool loss_too = false, gradient = true;
-    const T* x;
-    const int* t;
-    const float *lse, *g;
-    T* dx;
-    int64_t rows, cols;
-    const kbki_pair* pair; // NULL: uses lse and g; otherwise uses pair and scale
-    float scale;
-    __device__ __forceinline__ kbki_ce_row<T> row(int64_t r) const {
-        kbki_ce_row<T> row;
-        if (pair) {
-            row.base = kbki_base(pair[r].m), row.norm = 1 / pair[r].s, row.unit = scale;
-        } else {
-            // the tolerance includes the rounding error of lse (6e-5 at lse = 1000)
-            const float l = __ldg(lse + r);
-            row.base = kbki_base(l), row.unit = __ldg(g);
-            row.norm = kbki_exp2(-row.base.rest(l));
-            // an infinite or NaN lse must reach the result
-            if (!(fabsf(l) < INFINITY)) row.base.b = l, row.norm = 1;
-        }
-        row.target(__ldg(t + r), cols);
-        return row;
-    }
-    __device__ __forceinline__ void one(int64_t r, int64_t c) const {
-        row(r).gradient_at(x + r * cols, dx + r * cols, c);
-    }
-};
-template <class T> __global__ void kbk_cross_entropy_bwd_naive_k(kbki_ce_grad<T> io) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / io.cols;
-    if (r < io.rows) io.one(r, i - r * io.cols);
+template <class T>
+__global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const float* lse, const float* g, T* dx,
+                                              int64_t rows, int64_t cols) {
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols;
+    if (r >= rows) return;
+    kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// per_row CTAs per row, U 16-byte vectors per thread.
-template <class T, int Width, int U>
-__global__ void __launch_bounds__(256) kbk_cross_entropy_bwd_unroll_k(kbki_ce_grad<T> io, unsigned per_row) {
-    unsigned r = blockIdx.x / per_row, part = blockIdx.x - r * per_row;
-    const T* x = io.x + r * io.cols;
-    T* dx = io.dx + r * io.cols;
-    kbki_span sp = kbki_split<T, Width>(x, io.cols);
+/*  Threads per row: 32 (eight rows per CTA), or 256 for each piece of a row; a row has `pieces`. U vectors per
+    thread. pair: NULL, or (max, sum) of the rows, and scale instead of lse and g. */
+template <class T, int Width, int Threads, int U>
+__global__ void __launch_bounds__(256)
+    kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
+                                   int64_t cols, unsigned pieces, const float2* pair, float scale) {
+    const unsigned r = Threads == 32 ? blockIdx.x * 8 + threadIdx.x / 32 : blockIdx.x / pieces;
+    const unsigned piece = Threads == 32 ? 0 : blockIdx.x - r * pieces;
+    if (r >= rows) return;
+    x += r * cols, dx += r * cols;
+    kbki_span sp = kbki_split<T, Width>(x, cols);
     kbki_pack<T, Width> v[U];
-    int64_t first = (int64_t)part * (256 * U) + threadIdx.x, one = kbki_single(sp, io.cols, threadIdx.x);
+    int64_t i = (int64_t)piece * (Threads * U) + threadIdx.x % Threads;
+    const int64_t one = piece ? -1 : kbki_single(sp, cols, threadIdx.x % Threads);
+    kbki_ce_row<T> row;
+    do {
 #pragma unroll
-    for (int u = 0; u < U; u++)
-        if (first + u * 256 < sp.packs) kbki_ce_load(v[u], x + sp.head + (first + u * 256) * Width);
-    kbki_ce_row<T> row = io.row(r);
+        for (int u = 0; u < U; u++)
+            if (i + u * Threads < sp.packs) kbki_ce_load(v[u], x + sp.head + (i + u * Threads) * Width);
+        row = pair ? kbki_ce_row<T>(pair[r].x, pair[r].y, scale, __ldg(t + r), cols)
+                   : kbki_ce_row<T>(__ldg(lse + r), __ldg(g), __ldg(t + r), cols);
 #pragma unroll
-    for (int u = 0; u < U; u++) {
-        int64_t c = sp.head + (first + u * 256) * Width;
-        if (first + u * 256 >= sp.packs) continue;
-        row.template gradient<Width>(v[u], c);
-        v[u].store_cached(dx + c);
-    }
-    if (part == 0 && one >= 0) row.gradient_at(x, dx, one);
+        for (int u = 0; u < U; u++) {
+            const int64_t c = sp.head + (i + u * Threads) * Width;
+            if (i + u * Threads >= sp.packs) continue;
+            row.template gradient<Width>(v[u], c);
+            v[u].store_cached(dx + c);
+        }
+        i += U * Threads;
+    } while (Threads == 32 && i < sp.packs);
+    if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-/*  Short rows that are not whole vectors, as one sequence of vectors. A vector that crosses the end of a row is
-    computed twice, for that row and for the next. */
-template <class T, int U, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(256) kbki_cross_entropy_bwd_packs_k(kbki_ce_grad<T> io) {
-    const kbki_span sp = kbki_split<T, Width>(io.x, io.rows * io.cols);
-    const int64_t start = (int64_t)blockIdx.x * (256 * U), at = sp.head + start * Width, r0 = at / io.cols;
-    const unsigned cols = (unsigned)io.cols, c0 = (unsigned)(at - r0 * cols);
-    kbki_pack<T, Width> v[U], w;
-    float f[Width], g[Width];
-#pragma unroll
-    for (int u = 0; u < U; u++) {
-        const unsigned i = threadIdx.x + u * 256;
-        if (start + i < sp.packs) kbki_ce_load(v[u], io.x + at + i * Width);
-    }
-#pragma unroll
-    for (int u = 0; u < U; u++) {
-        const unsigned i = threadIdx.x + u * 256, ahead = (c0 + i * Width) / cols, c = c0 + i * Width - ahead * cols;
-        if (start + i >= sp.packs) continue;
-        if (c + Width > cols && cols < Width) { // a vector may then span more than two rows
-#pragma unroll 1
-            for (unsigned k = c; k < c + Width; k++) io.one(r0 + ahead + k / cols, k % cols);
-            continue;
-        }
-        kbki_ce_row<T> row = io.row(r0 + ahead);
-        w = v[u];
-        row.template gradient_near<Width>(v[u], (unsigned)row.at - c);
-        if (c + Width > cols) {
-            row = io.row(r0 + ahead + 1);
-            row.template gradient_near<Width>(w, (unsigned)row.at + (cols - c));
-            v[u].get(f), w.get(g);
-#pragma unroll
-            for (int k = 0; k < Width; k++) f[k] = c + k < cols ? f[k] : g[k];
-            v[u].set(f);
-        }
-        v[u].store_cached(io.dx + at + i * Width);
-    }
-    const int64_t one = blockIdx.x ? -1 : kbki_single(sp, io.rows * io.cols, threadIdx.x);
-    if (one >= 0) io.one(one / io.cols, one % io.cols);
-}
-
-template <class T> const char* kbki_ce_grad_args(const kbk_args* a, kbki_ce_grad<T>* io) {
-    *io = { (const T*)a->in[0],
-            (const int*)a->in[1],
-            (const float*)a->in[2],
-            (const float*)a->in[3],
-            (T*)a->out[0],
-            a->s.rows,
-            a->s.cols,
-            NULL,
-            0 };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->dx, sizeof(T)) || !kbki_aligned(io->t, 4))
-        return KBKI_TEXT_ALIGN;
-    if (!kbki_aligned(io->lse, 4) || !kbki_aligned(io->g, 4)) return KBKI_TEXT_ALIGN;
-    return kbki_check_dims(&a->s);
-}
 template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_ce_grad<T> io;
-    const char* why = kbki_ce_grad_args(a, &io);
+    kbki_ce<T> io;
+    const char* why = io.get(a, false, true);
     int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
     if (why || ctas == 0) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_cross_entropy_bwd_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io);
+    kbk_cross_entropy_bwd_naive_k<T>
+        <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
     return kbki_launched();
 }
-template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce_grad<T>& io, kbk_stream st) {
-    constexpr int U = 2, Width = KBKI_WIDTH(T);
-    bool vector = kbki_congruent(io.x, io.dx);
-    int64_t per_row = kbki_ceil(io.cols, 256 * U * (vector ? Width : 1));
-    if (io.rows == 0 || io.cols == 0) return NULL;
-    if (!kbki_grid_ok(io.rows) || !kbki_grid_ok(per_row * io.rows)) return KBKI_TEXT_GRID;
-    unsigned ctas = (unsigned)(per_row * io.rows);
-    if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
-    if (vector && io.cols < 256 * Width)
-        kbki_cross_entropy_bwd_packs_k<T, U>
-            <<<(unsigned)kbki_ceil(io.rows * io.cols, 256 * U * Width), 256, 0, st>>>(io);
-    else if (vector)
-        kbk_cross_entropy_bwd_unroll_k<T, Width, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
-    else
-        kbk_cross_entropy_bwd_unroll_k<T, 1, U><<<ctas, 256, 0, st>>>(io, (unsigned)per_row);
+template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
+    constexpr int U = 2;
+    const int64_t pieces = kbki_ceil(io.cols, Threads * U * Width);
+    const int64_t ctas = Threads == 32 ? kbki_ceil(io.rows, 8) : io.rows * pieces;
+    if (!kbki_grid_ok(pieces) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kbk_cross_entropy_bwd_unroll_k<T, Width, Threads, U><<<(unsigned)ctas, 256, 0, st>>>(
+        io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols, (unsigned)pieces, io.pair, io.scale);
     return kbki_launched();
+}
+template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    if (kbki_ce_rows<false, true>(io, st)) return kbki_launched();
+    if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
+    return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce_grad<T> io;
-    const char* why = kbki_ce_grad_args(a, &io);
-    return why ? why : kbki_ce_bwd_unroll(io, st);
+    kbki_ce<T> io;
+    const char* why = io.get(a, false, true);
+    if (why || io.empty()) return why;
+    // in shorter rows, most lanes of a warp would be idle
+    if (io.cols < 16 && io.cols % KBKI_WIDTH(T)) return kbk_cross_entropy_bwd_naive<T>(a, st);
+    return kbki_ce_bwd_unroll(io, st);
 }
 #endif // __CUDACC__
 
@@ -8341,18 +8074,21 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     bytes  2*R*V*s + 8*R   if a row is read only once
     check  as cross_entropy bwd; its targets, too. dx may be x itself: the target logit is read before the barrier
            that precedes every store of the row
+    Rungs 1 and 2 use the kernels of >>cross_entropy.
     1 split    fwd unroll, then bwd unroll    <- slow: the logits are read from memory twice. (max, sum) is passed
                between the kernels, because an f32 lse is too coarse for logits near 1000
-    2 fused    CTA per row; the second read runs backwards
+    2 fused    CTA per row; the second read runs backwards, as in fused_classifier of llm.c (Karpathy 2024)
                                               <- one launch; the end of the row is still in the L2 cache. Rows of
                up to 1024 vectors are read once, into registers, and short ones share a CTA
     3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; as a row is written, its
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB
-    bound by   memory: compare with bytes / copy bandwidth. Longer rows run as rung 2. So do x and dx with
-               different alignments modulo 16 bytes */
+                                              <- one read of rows up to 1.4 MiB. Loses where a row fits into one SM:
+               every row waits for the other CTA, and the column DRAM falls
+               Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
+    predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
+               rung 2 come from DRAM? */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -8369,7 +8105,8 @@ KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 *
 KBKI_SCRATCH(ce_both) { return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float); }
 KBKI_REF(cross_entropy_fwdbwd) {
     for (int64_t r = u0; r < u1; r++) {
-        double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL }, *dx[2 * KBK_OUTS] = { NULL };
+        double loss, top = -HUGE_VAL, log_sum = 0, one = 1, *both[2] = { &loss, NULL },
+                     *dx[2 * KBK_OUTS] = { NULL };
         const double *x = in[0] + r * s->cols, *grad[4] = { NULL, in[1] + r, &log_sum, &one };
         kbk_cross_entropy_fwd_ref(s, elem, in, both, r, r + 1);
         if (out[0]) out[0][r - u0] = loss;
@@ -8386,79 +8123,20 @@ KBKI_REF(cross_entropy_fwdbwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_ce_both {
-    static constexpr bool loss_too = true, gradient = true;
-    const T* x;
-    const int* t;
-    float* loss;
-    T* dx;
-    int64_t rows, cols;
-    float scale;
-    bool vector;
-    __device__ __forceinline__ float logit(int64_t r, int at) const {
-        return at >= 0 && at < cols ? kbki_float(x[r * cols + at]) : __int_as_float(0x7FC00000);
-    }
-    // For the complete pair of a row.
-    __device__ __forceinline__ kbki_ce_row<T> row(kbki_pair p, int at) const {
-        kbki_ce_row<T> row;
-        row.base = kbki_base(p.m), row.norm = 1 / p.s, row.unit = scale;
-        row.target(at, cols);
-        return row;
-    }
-    __device__ __forceinline__ void finish(int64_t r, kbki_pair p, int at, float logit) const {
-        loss[r] = at == KBK_IGNORE ? 0.0f : (p.m - logit) + p.log_sum();
-    }
-};
-
-// Threads per row: 32 (four rows per CTA) or 512.
-template <class T, int Width, int Threads>
-__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_cross_entropy_fwdbwd_fused_k(kbki_ce_both<T> io) {
-    __shared__ kbki_pair slots[32];
-    const int t = threadIdx.x % Threads;
-    const int64_t r = (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads;
-    if (r >= io.rows) return;
-    const T* x = io.x + r * io.cols;
-    T* dx = io.dx + r * io.cols;
-    const int at = __ldg(io.t + r);
-    const float logit = t == 0 ? io.logit(r, at) : 0.0f;
-    kbki_span sp = kbki_split<T, Width>(x, io.cols);
-    kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, io.cols, t, Threads), slots);
-    kbki_ce_row<T> row = io.row(p, at);
-    if (t == 0) io.finish(r, p, at, logit);
-    // no barrier here otherwise: every lane must have read what another may overwrite
-    if (Threads == 32) __syncwarp();
-    int64_t one = kbki_single(sp, io.cols, t);
-    if (one >= 0) row.gradient_at(x, dx, one);
-    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 4 * Threads) {
-        kbki_pack<T, Width> v[4];
-#pragma unroll
-        for (int u = 0; u < 4; u++)
-            if (i >= u * Threads) kbki_ce_load(v[u], x + sp.head + (i - u * Threads) * Width);
-#pragma unroll
-        for (int u = 0; u < 4; u++) {
-            if (i < u * Threads) continue;
-            row.template gradient<Width>(v[u], sp.head + (i - u * Threads) * Width);
-            v[u].store_cached(dx + sp.head + (i - u * Threads) * Width);
-        }
-    }
-}
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-/*  The cp.async pipeline of a CTA. The CTA's shares of its rows form a sequence of pieces, with one 16-byte vector
-    per thread. Piece q is stored in slot q mod slots. Each thread loads its own vector of every piece (kbki_ahead)
-    and is the only one to use it, so that no barrier is needed. */
 #define KBKI_CE_SLOTS 14 // pieces of 1024 vectors that fit into an SM
 #define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
-// The vectors of a row that belong to CTA `rank` of the cluster: [from, from + count) of those after the head.
+// What a thread of CTA `rank` of the cluster has of a row: its first column, the number of vectors from there to the
+// end of the CTA's share, and a single element or -1.
 struct kbki_ce_part {
-    int64_t head, from;
-    int count;
+    int64_t c, one;
+    int left;
     template <class T>
     static __device__ __forceinline__ kbki_ce_part of(const T* row, int64_t cols, int share, int rank) {
-        kbki_span sp = kbki_split<T, KBKI_WIDTH(T)>(row, cols);
-        int64_t from = (int64_t)share * rank, count = sp.packs - from < share ? sp.packs - from : share;
-        return { sp.head, from, count > 0 ? (int)count : 0 };
+        constexpr int Width = KBKI_WIDTH(T);
+        const kbki_span sp = kbki_split<T, Width>(row, cols);
+        const int64_t from = (int64_t)share * rank, end = min((int64_t)sp.packs, from + share),
+                      i = from + threadIdx.x;
+        return { sp.head + i * Width, rank ? -1 : kbki_single(sp, cols, threadIdx.x), (int)(end - i) };
     }
 };
 
@@ -8471,295 +8149,203 @@ __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  Each warp sends its pair to place `slot` of the table of every CTA in the cluster (st.async). An mbarrier there
-    counts arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are waited for; the
-    release of a cluster barrier would also wait for every store to dx in flight. */
+/*  The pair of a row in a cluster. Each warp sends its pair to place `slot` of the table of every CTA (st.async). An
+    mbarrier there counts arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are
+    waited for; the release of a cluster barrier would also wait for every store to dx in flight. */
 template <int Cluster, int Warps>
-__device__ __forceinline__ void kbki_ce_send(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot) {
+__device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
+                                                 unsigned parity) {
+    const unsigned lane = threadIdx.x % 32;
     p = kbki_ce_warp(p);
     if (Cluster == 1) {
-        if (threadIdx.x % 32) return;
-        table[slot] = p;
-        kbki_bar_arrive(bar);
-        return;
-    }
-    if (threadIdx.x == 0) kbki_bar_expect(bar, Cluster * Warps * (unsigned)sizeof p);
-    if (threadIdx.x % 32 >= Cluster) return;
-    const unsigned rank = threadIdx.x % 32;
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
-                     kbki_cluster_at(kbki_shared(table + slot), rank)),
-                 "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), rank))
-                 : "memory");
-}
-template <int Cluster, int Warps>
-__device__ __forceinline__ kbki_pair kbki_ce_receive(const kbki_pair* table, uint64_t* bar, unsigned parity) {
-    const unsigned lane = threadIdx.x % 32;
-    if (Cluster == 1)
+        if (lane == 0) table[slot] = p, kbki_bar_arrive(bar);
         kbki_bar_wait(bar, parity);
-    else
+    } else {
+        if (threadIdx.x == 0) kbki_bar_expect(bar, Cluster * Warps * (unsigned)sizeof p);
+        if (lane < Cluster)
+            asm volatile(
+                "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];" ::"r"(
+                    kbki_cluster_at(kbki_shared(table + slot), lane)),
+                "f"(p.m), "f"(p.s), "r"(kbki_cluster_at(kbki_shared(bar), lane))
+                : "memory");
         while (!kbki_bar_try_far(bar, parity)) {}
-    kbki_pair p = kbki_pair::none();
+    }
+    p = kbki_pair::none();
 #pragma unroll
     for (int i = 0; i < Cluster; i++)
         if (lane < Warps) p = i ? kbki_pair::join(p, table[i * Warps + lane]) : table[lane];
     return kbki_ce_warp(p);
 }
-// Adds vectors to a thread's pair (online softmax). The sum is rescaled only for a new maximum, which soon becomes
-// rare. base: kbki_base(p.m).
-template <class T, int Packs>
-__device__ __forceinline__ void kbki_ce_take(kbki_pair& p, kbki_base& base, const uint4* packs) {
-    constexpr int Width = KBKI_WIDTH(T);
-    kbki_pack<T, Width> v[Packs];
-    float f[Packs][Width], top = -INFINITY, sum = 0;
-#pragma unroll
-    for (int n = 0; n < Packs; n++) {
-        v[n].q = packs[n];
-        v[n].get(f[n]);
-#pragma unroll
-        for (int k = 0; k < Width; k++) top = fmaxf(top, f[n][k]);
-    }
-    if (top > p.m) {
-        base = kbki_base(top);
-        p.s *= kbki_rebase(p.m, base), p.m = top;
-    }
-#pragma unroll
-    for (int n = 0; n < Packs; n++)
-#pragma unroll
-        for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[n][k], base);
-    p.s += sum;
-}
-// Waits until at most n groups (at most Pending) are in flight.
-template <int Pending> __device__ __forceinline__ void kbki_ce_wait(int n) {
-    if constexpr (Pending == 0) {
-        kbki_ahead_wait<0>();
-    } else {
-        if (n >= Pending)
-            kbki_ahead_wait<Pending>();
-        else
-            kbki_ce_wait<Pending - 1>(n);
-    }
-}
-// The next vectors of this thread to load.
-template <class T> struct kbki_ce_next {
-    const T *at, *origin; // origin: this thread's first vector of row 0, if all rows have the same alignment
-    int row, piece, left, count;
-    __device__ __forceinline__ void aim(const kbki_ce_both<T>& io, int share, int rank) {
-        left = 0;
-        if (row >= io.rows) return;
-        const T* x = io.x + row * io.cols;
-        if (io.cols % KBKI_WIDTH(T)) {
-            kbki_ce_part part = kbki_ce_part::of(x, io.cols, share, rank);
-            at = x + part.head + (part.from + threadIdx.x) * KBKI_WIDTH(T), left = part.count - (int)threadIdx.x;
-        } else {
-            at = origin + row * io.cols, left = count;
-        }
-        // lets the compiler forget how they were computed, so that the loops need not keep those values
-        asm volatile("" : "+l"(at), "+r"(left));
-    }
-    template <int Threads> __device__ __forceinline__ void ask(unsigned to) {
-        if (left > 0) kbki_ahead_copy(to, at);
-        kbki_ahead_close();
-        at += Threads * KBKI_WIDTH(T), left -= Threads;
-    }
-};
-// The pair of this thread's vectors in the pieces from `from` on; left: how many vectors it has.
-template <class T, int Threads>
-__device__ __forceinline__ kbki_pair kbki_ce_sweep(unsigned from, unsigned begin, unsigned end, int pieces,
-                                                   int left) {
-    constexpr int U = 8 / KBKI_WIDTH(T); // vectors at a time: eight logits
-    kbki_pair p = kbki_pair::none();
-    kbki_base base(p.m);
-#pragma unroll 1
-    for (int i = 0; i < pieces; i += U) {
-        uint4 packs[U];
-#pragma unroll
-        for (int u = 0; u < U; u++, left -= Threads) {
-            packs[u] = make_uint4(kbki_type<T>::minus_inf, kbki_type<T>::minus_inf, kbki_type<T>::minus_inf,
-                                  kbki_type<T>::minus_inf);
-            if (left > 0) packs[u] = kbki_shared_pack(from);
-            if ((from += Threads * 16) == end) from = begin;
-        }
-        kbki_ce_take<T, U>(p, base, packs);
-    }
-    return p;
-}
-// Writes the gradients of the same pieces to `out`. Each piece frees its slot, and ask() loads another one into
-// it. Returns where the next row begins.
-template <class T, int Threads, class Ask>
-__device__ __forceinline__ unsigned kbki_ce_spread(unsigned slot, unsigned begin, unsigned end, int pieces, int left,
-                                                   const kbki_ce_row<T>& row, T* out, int goal, Ask& ask) {
-    constexpr int Width = KBKI_WIDTH(T);
-#pragma unroll 1
-    for (int i = 0; i < pieces; i++) {
-        kbki_pack<T, Width> v;
-        if (left > 0) {
-            v.q = kbki_shared_pack(slot);
-            row.template gradient_near<Width>(v, (unsigned)goal);
-            v.store(out);
-        }
-        ask(slot);
-        out += Threads * Width, goal -= Threads * Width, left -= Threads;
-        if ((slot += Threads * 16) == end) slot = begin;
-    }
-    return slot;
-}
 #endif
 
 /*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row: `pieces`
-    pieces. When a row has arrived, its pair is computed. When the pairs have been exchanged, the gradients are
-    written, and each slot is filled with the piece `ahead` pieces further on. An SM thus reads and writes in
-    bursts of a row. Targets are loaded two rows ahead and their logits one row ahead, which hides their latency.
-    */
+    pieces of one 16-byte vector per thread. The pieces of all its rows form a sequence. Piece q is stored in slot q
+    mod (pieces + ahead). Each thread loads its own vector of every piece (cp.async) and is the only one to use it, so
+    that no barrier is needed. When a row has arrived, its pair is computed. When the pairs have been exchanged, the
+    gradients are written, and each slot is filled with the piece `ahead` pieces further on. An SM thus reads and
+    writes in bursts of a row. Targets are loaded two rows ahead and their logits one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
-    kbki_cross_entropy_fwdbwd_ring_k(kbki_ce_both<T> io, int share, int pieces, int ahead) {
+    kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
+                                     int64_t cols, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32;
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors at a time: eight logits
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
-    const int t = threadIdx.x, rank = Cluster == 1 ? 0 : (int)kbki_cluster_rank();
-    const int first = blockIdx.x / Cluster, step = gridDim.x / Cluster, rows = (int)io.rows;
-    const bool leads = rank == 0 && t == 0;
-    unsigned slot = kbki_shared(kbki_ce_data + t), begin = slot, end = slot + (pieces + ahead) * (Threads * 16);
-    if (t < 2) kbki_bar_init(met + t, Cluster == 1 ? Warps : 1);
+    const int rank = Cluster == 1 ? 0 : (int)kbki_cluster_rank(), warp = threadIdx.x / 32;
+    const int first = blockIdx.x / Cluster, step = gridDim.x / Cluster;
+    const bool leads = rank == 0 && threadIdx.x == 0;
+    unsigned slot = kbki_shared(kbki_ce_data + threadIdx.x), begin = slot,
+             end = slot + (pieces + ahead) * Threads * 16;
+    if (threadIdx.x < 2) kbki_bar_init(met + threadIdx.x, Cluster == 1 ? Warps : 1);
     kbki_bar_ready(), __syncthreads();
     // all CTAs of the cluster must have started before one writes to another's shared memory
     if (Cluster > 1) kbki_cluster_barrier();
-    kbki_ce_part part = kbki_ce_part::of(io.x, io.cols, share, rank);
-    int64_t one = rank ? -1 : kbki_single(kbki_split<T, Width>(io.x, io.cols), io.cols, t);
-    kbki_ce_next<T> next = { io.x, io.x + part.head + (part.from + t) * Width, first, 0, 0, part.count - t };
-    asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(next.origin), "+r"(next.count));
-    auto ask = [&](unsigned to) {
-        next.template ask<Threads>(to);
-        if (++next.piece == pieces) next.piece = 0, next.row += step, next.aim(io, share, rank);
+    kbki_ce_part part = kbki_ce_part::of(x, cols, share, rank);
+    // The next vectors of this thread to load. origin: its first vector of row 0, if all rows have the same alignment.
+    const T *origin = x + part.c, *from = x;
+    int next = first, piece = 0, left = 0, count = part.left;
+    // hides how values were computed from the compiler, so that the loops need not keep what they came from
+    asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
+    auto aim = [&] {
+        left = 0;
+        if (next >= rows) return;
+        from = origin + next * cols, left = count;
+        if (cols % Width) {
+            const kbki_ce_part p = kbki_ce_part::of(x + next * cols, cols, share, rank);
+            from = x + next * cols + p.c, left = p.left;
+        }
+        asm volatile("" : "+l"(from), "+r"(left));
     };
-    next.aim(io, share, rank);
+    auto ask = [&](unsigned to) {
+        if (left > 0) kbki_ahead_copy(to, from);
+        kbki_ahead_close();
+        from += Threads * Width, left -= Threads;
+        if (++piece == pieces) piece = 0, next += step, aim();
+    };
+    aim();
 #pragma unroll 1
     for (unsigned to = begin; to < end; to += Threads * 16) ask(to);
-    auto target = [&](int r) { return r < rows ? __ldg(io.t + r) : 0; };
-    auto inside = [&](int at) { return at >= 0 && at < io.cols; };
+    auto target = [&](int r) { return r < rows ? __ldg(t + r) : 0; };
     int at = target(first), at_next = target(first + step);
-    T logit = leads && inside(at) ? io.x[first * io.cols + at] : T(), logit_next = T();
+    float logit = leads ? kbki_ce_logit(x + first * cols, cols, at) : 0.0f, logit_next = 0;
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
-        const T* x = io.x + r * io.cols;
+        const T* row_x = x + r * cols;
         const int at_later = target(r + 2 * step);
-        if (leads && r + step < rows && inside(at_next)) logit_next = x[step * io.cols + at_next];
-        if (io.cols % Width) {
-            part = kbki_ce_part::of(x, io.cols, share, rank);
-            one = rank ? -1 : kbki_single(kbki_split<T, Width>(x, io.cols), io.cols, t);
+        if (leads && r + step < rows) logit_next = kbki_ce_logit(row_x + step * cols, cols, at_next);
+        if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
+        float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
+        // The row has arrived when at most `ahead` groups are in flight. Empty groups make that number a constant.
+        for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
+        kbki_ahead_wait<KBKI_CE_AHEAD>();
+        kbki_pair p = kbki_pair::none();
+        kbki_base base(p.m);
+        unsigned read = slot;
+        int rest = part.left;
+#pragma unroll 1
+        for (int i = 0; i < pieces; i += U) {
+            kbki_pack<T, Width> v[U];
+            float f[U][Width], top = -INFINITY, sum = 0;
+#pragma unroll
+            for (int u = 0; u < U; u++, rest -= Threads) {
+                v[u].fill(kbki_type<T>::minus_inf);
+                if (rest > 0) v[u].q = kbki_shared_pack(read);
+                if ((read += Threads * 16) == end) read = begin;
+                v[u].get(f[u]);
+#pragma unroll
+                for (int k = 0; k < Width; k++) top = fmaxf(top, f[u][k]);
+            }
+            // rescales only for a new maximum, which soon becomes rare
+            if (top > p.m) base = kbki_base(top), p.s *= kbki_rebase(p.m, base), p.m = top;
+#pragma unroll
+            for (int u = 0; u < U; u++)
+#pragma unroll
+                for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[u][k], base);
+            p.s += sum;
         }
-        float edge = one >= 0 ? kbki_float(x[one]) : -INFINITY;
-        kbki_ce_wait<KBKI_CE_AHEAD>(ahead);
-        kbki_pair p = kbki_ce_sweep<T, Threads>(slot, begin, end, pieces, part.count - t);
-        if (one >= 0) p.add(edge);
-        kbki_ce_send<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + t / 32);
-        const kbki_pair all = kbki_ce_receive<Cluster, Warps>(table[turn & 1], met + (turn & 1), turn >> 1 & 1);
-        const int64_t c = part.head + (part.from + t) * Width;
-        const kbki_ce_row<T> row = io.row(all, at);
-        T* out = io.dx + r * io.cols + c;
-        int goal = (int)(row.at - c); // elements from the vector to the target
-        int left = part.count - t;
-        if (leads) io.finish(r, all, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
-        if (one >= 0) row.gradient_at(x, io.dx + r * io.cols, one);
-        asm volatile("" : "+l"(out), "+r"(goal), "+r"(left));
-        slot = kbki_ce_spread<T, Threads>(slot, begin, end, pieces, left, row, out, goal, ask);
+        if (part.one >= 0) p.add(edge);
+        p = kbki_ce_all<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + warp, turn >> 1 & 1);
+        const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
+        T* out = dx + r * cols + part.c;
+        int goal = (int)(row.at - part.c); // elements from the vector to the target
+        if (leads) loss[r] = kbki_ce_loss(p, at, logit);
+        if (part.one >= 0) row.gradient_at(row_x, dx + r * cols, part.one);
+        rest = part.left;
+        asm volatile("" : "+l"(out), "+r"(goal), "+r"(rest));
+#pragma unroll 1
+        for (int i = 0; i < pieces; i++) {
+            kbki_pack<T, Width> v;
+            if (rest > 0) {
+                v.q = kbki_shared_pack(slot);
+                row.template gradient_near<Width>(v, (unsigned)goal);
+                v.store(out);
+            }
+            ask(slot);
+            out += Threads * Width, goal -= Threads * Width, rest -= Threads;
+            if ((slot += Threads * 16) == end) slot = begin;
+        }
         at = at_next, at_next = at_later, logit = logit_next;
     }
     if (Cluster > 1) kbki_cluster_barrier();
 #endif
 }
 
-template <class T> const char* kbki_ce_both_args(const kbk_args* a, kbki_ce_both<T>* io) {
-    *io = { (const T*)a->in[0],
-            (const int*)a->in[1],
-            (float*)a->out[0],
-            (T*)a->out[1],
-            a->s.rows,
-            a->s.cols,
-            a->scalar != 0 ? a->scalar : 1,
-            kbki_congruent(a->in[0], a->out[1]) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->dx, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!kbki_aligned(io->t, 4) || !kbki_aligned(io->loss, 4)) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(io->rows)) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
-}
 template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce_both<T> io;
-    const char* why = kbki_ce_both_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split))) != NULL)
-        return why;
-    kbki_pair* pair = (kbki_pair*)((char*)a->workspace + KBK_TICKETS);
-    kbki_ce_io<T> fwd = { io.x, io.t, io.loss, NULL, NULL, io.rows, io.cols, pair };
-    kbki_ce_grad<T> bwd = { io.x, io.t, NULL, NULL, io.dx, io.rows, io.cols, pair, io.scale };
-    why = kbki_ce_fwd_unroll(fwd, st);
-    return why ? why : kbki_ce_bwd_unroll(bwd, st);
-}
-template <class T> const char* kbki_ce_fused(const kbki_ce_both<T>& io, kbk_stream st) {
-    constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_by_row<T>(io, io.dx)) return kbki_ce_rows<T>(io, st);
-    if (io.vector && io.cols <= 256 * Width)
-        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 32><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
-    else if (io.vector)
-        kbk_cross_entropy_fwdbwd_fused_k<T, Width, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
-    else
-        kbk_cross_entropy_fwdbwd_fused_k<T, 1, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
-    return kbki_launched();
+    kbki_ce<T> io;
+    const char* why = io.get(a, true, true);
+    if (!why && !io.empty())
+        why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
+    if (why || io.empty()) return why;
+    io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
+    why = kbki_ce_loss_too<false>(io, st);
+    return why ? why : kbki_ce_bwd_unroll(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
-    kbki_ce_both<T> io;
-    const char* why = kbki_ce_both_args(a, &io);
-    return why || io.rows * io.cols == 0 ? why : kbki_ce_fused(io, st);
+    kbki_ce<T> io;
+    const char* why = io.get(a, true, true);
+    return why || io.empty() ? why : kbki_ce_loss_too<true>(io, st);
 }
 
-template <class T, int Cluster, int Threads>
-const char* kbki_ce_ring_launch(const kbki_ce_both<T>& io, int64_t share, int64_t pieces, int64_t ahead,
-                                kbk_stream st) {
-    auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
+#define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
+template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
+    constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
+    const auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
+    const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
+    const int64_t pieces = share > 0 ? kbki_ceil(share, Threads) : 1;
+    if (!kbki_congruent(io.x, io.dx) || pieces + 2 > Slots || io.rows > (1 << 29))
+        return kbki_ce_loss_too<true>(io, st);
+    const int64_t ahead = Slots - pieces < KBKI_CE_AHEAD ? Slots - pieces : KBKI_CE_AHEAD;
     size_t bytes = (size_t)(pieces + ahead) * Threads * 16;
     const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : kbki_ce_fused(io, st);
-    return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io, (int)share, (int)pieces,
-                                (int)ahead);
-}
-#define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
-template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce_both<T>& io, kbk_stream st) {
-    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster), pieces = kbki_ceil(share, Threads);
-    constexpr int ctas = 1024 / Threads,
-                  slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / ctas / Threads;
-    if (pieces < 1) pieces = 1;
-    if (!io.vector || pieces + 2 > slots || io.rows > (1 << 29)) return kbki_ce_fused(io, st);
-    int64_t ahead = slots - pieces < KBKI_CE_AHEAD ? slots - pieces : KBKI_CE_AHEAD;
-    return kbki_ce_ring_launch<T, Cluster, Threads>(io, share, pieces, ahead, st);
+    if (why || !bytes) return why ? why : kbki_ce_loss_too<true>(io, st);
+    return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io.x, io.t, io.loss, io.dx,
+                                io.scale, (int)io.rows, io.cols, (int)share, (int)pieces, (int)ahead);
 }
 // Chooses the number of threads that leaves the fewest idle in a row's last piece. A row of 50304 bf16 has 7.9
 // pieces of 800 vectors, but 6.1 of 1024, and most warps would have no work in the seventh.
-template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce_both<T>& io, kbk_stream st) {
-    int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
-    int64_t a = kbki_ceil(share, 800) * 800, b = kbki_ceil(share, 928) * 928, c = kbki_ceil(share, 1024) * 1024;
+template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
+    const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
-    if (a < b && a < c) return kbki_ce_ring_of<T, Cluster, 800>(io, st);
-    return b < c ? kbki_ce_ring_of<T, Cluster, 928>(io, st) : kbki_ce_ring_of<T, Cluster, 1024>(io, st);
+    return kbki_ceil(share, 800) * 800 < kbki_ceil(share, 1024) * 1024 ? kbki_ce_ring_of<T, Cluster, 800>(io, st)
+                                                                       : kbki_ce_ring_of<T, Cluster, 1024>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
-    kbki_ce_both<T> io;
-    const char* why = kbki_ce_both_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    return kbki_ce_ring<T, 1>(io, st);
+    kbki_ce<T> io;
+    const char* why = io.get(a, true, true);
+    return why || io.empty() ? why : kbki_ce_ring<T, 1>(io, st);
 }
 // The smallest cluster in which a CTA's share fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_ce_both<T> io;
-    const char* why = kbki_ce_both_args(a, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
+    kbki_ce<T> io;
+    const char* why = io.get(a, true, true);
+    if (why || io.empty()) return why;
+    const int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
     if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
-    if (packs <= 4 * most) return kbki_ce_ring_of<T, 4, 1024>(io, st);
-    return kbki_ce_ring_of<T, 8, 1024>(io, st);
+    return packs <= 4 * most ? kbki_ce_ring_of<T, 4, 1024>(io, st) : kbki_ce_ring_of<T, 8, 1024>(io, st);
 }
 #endif // __CUDACC__
 
@@ -9520,7 +9106,8 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
     19, 20: >>matmul_select, the production kernel: all of 9 to 16, split-K, batches, any alignment
     99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
-    bound by   arithmetic: compare with flops / FMA rate. FMAs share the issue slots with all other instructions */
+    predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 16 values for 64. An SM reads 128 bytes of
+                shared memory and starts 128 FMAs per clock. Which rung first has more FMA time than load time? */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
@@ -9617,8 +9204,8 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t lda, ldb;                // leading dimensions: the stride that is not 1
     // tiles in each direction; grid.x numbers them all, because grid.y ends at 65535
     int64_t across, down;
-    int64_t sa, sb, sc;              // strides from one product of a batch to the next; grid.z is the product
-    float* part;                     // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
+    int64_t sa, sb, sc; // strides from one product of a batch to the next; grid.z is the product
+    float* part;        // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
     // in >>matmul_hopper: products of a batch, or slices of K; tiles that are not split
     int64_t deep, layers, whole;
 };
@@ -9662,7 +9249,8 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
 }
 // Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
 template <class T>
-__device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a, const float* scale_b) {
+__device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a,
+                                                const float* scale_b) {
     return sizeof(T) > 1 ? sum : depth ? sum * (*scale_a * *scale_b) : 0.0f;
 }
 template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm<T>& io, float sum) {
@@ -9697,16 +9285,17 @@ __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_
 }
 
 // Coalescing: the threads of a warp have neighbouring columns of one row.
-template <class T>
-__global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth,
-                                           int64_t am, int64_t ak, int64_t bk, int64_t bn) {
+template <class T, class Result>
+__global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
+                                           int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
+                                           const float* scale_b) {
     int64_t across = (n + 31) / 32;
     int64_t i = blockIdx.x / across * 8 + threadIdx.y, j = blockIdx.x % across * 32 + threadIdx.x;
     if (i >= m || j >= n) return;
     float sum = 0;
     for (int64_t k = 0; k < depth; k++)
         sum = fmaf(kbki_float(a[i * am + k * ak]), kbki_float(b[k * bk + j * bn]), sum);
-    c[i * n + j] = kbki_type<T>::from(sum);
+    c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
 // Tiles of 32 x 32 in shared memory; one thread per element of C.
@@ -9737,9 +9326,9 @@ __global__ void __launch_bounds__(1024)
 // 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
 template <class T>
 __global__ void __launch_bounds__(512)
-    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
-                            int64_t bk, int64_t bn) {
-    __shared__ float sa[8][65], sb[8][65]; // odd pitch: tiles are written without bank conflicts in either direction
+    kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                            int64_t ak, int64_t bk, int64_t bn) {
+    __shared__ float sa[8][65], sb[8][65]; // odd pitch: no bank conflicts when a tile is written
     int t = threadIdx.x, y = t / 64 * 8, x = t % 64;
     unsigned across = (unsigned)((n + 63) / 64);
     int64_t i0 = blockIdx.x / across * 64, j0 = blockIdx.x % across * 64;
@@ -9877,8 +9466,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
 }
 // Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: its stride that is not 1.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda, int64_t ldb) {
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
+                                                            int64_t depth, int64_t lda, int64_t ldb) {
     __shared__ __align__(16) float sa[8][KBKI_MM_PITCH], sb[8][KBKI_MM_PITCH];
     int t = threadIdx.x;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -9911,7 +9500,8 @@ const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int 
     int64_t ctas;
     const char* why = kbki_mm_args(a, tile_m, tile_n, &io, &ctas);
     if (why || ctas == 0) return why;
-    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn, more...);
+    kernel<<<(unsigned)ctas, threads, 0, st>>>(io.a, io.b, io.c, io.m, io.n, io.k, io.am, io.ak, io.bk, io.bn,
+                                               more...);
     return kbki_launched();
 }
 template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -9919,7 +9509,8 @@ template <class T> const char* kbk_matmul_fwd_naive(const kbk_args* a, kbk_strea
                             (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_coalesced(const kbk_args* a, kbk_stream st) {
-    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_coalesced_k<T>, 8, 32, dim3(32, 8));
+    return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_coalesced_k<T, kbki_result<T>>, 8, 32, dim3(32, 8),
+                            (const float*)a->in[2], (const float*)a->in[3]);
 }
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st) {
     return kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_shared_k<T, kbki_result<T>>, 32, 32, dim3(32, 32),
@@ -9979,8 +9570,6 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
-    bound by    7 to 10: latency, because loads and products do not overlap. From 11 on: arithmetic; compare with
-                flops / rate of the tensor cores
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
                 FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
@@ -10050,8 +9639,8 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
 // Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
 template <class T>
 __global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am, int64_t ak,
-                             int64_t bk, int64_t bn) {
+    kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
+                             int64_t ak, int64_t bk, int64_t bn) {
     __shared__ __align__(16) T sa[128][40], sb[128][40]; // [i][k] and [j][k]
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -10091,8 +9680,8 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     stored in place p ^ row % 8, which avoids bank conflicts. 256 threads copy four vectors each; the contiguous
     dimension is a multiple of 8, so that a vector is either inside or outside the tensor. */
 template <bool Along, class T>
-__device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size, int64_t k0,
-                                               int64_t depth) {
+__device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size,
+                                               int64_t k0, int64_t depth) {
 #pragma unroll
     for (int t = threadIdx.x; t < 1024; t += 256) {
         int line = t / 8, pack = t % 8; // line: one of 128 rows, or one k of two panels
@@ -10112,9 +9701,8 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
 }
 // The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
 template <class T, bool AlongA, bool AlongB>
-__global__ void __launch_bounds__(256)
-    kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t lda,
-                             int64_t ldb) {
+__global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
+                                                                int64_t depth, int64_t lda, int64_t ldb) {
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     int warp = threadIdx.x / 32, y = warp / 4 * 64, x = warp % 4 * 32;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
@@ -10205,8 +9793,8 @@ __global__ void __launch_bounds__(256)
 /*  Launches a kernel that loads by TMA: tiles of 128 x Wide. cluster: 0 for a CTA per tile, 1 for persistent CTAs, 2
     for persistent pairs of CTAs. bytes: dynamic shared memory. K = 0: no kernel, C is zero. */
 template <class T, int Wide, bool Store = false, class Kernel>
-const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes, int cluster,
-                          const char* (*needs)(void) = kbki_needs_hopper) {
+const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes,
+                          int cluster, const char* (*needs)(void) = kbki_needs_hopper) {
     kbki_mm<T> io;
     kbki_map map_a, map_b, map_c;
     int64_t ctas;
@@ -10235,7 +9823,8 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
         if (no) return no;
         attr.id = cudaLaunchAttributeClusterDimension;
         attr.val.clusterDim.x = (unsigned)cluster, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-        cfg.gridDim = dim3(2), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes, cfg.stream = st;
+        cfg.gridDim = dim3(2), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes,
+        cfg.stream = st;
         cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
         if (cluster > 1) e = kbki_clusters(kernel, &cfg, &most), ctas = io.across * kbki_ceil(io.down, 2);
         if (e == cudaSuccess && most < 1) return "the device holds no such cluster";
@@ -10280,8 +9869,8 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
-    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                               int m, int n, int depth) {
+    kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               T* c, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     __shared__ __align__(1024) char sa[128 * 128], sb[128 * 128];
     __shared__ uint64_t full;
@@ -10376,7 +9965,8 @@ __global__ void __launch_bounds__(128)
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
-                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16),
+                    k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<0>();
         __syncthreads(); // all warps have finished with this stage
@@ -10435,7 +10025,8 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int half = 0; half < 2; half++)
                 kbki_wgmma<T, 128>::template shared<!AlongA, !AlongB>(
-                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16), k ? 1 : step);
+                    d[half], u.at(stage + k * u.step16 + half * u.block64), v.at(stage + k * v.step16),
+                    k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<1>(); // the products of the previous step have finished
         if (step && threadIdx.x == 0) kbki_bar_arrive(empty + (step - 1) % Stages);
@@ -10589,8 +10180,8 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
-    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
-                               int m, int n, int depth) {
+    kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
+                               T* c, int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     constexpr int Stages = 4, Bytes = 3 * 128 * 128;
     extern __shared__ uint4 kbki_mm_ring[];
@@ -10632,8 +10223,8 @@ __global__ void __launch_bounds__(384)
                 kbki_wg_fence();
 #pragma unroll
                 for (int k = 0; k < 4; k++)
-                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
-                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(
+                        d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
                 if (step && threadIdx.x % 128 < 2) // in both CTAs
@@ -10702,8 +10293,8 @@ __global__ void __launch_bounds__(384)
                 kbki_wg_fence();
 #pragma unroll
                 for (int k = 0; k < 4; k++)
-                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(d, u.at(stage + k * u.step16),
-                                                                          v.at(stage + k * v.step16), k ? 1 : step);
+                    kbki_wgmma<T, 256>::template shared<!AlongA, !AlongB>(
+                        d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
                 if (step && threadIdx.x % 128 < 2) // in both CTAs
@@ -12809,7 +12400,8 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 5;
 }
-KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, (rows + cols) * (double)s->k + n * elem + 8)
+KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
+              (rows + cols) * (double)s->k + n * elem + 8)
 KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(s, 1) : 0;
@@ -13133,7 +12725,8 @@ KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 5;
 }
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
-              (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows, (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
+              (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
+              (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
 // Heads per call of the cuBLAS variant: as many as have about 1 GiB of scores.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
