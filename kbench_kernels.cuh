@@ -3884,7 +3884,8 @@ KBKI_REF(dropout_bwd) { kbk_dropout_fwd_ref(s, elem, in, out, u0, u1); }
 
 #ifdef __CUDACC__
 template <class T>
-__device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, uint64_t seed, uint32_t threshold, float scale) {
+__device__ __forceinline__ void kbki_dropout_one(const T* x, T* y, int64_t i, uint64_t seed, uint32_t threshold,
+                                                 float scale) {
     bool keep = kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= threshold;
     y[i] = kbki_type<T>::from(keep ? kbki_float(x[i]) * scale : 0.0f);
 }
@@ -12399,7 +12400,8 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 5;
 }
-KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, (rows + cols) * (double)s->k + n * elem + 8)
+KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
+              (rows + cols) * (double)s->k + n * elem + 8)
 KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(s, 1) : 0;
@@ -12723,7 +12725,8 @@ KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     return 5;
 }
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
-              (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows, (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
+              (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
+              (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
 // Heads per call of the cuBLAS variant: as many as have about 1 GiB of scores.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
