@@ -14819,19 +14819,6 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
-                                                     int head, int row) {
-    int left = (int)io.rows - row;
-    int64_t from = ((int64_t)head * io.rows + row) * Plan::dim;
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, left, io.vector);
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, left,
-                                                     io.vector);
-    if (threadIdx.x < 32)
-        kbki_ahead_copy_if(stat + threadIdx.x * 16,
-                           io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
-    kbki_ahead_close();
-}
 // State of a warp: its CTA's tiles in shared memory, its keys and sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
@@ -14844,7 +14831,15 @@ template <class T, class Plan> struct kbki_attn_back_warp {
 
     __device__ __forceinline__ uint32_t ds_of(int stage) const { return ds + stage % Plan::kept * Plan::ds; }
     __device__ __forceinline__ void fetch(int stage, int row) const {
-        kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
+        const int64_t from = ((int64_t)head * n + row) * Plan::dim;
+        const uint32_t to = ring + stage * Plan::tile;
+        kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, n - row, io.vector);
+        kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, n - row,
+                                                         io.vector);
+        if (threadIdx.x < 32)
+            kbki_ahead_copy_if(stats + stage * Plan::stat + threadIdx.x * 16,
+                               io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
+        kbki_ahead_close();
     }
 
     // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
@@ -14983,9 +14978,9 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
                with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. If all items
                have about the same length, the kernel is persistent, and loads the next keys while the last results
-               are stored. With a causal mask and long rows a persistent kernel was slower. Adding dq to
-               memory by bulk reductions from shared memory was slower than atomics from registers. The rates on an
-               H200 (bf16, S = 4096) were 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+               are stored. With a causal mask and long rows a persistent kernel was slower. Bulk reductions of dq from
+               shared memory were slower than atomics from registers: on an H200 (bf16, S = 4096) 548 TFLOP/s instead
+               of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
 
     The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
