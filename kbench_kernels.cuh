@@ -12719,7 +12719,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
      4 flash     6107 us  3 %      3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
      5 warpmma  915.9 us 18 %      6.67 x  mma.sync, loads and products alternate
      6 flashmma 385.6 us 43 %      2.38 x  mma.sync, 32 rows per warp, double buffering
-     7 flashws  261.4 us 64 %      1.47 x  wgmma and TMA, warp specialization
+     7 flashws  261.4 us 64 % 3.50 x of 5  wgmma and TMA, warp specialization
      8 flashrs  231.9 us 72 %      1.13 x  three independent consumers
      9 pingpong        -    -           -  scores one tile ahead, two consumers in turn
     10 flashpp  219.4 us 76 % 1.06 x of 8  persistent, items by shape, 2-4 consumers
@@ -13683,35 +13683,47 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_wg_operand<false, 128> c;
     const int row = row0 + group * 64;
     float s[64], o[Dim / 2] = {}, m[2] = { -INFINITY, -INFINITY }, l[2] = {}, factor[2];
+    uint32_t p[32];
     a.set(q + group * Queries), b.set(ring), c.set(ring + Tile);
-    kbki_bar_wait(&q_full, 0);
-#pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        const int slot = step % Stages, parity = step / Stages % 2, at = slot * (2 * Tile / 16);
-        uint32_t p[32];
-        kbki_bar_wait(k_full + slot, parity);
+    auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
         for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
-            kbki_wgmma<T, 128>::template shared<0, 0>(s, a.at(k / 4 * 512 + k % 4 * a.step16),
-                                                      b.at(at + k / 4 * 1024 + k % 4 * b.step16), k != 0);
+            kbki_wgmma<T, 128>::template shared<0, 0>(
+                s, a.at(k / 4 * 512 + k % 4 * a.step16),
+                b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
         kbki_wg_commit();
-        kbki_wg_wait<0>();
-        kbki_wg_hold<64>(s);
-        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
-        kbki_fa_exponentials<128>(s, m, l, factor, scale);
-        kbki_fa_rescale<Dim>(o, factor);
-#pragma unroll
-        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
-        kbki_bar_wait(v_full + slot, parity);
+    };
+    auto values = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4, c.at(at + k * c.step16), 1);
+            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4,
+                                                      c.at(step % Stages * (2 * Tile / 16) + k * c.step16), 1);
         kbki_wg_commit();
+    };
+    auto softmax = [&](int step) {
+        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
+        kbki_fa_exponentials<128>(s, m, l, factor, scale);
+    };
+    auto pack = [&]() {
+#pragma unroll
+        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+    };
+    kbki_bar_wait(&q_full, 0);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        kbki_bar_wait(k_full + step % Stages, step / Stages % 2);
+        scores(step);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<64>(s);
+        softmax(step);
+        kbki_fa_rescale<Dim>(o, factor), pack();
+        kbki_bar_wait(v_full + step % Stages, step / Stages % 2);
+        values(step);
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(o);
-        kbki_fa_arrive(empty + slot);
+        kbki_fa_arrive(empty + step % Stages);
     }
     kbki_fa_close(lse + (int64_t)head * n, row, n, m, l, scale, factor);
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
