@@ -43,7 +43,7 @@ static void bench(kb_state* kb, const char* variant) {
     float *host_a = kb_host(kb, a), *host_b = kb_host(kb, b);
     kbk_args args = {};
     args.s.batch = args.s.heads = 1;
-    args.s.rows = m, args.s.cols = n, args.s.depth = k, args.s.layout = KBK_NN;
+    args.s.rows = m, args.s.cols = n, args.s.k = k, args.s.layout = KBK_NN;
     args.in[0] = a, args.in[1] = b, args.out[0] = c;
     int library = variant ? kbk_row_find("matmul", "fwd", variant) : -1;
     if (variant && library < 0) {

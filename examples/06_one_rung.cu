@@ -23,14 +23,14 @@ typedef struct sizes {
 #define SIZE(name, field) { name, offsetof(kbk_shape, field) }
 static const sizes families[] = { // by kbk_row.family: KBK_MAP, KBK_PICK, ...
     { { SIZE("n", cols) } },
-    { { SIZE("n", cols), SIZE("stride_or_range", depth) } },
+    { { SIZE("n", cols), SIZE("stride", stride), SIZE("among", among) } },
     { { SIZE("n", cols) } },
     { { SIZE("rows", rows), SIZE("cols", cols) } },
-    { { SIZE("M", rows), SIZE("N", cols), SIZE("K", depth) } },
+    { { SIZE("M", rows), SIZE("N", cols), SIZE("K", k) } },
     { { SIZE("batch", batch), SIZE("heads", heads), SIZE("length", rows), SIZE("dimension", cols) } },
-    { { SIZE("tokens", rows), SIZE("dimension", cols), SIZE("vocabulary", depth) } },
+    { { SIZE("tokens", rows), SIZE("dimension", cols), SIZE("vocabulary", vocabulary) } },
 };
-static const sizes batched = { { SIZE("batch", batch), SIZE("M", rows), SIZE("N", cols), SIZE("K", depth) } }; // bmm
+static const sizes batched = { { SIZE("batch", batch), SIZE("M", rows), SIZE("N", cols), SIZE("K", k) } }; // bmm
 // clang-format on
 
 static int row; // of the library, and its description

@@ -6,6 +6,7 @@
 
 if [ ! -f kbench_kernels.cuh ]; then skip "kbench_kernels.cuh is not there" && finish; fi
 if ! have python3; then skip "no python3" && finish; fi
+if ! have "$CC"; then skip "no C compiler" && finish; fi
 run python3 tests/ladder.py --check
 if [ "$rc" -eq 0 ] && [ ! -s "$out" ]; then pass; else fail "tests/ladder.py --check: $(head -n 3 "$out" | tr '\n' ';')"; fi
 
@@ -27,13 +28,18 @@ stale() {
     check_out "$1" "$4"
 }
 stale "a time that is not the evidence's" $header '/^\/\*  measured softmax fwd:/,/end of measured/s/^\(  *2 block  *\)[0-9.]*/\1111.1/' 'says "2 block '
+stale "a floor that is not the formula's" $header '/^\/\*  measured softmax fwd:/,/end of measured/s/\(H200 \)[0-9.]*/\11/' 'says "0\.625 FLOP/B; floor on an H200 62\.8 us'
+stale "a formula that changed" $header 's/^\(KBKI_FORMULAS(softmax_fwd, .*\)2 \* n/\14 * n/' 'says "0\.313 FLOP/B; floor on an H200 125\.6 us'
 stale "a rung's note that changed" $header 's/"CTA per row, shared-memory tree, three reads"/"CTA per row, another note, three reads"/' 'says "2 block .*another note'
-stale "a ladder without its column" $header '/^\/\*  measured softmax fwd:/d' 'no card shows the measurement of softmax fwd'
+stale "a ladder without its column" $header 's/^\/\*  measured softmax fwd:/\/*  softmax fwd:/' 'no card shows the measurement of softmax fwd'
 stale "a column without an end" $header '/measured null run:/,/end of measured/s/^    end of measured .*/*\//' 'no end of measured'
 stale "a rung without its line" $header '/^  *5 regblock  /d' 'says "5 regblock'
 stale "the ladder of examples/README.md" examples/README.md 's/^\(  *18 mmapipe  *\)[0-9.]*/\1111.1/' 'examples/README\.md, line [0-9]+: the evidence says "18 mmapipe'
 stale "the excerpt of README.md" README.md 's/^\(  *13 coop  *\)[0-9.]*/\1111.1/' '^README\.md, line [0-9]+: the evidence says "13 coop'
 stale "README.md without a ladder" README.md '/^<!-- measured/d' 'README\.md shows no ladder'
+stale "a station that does not exist" $header 's/^\( *4 \)transpose:/\1transpoze:/' '^READING ORDER: transpoze does not exist'
+stale "a section that does not exist" $header 's/registers (>>matmul_simt)/registers (>>matmul_sims)/' '^READING ORDER: >>matmul_sims does not exist'
+stale "a reading order without stations" $header 's/^   READING ORDER/   READING/' '^only 0 stations in READING ORDER'
 stale "a word that nothing bears" $header 's/^                online    running/                offline   running/' '^offline: has no row, and is not marked as reserved'
 ! everything || check_out "a word of one list alone" '^offline: in one of KBKI_WORDS and the manual alone'
 ! everything || check_out "a row without a word" '^online: no word of the closed list'
@@ -65,6 +71,7 @@ ladder --evidence "$tmp/small.json" --write
 check_rc "--write from another evidence" 0
 sed -n '/^\/\*  measured softmax fwd/,/end of measured/p' "$tmp/root/$header" > "$out"
 check_out "when and where" 'measured softmax fwd: f32 8192 x 4096, A GPU, 2030-01-02$'
+check_out "intensity and floor" '^    0\.625 FLOP/B; floor on an H200 62\.8 us = 268\.4 MB / 4\.276 TB/s$'
 check_out "the names of the columns" ' time +peak +gain +regs +occ +DRAM +conflicts$'
 check_out "the first rung" ' 1 naive +1000 us +50 % +- +40 +62 % +12 % +1235 k  thread per row'
 check_out "a gain" ' 2 block +500\.0 us +50 % +2\.00 x +- +- +- +-  CTA per row'

@@ -29,30 +29,52 @@ while IFS=: read -r words term; do
     if [ ! -s "$tmp/these" ]; then pass; else fail "write '$term' in $(wc -l < "$tmp/these" | tr -d ' ') sentences, as $(head -n 1 "$tmp/these")"; fi
 done < "$tmp/words"
 
-# what it finds
+# what sentences.py finds
+# finds WHAT FILE: each sentence of FILE, without its place, is a line of stdin, and there is no other
+finds() {
+    run "$PYTHON" tests/sentences.py "$2"
+    check_same "$1" "$(cut -f 2- "$out" | sort)" "$(sort)"
+}
 cat > "$tmp/text.c" << 'EOF'
 // Each rival of this comment is found, also
 // when the sentence goes on.
+//
+// The next paragraph is another piece
+// name     a row of a table is none
 int x; // a short one
+int y; // the comment of a field has its line of code
 /* The second sentence stands here. And the third one is in this block. */
-const char* text = "this message is read by people, too";
-char other[] = "%d\n";
+const char* text = "This message is read "
+                   "by people, too.";
+char other[] = "%d\n", name[] = "cuModuleGetFunctionOfThis";
 EOF
-run "$PYTHON" tests/sentences.py --count 100 "$tmp/text.c"
-check_same "sentences of a C file" "$(sed 's/^[^:]*:[0-9]*.//' "$out" | sort)" "$(
-    printf '%s\n' "And the third one is in this block." "Each rival of this comment is found, also when the sentence goes on." \
-        "The second sentence stands here." "this message is read by people, too" | sort
-)"
+finds "sentences of a C file" "$tmp/text.c" << 'EOF'
+Each rival of this comment is found, also when the sentence goes on.
+The next paragraph is another piece
+the comment of a field has its line of code    [int y; // the comment of a field has its line of code]
+The second sentence stands here.
+And the third one is in this block.
+This message is read by people, too.
+EOF
 run "$PYTHON" tests/sentences.py --words rival "$tmp/text.c"
 check_rc "a word is found" 1
 check_same "a word is found" "$(cat "$out")" "$tmp/text.c:1	Each rival of this comment is found, also when the sentence goes on."
-run "$PYTHON" tests/sentences.py --words contest "$tmp/text.c"
+run "$PYTHON" tests/sentences.py --words contest,int "$tmp/text.c"
 check_rc "a word that is not there" 0
-printf '#!/bin/sh\n# A comment of a script is read.\nx="and a text that is not"\n' > "$tmp/text.sh"
-printf '"""What the module does for its user."""\nx = 1  # bits of it are explained here\n' > "$tmp/text.py"
-printf '# Title\n\nA paragraph that goes on\nover two lines.\n\n    code that is not read at all\n' > "$tmp/text.md"
-run "$PYTHON" tests/sentences.py "$tmp/text.sh" "$tmp/text.py" "$tmp/text.md"
-check_same "sentences of other files" "$(sed 's/^[^:]*:[0-9]*.//' "$out" | sort)" "$(
-    printf '%s\n' "A comment of a script is read." "A paragraph that goes on over two lines." "What the module does for its user." "bits of it are explained here" | sort
-)"
+printf '#!/bin/sh\n# SPDX-License-Identifier: MIT\n# A comment of a script is read.\nx="and a text that is not"\n' > "$tmp/text.sh"
+finds "sentences of a script" "$tmp/text.sh" << 'EOF'
+A comment of a script is read.
+EOF
+printf '"""What the module does for its user."""\n# A comment of two lines\n# is one sentence.\nx = f("This message has "\n      "two parts here.")\n' > "$tmp/text.py"
+finds "sentences of a Python file" "$tmp/text.py" << 'EOF'
+What the module does for its user.
+A comment of two lines is one sentence.
+This message has two parts here.
+EOF
+printf '# A title is not drawn\n\nA paragraph that goes on\nover two lines.\n\n- An item of a list.\n- The next item of it.\n\n    code that is not read at all\n' > "$tmp/text.md"
+finds "sentences of a document" "$tmp/text.md" << 'EOF'
+A paragraph that goes on over two lines.
+- An item of a list.
+- The next item of it.
+EOF
 finish

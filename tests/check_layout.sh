@@ -12,7 +12,7 @@ none() { if [ -z "$2" ]; then pass; else fail "$1: $(echo "$2" | head -n 5 | tr 
 for f in kbench.h kbench_kernels.cuh; do
     if [ ! -f $f ]; then skip "$f is not there" && continue; fi
     placed=$(awk 'open && /^  >>[a-z_]+ / { print $1 } { open = /^\/\*-----/ }' $f)
-    if [ "$(echo $placed | wc -w)" -ge 5 ]; then pass; else fail "$f: hardly any section was found: $placed"; fi
+    if [ "$(echo $placed | wc -w)" -ge 5 ]; then pass; else fail "$f: fewer than 5 sections were found: $placed"; fi
     none "$f: lines over 120 columns" "$(awk 'length($0) > 120 { print FILENAME ":" NR }' $f)"
     none "$f: includes that cost seconds" "$(grep -nE '#[[:space:]]*include[[:space:]]*<(cub/|thrust/|cooperative_groups|cuda/|curand|mma\.h|vector|string>|iostream|map>|algorithm|memory>|functional|chrono|thread|mutex|array>|utility|type_traits|c(std)?[a-z]+>)' $f | grep -vE '<(ctype|cublas|cuda_)')"
     none "$f: words of unfinished work" "$(grep -nwE 'TODO|FIXME|XXX|HACK|not implemented' $f)"
@@ -21,7 +21,7 @@ for f in kbench.h kbench_kernels.cuh; do
     if tail -n 60 $f | grep -q 'MIT' && tail -n 60 $f | grep -qi 'public domain'; then pass; else fail "$f: no licence at the end"; fi
 done
 
-# instructions of kernels that have a name in >>asm or >>hopper are not written elsewhere
+# an instruction that has a wrapper in >>asm or >>hopper is written nowhere else
 if [ -f kbench_kernels.cuh ]; then
     # written PATTERN SECTION FILE: prints matching lines outside of that section
     written() { awk -v what="$1" -v home="$2" '/^  >>[a-z_]+ / { tag = $1 } tag != home && tag != "" && $0 ~ what { print tag ", line " NR }' "$3"; }
@@ -60,11 +60,11 @@ if have python3; then
         "^>>verdict \(judge\) reads the command line's options"
     found "stages out of order" '/^  >>registry / { sub("declare", "render") } { print }' 'is out of the order of the stages'
     found "no stage" '/^  >>plan +plan:/ { sub("plan:", "") } { print }' '>>plan: its header bears no stage'
-    found "contents that lack a section" '/^    foundation / { sub(" >>stats", "") } { print }' '^contents: they have >>spread where the file has >>stats'
+    found "contents that lack a section" '/^    foundation / { sub(" >>stats", "") } { print }' '^contents: the list has >>spread where the file has >>stats'
     found "a macro without a prefix" "$(before verdict '#define PLANTED 1')" '^macro without a prefix: PLANTED'
     found "a file beyond its budget" '{ print; print "" }' '^size: [0-9]+ lines'
 else
-    skip "no python3: contents, stages, prefixes and sizes are not looked at"
+    skip "no python3: contents, stages, prefixes and sizes are not checked"
 fi
 
 # versions: macros, title, README

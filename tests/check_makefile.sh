@@ -109,7 +109,7 @@ if [ -f examples/suite.cu ]; then
         --*) if grep -qE "^    (x\(|KBI_[A-Z]+\(x, )[a-z_]+, \"$(echo "$o" | sed 's/^--//; s/=%//')\"," kbench.h examples/addons/*; then pass; else fail "the Makefile knows $o, which is no option"; fi ;;
         esac
     done
-    # the recipe: a stand-in compiler makes a suite with this exit code
+    # the recipe of make run, with a stand-in compiler whose suite ends with the exit code PLAY_EXIT
     mkdir -p "$tmp/dir/examples" && cp Makefile "$tmp/dir" && : > "$tmp/dir/examples/suite.cu"
     printf '#!/bin/sh\nprintf "#!/bin/sh\\nexit %%s\\n" "$PLAY_EXIT" > build/suite && chmod +x build/suite\n' > "$play/bin/playcc"
     chmod +x "$play/bin/playcc"
@@ -121,14 +121,14 @@ if [ -f examples/suite.cu ]; then
     run env PATH="$path" PLAY_EXIT=1 $make -C "$tmp/dir" -B run NVCC= CC="$playcc"
     if [ $rc -ne 0 ]; then pass; else fail "make run: a suite that fails: exit code 0"; fi
     check_not_err "make run: nothing was serialised" WARNING
-    # compiler messages are all shown, and a serialised product is repeated
+    # all messages of the compiler are shown, and its note that wgmma is serialised is repeated as a warning
     note="ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to it"
     printf '#!/bin/sh\necho "%s" >&2\necho "ptxas info    : said last" >&2\n' "$note" > "$play/bin/playnote"
     sed 1d "$play/bin/playcc" >> "$play/bin/playnote" && chmod +x "$play/bin/playnote"
     run env PATH="$path" PLAY_EXIT=0 $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playnote"
     check_rc "make run with a serialised product" 0
     check_err "make run shows the note" '^ptxas info    : \(C7510\)'
-    check_err "make run shows what comes behind it" 'said last'
+    check_err "make run shows the message after the note" 'said last'
     check_err "make run with a serialised product" '^WARNING: ptxas serialised wgmma products'
     # a compiler that fails: an old suite is not run
     printf '#!/bin/sh\necho "error: no" >&2\nexit 1\n' > "$play/bin/playfail" && chmod +x "$play/bin/playfail"
@@ -136,7 +136,7 @@ if [ -f examples/suite.cu ]; then
     if [ $rc -ne 0 ]; then pass; else fail "make run: a compiler that fails: exit code 0"; fi
     check_err "make run shows what the compiler said" 'error: no'
     check_not_out "make run after a compiler that failed" '^build/suite '
-    # CI's check of the same, on a log with it, without, and without a log
+    # CI looks for the same note in a log: a log with the note, one without, and no log
     eval "$(sed -n '/^no_serialised()/p' .ci/run)"
     log=$tmp/ci.log
     if no_serialised 2> "$err"; then fail "CI: no log is a log without notes"; else pass; fi

@@ -114,7 +114,7 @@ else
     reads "a case each that is fine, wrong, skipped" fine 2 '^(layernorm|other)'
     reads "a wrong and a skipped case alone" "no time" 2 'impl=(wrong|skipped)'
     reads "another operation" "no time" 0 '^other'
-    # what it says of the values: which are not text, numbers, true or false
+    # the record's values that are objects or lists are documented
     run "$tmp/cases" --fast --no-progress --json "$tmp/results.json"
     run $python -c 'import json, sys
 names = set(k for r in json.load(open(sys.argv[1])) for k, v in r.items() if isinstance(v, (dict, list)))

@@ -17,6 +17,6 @@ for f in $(find examples tests -type f ! -path 'tests/evidence/*' ! -path 'tests
 done
 if [ $n -ge 40 ]; then pass; else fail "only $n files were found"; fi
 for f in $(find examples tests -type f ! -path 'tests/evidence/*' ! -path 'tests/fixtures/*' ! -path '*/__pycache__/*'); do
-    case $f in *.c | *.h | *.cu | *.cuh | *.cpp | *.sh | *.lib | *.py | *.awk | *.js | *.sbatch | *.toml | *.md) ;; *) fail "$f: of no kind that this test knows" ;; esac
+    case $f in *.c | *.h | *.cu | *.cuh | *.cpp | *.sh | *.lib | *.py | *.awk | *.js | *.sbatch | *.toml | *.md) ;; *) fail "$f: this test does not know the kind of the file" ;; esac
 done
 finish

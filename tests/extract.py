@@ -30,10 +30,12 @@ SHAPES = {
     "KBK_SUM": [("n", "cols", 1 << 22)],
     "KBK_PICK": [("n", "cols", 1 << 20)],
     "KBK_ROWS": [("rows", "rows", 1024), ("cols", "cols", 4096)],
-    "KBK_GEMM": [("M", "rows", 1024), ("N", "cols", 1024), ("K", "depth", 1024)],
+    "KBK_GEMM": [("M", "rows", 1024), ("N", "cols", 1024), ("K", "k", 1024)],
     "KBK_ATTN": [("batch", "batch", 2), ("heads", "heads", 4), ("rows", "rows", 512), ("cols", "cols", 128)],
-    "KBK_LOOKUP": [("rows", "rows", 2048), ("cols", "cols", 768), ("depth", "depth", 8192)],
+    "KBK_LOOKUP": [("rows", "rows", 2048), ("cols", "cols", 768), ("vocabulary", "vocabulary", 8192)],
 }
+
+OTHERS = ("k", "vocabulary", "stride", "among")  # sizes of kbk_shape that few operations have
 
 # Shorter forms of functions that serve many kernels in the header: caches for one kernel on one device.
 SHORTER = {
@@ -177,7 +179,6 @@ def macro_of(line):
 def condition(text, defined):
     """The value of a condition: True, False, or None if it depends on the compilation."""
     text = re.sub(r"//.*|/\*.*?\*/|\\\n", " ", text)
-    text = re.sub(r"\bKBKI_(BUILDS|IN)\(\w+\)", "1", text)
     if any(defined.get(name, 0) is None for name in re.findall(r"[A-Za-z_]\w*", text)):
         return None
     text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
@@ -1021,11 +1022,11 @@ def table_of(header):
     """Rows of the library: op, dir, variant, dtypes, sm, origin, note; and of its operations."""
     ops, rows = {}, []
     for name, m in header.macros.items():
-        if not re.match(r"KBK_(OPS|TABLE)_[A-Z]", name):
+        if not re.match(r"KBK_(OPS|TABLE)_[a-z]", name) or name.endswith("_kbki_end"):
             continue
         c, i = m.body, 0
         while i < len(c):
-            args, depth, i = [[]], 1, i + 2
+            name_of_row, args, depth, i = c[i].text, [[]], 1, i + 2
             while depth:
                 depth += c[i].text == "("
                 depth -= c[i].text == ")"
@@ -1034,9 +1035,13 @@ def table_of(header):
                 elif depth:
                     args[-1].append(c[i])
                 i += 1
+            if name_of_row == "KBKI_CUBLAS":  # no kernel of its own
+                continue
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
-                ops[a[0], a[1]] = dict(op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'))
+                ops[a[0], a[1]] = dict(
+                    op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'), check=a[9]
+                )
             else:
                 rows.append(
                     dict(
@@ -1109,7 +1114,7 @@ def specialised(header, item, words):
     """A function for scratch memory, evaluated for the variants that its callers name."""
     name = item.names[0]
     fields = {
-        f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", "depth", "layout", "causal")
+        f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
     }
     results = []
     for word in words:
@@ -1251,6 +1256,7 @@ class Plain:
         self.instances()
         self.refresh()
         self.find_structs()
+        self.explicit_arguments()
         for item in self.items:
             if self.is_device(item):
                 self.device(item)
@@ -1366,6 +1372,18 @@ class Plain:
                 reads |= {t.text for k, t in enumerate(item.tokens) if item.tokens[k - 1].text in (".", "->")}
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
+    def explicit_arguments(self):
+        """Writes the template arguments that calls deduced from the struct in the type of a kernel's pointer."""
+        for item in self.items:
+            if item.macro is not None:
+                continue
+            found = re.match(r"template <([^<>]*)>[^{;]*\bvoid \(\*\w+\)\((kb\w+)<[^{;]*\{", item.text)
+            if found and found.group(2) in self.structs:
+                names = ", ".join(p.split()[-1] for p in found.group(1).split(","))
+                for other in self.items:
+                    if other is not item and item.names[0] in names_in(other.tokens):
+                        other.text = re.sub(r"\b%s\(" % item.names[0], "%s<%s>(" % (item.names[0], names), other.text)
+
     def resolved(self, kind):
         """A type of a member, without names of the header."""
         kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
@@ -1471,14 +1489,13 @@ class Plain:
         return True
 
     def host(self, item):
-        tokens = tokens_of(item.text)
+        tokens, item_text = tokens_of(item.text), item.text
         for i, t in enumerate(tokens):
             if t.kind == "name" and t.text in LAUNCHES and tokens[i + 1].text == "(" and t.text not in item.names:
                 self.arguments(tokens, i + 1)
             elif t.text == ">" and tokens[i - 1].text == ">>" and tokens[i + 1].text == "(":
                 self.arguments(tokens, i + 1)
-            elif t.text == "(" and i > 1 and (tokens[i - 1].text == "void" or tokens[i - 1].text == ")" and
-                                              tokens[i - 2].text == "*"):
+            elif t.text == "(" and re.search(r"\bvoid ?(\(\*\w*\))?$", item_text[: t.start]):
                 self.function_type(tokens, i)
         item.text = "\n".join(x if len(x) <= 120 or x in item.text else wrapped(x, re.match(" *", x).group() + " " * 8)
                               for x in "".join(t.text for t in tokens).split("\n"))
@@ -1547,14 +1564,18 @@ static void check(kb_state* kb, const char* name, const V* device, int64_t n, in
     int64_t bad = 0, where = -1, compared = 0;
     for (int64_t u = first; got && u * per_unit < n; u += step, want += per_unit) {
         double mean_square = 0;
-        for (int64_t i = 0; i < per_unit; i++) mean_square += want[i] * want[i] / (double)per_unit;
+        for (int64_t i = 0; i < per_unit; i++)
+            if (isfinite(want[i])) mean_square += want[i] * want[i] / (double)per_unit;
         for (int64_t i = 0; i < per_unit; i++, compared++) {
             const double x = got[u * per_unit + i], m = magnitude ? *magnitude : 0, w = fmax(fabs(want[i]), m);
             const double rounded = widened((V)(float)want[i]), exact = ulps == 0 && absolute == 0;
             const double base = fmax(ulps > 0 ? fmax(w, sqrt(mean_square)) : w, least);
             const double bound = fabs(ulps) * ldexp(1.0, ilogb(base) - bits) + absolute;
-            if (!(fabs(x - (exact ? rounded : want[i])) <= bound) && ++bad == 1) where = u * per_unit + i;
-            difference += (x - want[i]) * (x - want[i]), size += w * w, rounding += (rounded - want[i]) * (rounded - want[i]);
+            const bool same = x == rounded || isnan(x) && isnan(rounded); // also of two infinities
+            const bool close = isfinite(want[i]) && fabs(x - (exact ? rounded : want[i])) <= bound;
+            if (!same && !close && ++bad == 1) where = u * per_unit + i;
+            if (isfinite(rounded))
+                difference += (x - want[i]) * (x - want[i]), size += w * w, rounding += (rounded - want[i]) * (rounded - want[i]);
             if (magnitude && !one_magnitude) magnitude++;
         }
         if (magnitude && one_magnitude) magnitude++;
@@ -1609,12 +1630,10 @@ def wrapped(text, indent, width=118):
     return "\n".join(lines + [line])
 
 
-def checks_of(header, row, dtype):
+def checks_of(header, check, row, dtype):
     """norm, ulps and abs of the operation for f32 and for the element type."""
-    e = header.macros["KBK_CHECK_%s_%s" % (row["op"], row["dir"])]
-    while e.body[0].text != "KBKI_CHECKS":
-        e = header.macros[e.body[0].text]
-    values = joined(e.body[2:-1]).replace(" ", "").split(",")
+    text = check if "(" in check else joined(header.macros[check].body)
+    values = re.search(r"\((.*)\)", text).group(1).replace(" ", "").split(",")
     of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
     if "KBK_TF32" in row["origin"]:
         of["f32"] = ["1.5e-3", "6 * 8192", "0"]
@@ -1636,7 +1655,7 @@ class Extraction:
         """Shape, tensors and formulas, as expressions of the parameters."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
-        shape += {"strided": [("stride", "depth", 4)], "gather": [("among", "depth", 1 << 20)]}.get(name, [])
+        shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])
         if name == "bmm":
             shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
         # further parameters: name and field, type, value in the benchmark, axis
@@ -1654,7 +1673,7 @@ class Extraction:
         # what each field of kbk_shape is
         self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
         self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
-        known = {f: ("num", "0") for f in ("depth", "layout")}
+        known = {f: ("num", "0") for f in (*OTHERS, "layout", "sequential")}
         known |= {f: ("num" if n == "1" else "name", n) for f, n in self.fields.items()}
         e = Evaluator(self.header, known, {self.row["variant"]}, self.size)
         s = ("name", "s")
@@ -1751,7 +1770,7 @@ class Extraction:
 
     def fill(self, k, t):
         """The statement that fills input k."""
-        kind, x, y = t["fill"][1], shown(plain(t["a"])), shown(plain(t["b"]))
+        kind, x, y = t["fill"][1], shown(plain(t["a"])), shown(plain(t["b"]), 13)
         draw = f"uniform((uint64_t)i + ({k}ull << 40))"
         if t["normal"]:
             return f"    kb_fill(kb, {'(kb_e4m3*)' if t['type'] == 'kbk_e4m3' else ''}{t['id']}, {t['n']}, KB_NORMAL);"
@@ -1825,7 +1844,7 @@ class Extraction:
         last = "step > 1 ? first + k * step + 1 : units"
         b.append(f"        {self.base}_ref(&s, {self.size}, in, parts, first + k * step, {last});")
         b.append("    }")
-        of_f32, of_type = checks_of(self.header, row, self.dtype)
+        of_f32, of_type = checks_of(self.header, self.op["check"], row, self.dtype)
         for k, t in outs:
             tolerance = {"KBK_T": of_type, "KBK_KF32": of_f32}.get(t["kind"][1], ["0", "0", "0.5"])
             which = "0, 1" if t["whole"] else "first, step"

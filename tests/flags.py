@@ -18,7 +18,7 @@ def records(path):
         found = json.loads(text)
     except ValueError:  # one a line
         found = [json.loads(line) for line in text.splitlines() if line.strip()]
-    if isinstance(found, dict):  # evidence that holds other things beside the records
+    if isinstance(found, dict):  # evidence with other data next to the records
         found = found["kbench"] if isinstance(found.get("kbench"), list) else [found]
     return [r for r in found if r.get("status", "ok") == "ok" and r.get("time_ms") is not None]
 

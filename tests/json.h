@@ -40,7 +40,7 @@ static const char* json_bad(json_file* f, const char* p, const char* what) {
     return NULL;
 }
 
-// the bytes of one UTF-8 character; 0 when it is none (overlong, surrogate, too large, cut off)
+// the number of bytes of one UTF-8 character; 0 if it is invalid (overlong, surrogate, too large, cut off)
 static int json_utf8(const unsigned char* p) {
     if (p[0] < 0x80) return 1;
     int n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -157,7 +157,7 @@ static const char* json_object(json_file* f, const char* p) {
     return p + 1;
 }
 
-// the text of a file: an array of objects, or with lines objects that stand each on a line of their own
+// parses the text of a file: an array of objects or, if `lines`, one object per line
 static json_file json_read(const char* path, int lines) {
     json_file f;
     memset(&f, 0, sizeof f);
@@ -205,8 +205,8 @@ static json_file json_read(const char* path, int lines) {
     return f;
 }
 
-// The value of a key as written ("null", "1.5", "\"text\""), NULL when the record lacks the key. The answer
-// is overwritten by the fourth call after it.
+// The value of a key as written ("null", "1.5", "\"text\""), NULL when the record lacks the key. The returned string is
+// overwritten by the fourth call after this one.
 static const char* json_get(const json_file* f, int record, const char* key) {
     static char out[4][4096];
     static int turn;

@@ -11,10 +11,15 @@ records in tests/evidence/ladder.json.
     ladder.py --diff OP               prints the lines that change from each kernel of a ladder to the next
     --evidence FILE: another file of records;  --root DIR: another copy of the sources
 
---check also checks the manual's closed list of terms, and the end of the portable rungs.
+--check also checks the manual's closed list of terms and reading order, and the end of the portable rungs.
 
-A line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung of this
-type (with its number if it is not the one before), registers per thread, achieved occupancy, share of the DRAM
+The first line of the columns has the arithmetic intensity and the floor, the larger of bytes over the bandwidth of copy
+and FLOPs over the rate of a matrix product. FLOPs and bytes come from the formulas in kbench_kernels.cuh, compiled by
+$CC. The rates of an H200 are in this script. The rates of the GPU that the columns name come from its records of copy
+and matmul.
+
+Each other line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung
+of this type (with its number if it is not the one before), registers per thread, achieved occupancy, share of the DRAM
 bandwidth, bank conflicts of shared memory per launch, and the table's note. A value that was not measured is a dash.
 """
 import difflib
@@ -116,6 +121,77 @@ def gather(path):
     return evidence
 
 
+# ---- floors ----------------------------------------------------------------------------------------------------------
+
+# Measured on an NVIDIA H200 with CUDA 13.0: a copy of 4 GiB in bytes/s, cuBLAS at 4096^3 in FLOP/s.
+H200 = {'copy': 4.276e12, 'bf16': 783e12, 'f32': 51.3e12, 'e4m3': 1448e12}
+PEAKS = {'copy': ('copy', 'run', 'f32'), 'bf16': ('matmul', 'fwd', 'bf16'), 'f32': ('matmul', 'fwd', 'f32'),
+         'e4m3': ('matmul_e4m3', 'fwd', 'bf16')}
+OTHER_LIMITS = {'h2d': 'the bus', 'd2h': 'the bus', 'alloc': 'the allocator', 'null': 'the launch', 'chase': 'latency'}
+
+
+def work_of_ladders(folder):
+    """{(operation, direction, type): (FLOPs, bytes)} at the shape of the ladder, by the formulas of the header."""
+    calls = []
+    for (op, direction, dtype), shape in LADDERS.items():
+        get, batched = shape.get, op in ('bmm', 'attention')
+        batch, length, cols = get('batch_size', 1), get('sequence_length', 1), get('tensor_dimension', get('n', 1))
+        fields = {'batch': batch if batched else 1, 'heads': get('heads', 1), 'cols': cols, 'k': cols,
+                  'rows': length if batched else batch * length}
+        fields.update((f, shape[f]) for f in ('vocabulary', 'stride', 'among', 'causal') if f in shape)
+        calls.append('print("%s", "%s", "%s", %d, (kbk_shape){%s});' % (
+            op, direction, dtype, 4 if dtype == 'f32' else 2, ', '.join('.%s = %d' % f for f in fields.items())))
+    with tempfile.TemporaryDirectory() as place:
+        program = os.path.join(place, 'work')
+        with open(program + '.c', 'w') as f:
+            f.write('#include <stdio.h>\n#include "kbench_kernels.cuh"\n'
+                    'static void print(const char* op, const char* dir, const char* type, int elem, kbk_shape s) {\n'
+                    '    for (int i = 0; i < KBK_OP_COUNT; i++)\n'
+                    '        if (!strcmp(kbk_ops[i].name, op) && !strcmp(kbk_ops[i].dir, dir))\n'
+                    '            printf("%s %s %s %.17g %.17g\\n", op, dir, type, kbk_ops[i].flops(&s),\n'
+                    '                   kbk_ops[i].bytes(&s, elem));\n'
+                    '}\nint main(void) {\n' + '\n'.join(calls) + '\n}\n')
+        made = subprocess.run(os.environ.get('CC', 'cc').split() + ['-I', folder, program + '.c', '-o', program, '-lm'],
+                              stderr=subprocess.PIPE)
+        if made.returncode:
+            sys.exit('the formulas do not compile: ' + made.stderr.decode().partition('error: ')[2].partition('\n')[0])
+        lines = subprocess.check_output([program]).decode().strip().split('\n')
+    return {tuple(x[:3]): (float(x[3]), float(x[4])) for x in map(str.split, lines)}
+
+
+def scaled(value, unit):
+    for power, letter in ((12, 'T'), (9, 'G'), (6, 'M'), (3, 'k')):
+        if value >= 10**power:
+            return '%.4g %s%s' % (value / 10**power, letter, unit)
+    return '%.4g %s' % (value, unit)
+
+
+def floor(key, work, evidence):
+    """The line of a card with the arithmetic intensity, and the floor on an H200 and on the GPU of the records."""
+    op, dtype = key[0], key[2]
+    if op in OTHER_LIMITS:
+        return '    no floor: %s is the limit' % OTHER_LIMITS[op]
+    flops, size = work[key]
+    rate = 'e4m3' if op == 'matmul_e4m3' else dtype if op in ('matmul', 'bmm', 'attention') else 'f32'
+
+    def found(k):
+        return evidence.get(k + (shape_text(k[0], LADDERS[k]),), {})
+    gpus = {r['gpu'] for r in found(key).values()}
+    own = {}
+    for name, k in PEAKS.items():
+        times = [r['time_ms'] for r in found(k).values() if {r['gpu']} == gpus and r['implementation'] != 'tf32']
+        if times:
+            own[name] = work[k][name == 'copy'] / min(times) * 1e3
+    texts = []
+    for peaks in [H200] + [own] * ('copy' in own and rate in own):
+        seconds, work_text, speed = max((size / peaks['copy'], scaled(size, 'B'), scaled(peaks['copy'], 'B/s')),
+                                        (flops / peaks[rate], scaled(flops, 'FLOP'), scaled(peaks[rate], 'FLOP/s')))
+        texts.append((time_text(seconds * 1e3), work_text, speed))
+    intensity = '%.*f' % (0 if flops >= 100 * size else 3, flops / size)
+    line = '    %s FLOP/B; floor on an H200 %s = %s / %s' % ((intensity,) + texts[0])
+    return line + ('; on this GPU %s at %s' % (texts[1][0], texts[1][2]) if len(texts) > 1 else '')
+
+
 # ---- lines -----------------------------------------------------------------------------------------------------------
 
 def time_text(ms):
@@ -186,15 +262,15 @@ def columns(lines, wanted):
                               for k in wanted).rstrip() for x in lines]
 
 
-def card(key, rungs, evidence):
+def card(key, rungs, evidence, work):
     op, direction, dtype = key
     title, lines = ladder(op, direction, dtype, rungs, evidence)
     shown = [k for k in range(10) if k in (0, 1, 2, 9) or any(x[k] != '-' for x in lines)]
-    return (['/*  measured %s %s: %s' % (op, direction, title)] + columns([HEADS_OF_COLUMNS] + lines, shown) +
-            ['    end of measured */'])
+    return (['/*  measured %s %s: %s' % (op, direction, title), floor(key, work, evidence)] +
+            columns([HEADS_OF_COLUMNS] + lines, shown) + ['    end of measured */'])
 
 
-EXCERPT = 'naive coalesced regblock warpmma tmaload warpgroup coop tma select cublas'.split()  # the rungs that README.md shows
+EXCERPT = 'naive coalesced regblock warpmma tmaload warpgroup coop tma select cublas'.split()  # the rungs in README.md
 
 
 def document(rungs, evidence, excerpt):
@@ -207,7 +283,7 @@ def document(rungs, evidence, excerpt):
 
 # ---- files -----------------------------------------------------------------------------------------------------------
 
-def rewritten(text, rungs, evidence, problems):
+def rewritten(text, rungs, evidence, work, problems):
     """The header with all measured columns, generated from the evidence."""
     out, lines, i, seen = [], text.split('\n'), 0, set()
     while i < len(lines):
@@ -223,7 +299,7 @@ def rewritten(text, rungs, evidence, problems):
             problems.append('line %d: %s' % (i + 1, 'no end of measured' if end is None else
                                              'no such ladder: %s' % lines[i].strip()))
             return text
-        out += card(keys[0], rungs[keys[0][:2]], evidence)
+        out += card(keys[0], rungs[keys[0][:2]], evidence, work)
         seen.add(keys[0])
         i = end + 1
     for key in LADDERS:
@@ -309,6 +385,18 @@ def words(text, rungs, problems):
         problems += ['%s: %s' % (word, what) for word in sorted(which)]
 
 
+def stations(text, rungs, problems):
+    """The names of operations and sections in the manual's reading order exist."""
+    found = re.search(r'\n   READING ORDER.*?\n\n', text, re.S)
+    lines = re.findall(r'\n +\d+ ([\w ]+):', found[0]) if found else []
+    if len(lines) < 10:
+        problems.append('only %d stations in READING ORDER' % len(lines))
+    names, tags = {op for op, _ in rungs}, set(re.findall(r'\n  >>(\w+)  ', text))
+    for name in [x for line in lines for x in line.split() if x not in names] + [
+            '>>' + x for x in re.findall(r'>>(\w+)', found[0] if found else '') if x not in tags]:
+        problems.append('READING ORDER: %s does not exist' % name)
+
+
 def shortened(record):
     out = {k: record.get(k) for k in KEYS}
     out['counters'] = {k: v for k, v in (record.get('counters') or {}).items() if k in COUNTERS}
@@ -360,7 +448,7 @@ def diff(header, op):
             if not all(found) or not found or (k, i, direction) in seen:
                 continue
             seen.add((k, i, direction))
-            old, new = (m[1].split('\n') for m in found)
+            old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)  # indentation is no change
             changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
             print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (
                 op, direction, shown[k].number, shown[k].name, len(old), r.number, r.name, len(new),
@@ -393,13 +481,14 @@ def main(argv):
     rungs = table(header)
     order(header, rungs, problems)
     words(header, rungs, problems)
+    stations(header, rungs, problems)
     for name, path in zip(names, paths):
         with open(path, encoding='utf-8') as f:
             text = f.read()
         if name.endswith('.md'):
             new = rewritten_document(text, name, rungs, evidence, problems)
         else:
-            new = rewritten(text, rungs, evidence, problems)
+            new = rewritten(text, rungs, evidence, work_of_ladders(root), problems)
         if new != text and asked == ['--write']:
             with open(path, 'w', encoding='utf-8') as f:
                 f.write(new)

@@ -48,7 +48,7 @@ def check(path):
     if [t for t, _ in listed] != [t for t, _, _ in sections]:
         odd = next((pair for pair in zip([t for t, _ in listed] + ['nothing'], [t for t, _, _ in sections] + ['nothing'])
                     if pair[0] != pair[1]), ('?', '?'))
-        found.append(f'contents: they have >>{odd[0]} where the file has >>{odd[1]}')
+        found.append(f'contents: the list has >>{odd[0]} where the file has >>{odd[1]}')
     size = len(lines) - 1, len(text.encode())
     if name in BUDGET and (size[0] > BUDGET[name][0] or size[1] > BUDGET[name][1]):
         found.append(f'size: {size[0]} lines, {size[1]} bytes; the budget is {BUDGET[name][0]} and {BUDGET[name][1]}')

@@ -51,7 +51,7 @@ check() {
     if "$@" > "$tmp/check" 2>&1; then
         pass
     else
-        # of a compiler's output the lines that say it, else its first ones
+        # the errors in a compiler's output; without any, its first lines
         grep -E 'error|undefined|FAIL' "$tmp/check" > "$tmp/why" || head -n 5 "$tmp/check" > "$tmp/why"
         fail "$what: $(head -n 5 "$tmp/why" | cut -c 1-300 | tr '\n' ';')"
         return 1

@@ -61,7 +61,7 @@ for a; do
     last=$a
 done
 case $key in *" -c "*|*.d/*) to= ;; esac # parts, and sources that a test has just written
-case $key in *" -shared "*) # a library without the header: its handlers would stand where the program's are
+case $key in *" -shared "*) # a library without the header, whose handlers would replace the program's
     grep -q kbench "$source" || MUTATE_COVERAGE= ;;
 esac
 if [ -n "$MUTATE_COVERAGE" ]; then exec $MUTATE_CC "$@" -x none $MUTATE_COVERAGE; fi

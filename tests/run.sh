@@ -135,7 +135,7 @@ END
         echo '}'
     } > "$source"
     [ "$name" = host ] || flags="-DKBENCH_CUDA -isystem $(cuda_headers)"
-    # to kbench's records this is optimised, since they flag samples of what is not
+    # kbench flags times of unoptimised builds; this macro declares an optimised build
     if $CXX -std=gnu++20 -w -O0 -D__OPTIMIZE__=1 ${flags:-} -I. -Itests "$source" -o "$folder/$name" -lm -ldl -lpthread > "$logs/$name.log" 2>&1; then
         for t; do ln -f "$folder/$name" "$folder/$(basename "$t" .c)" 2> /dev/null || cp "$folder/$name" "$folder/$(basename "$t" .c)"; done
         echo built > "$logs/together_$name"
@@ -258,7 +258,7 @@ run_one() {
 if [ -n "$together" ]; then build_together "$together" && exit; fi
 if [ -n "$one" ]; then run_one "$one" && exit; fi
 
-# which tests: in any order, and one at a time
+# sorts the tests: those that may run in parallel, and those that measure time
 rm -f "$logs"/*.sum "$logs"/*.skips "$logs"/together_*
 : > "$logs/long" && : > "$logs/short" && : > "$logs/timed" && : > "$logs/left" && : > "$logs/wanted"
 for w in $wanted; do

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // script.h - a backend for tests, --device script: blocks run on the host, and their times come from a function that the
-// test installs before kb_main. Include it behind the implementation of kbench.h.
+// test installs before kb_main. Include this file after the implementation of kbench.h.
 #ifndef KBENCH_TEST_SCRIPT_H
 #define KBENCH_TEST_SCRIPT_H
 
 static struct {
-    // Returns the time of a sample in ns; sample -1: of a launch outside the samples. It may set flags of the case; an
+    // Returns the time of a sample in ns; sample -1 is a launch outside the samples. It may set flags of the case; an
     // ERROR ends the case.
     double (*time)(const char* case_name, int64_t sample, uint64_t* flags);
-    double (*roof)(int which); // NULL: a copy roof of 1e12 bytes a second, and no other
+    double (*roof)(int which); // NULL: a copy peak of 1e12 bytes per second, and no other peak
     int placement;             // of the recipe
 } scripted;
 

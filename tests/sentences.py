@@ -5,11 +5,13 @@
     python3 tests/sentences.py [--count 100] [--seed N] [FILE...]
 
 Draws from comments, documents, docstrings and messages of all source files, or of the files named. A line is
-FILE:LINE, a tab, and the sentence. Without --seed every call draws others; the seed is printed on stderr.
+FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by its line of code.
+Without --seed every call draws others; the seed is printed on stderr.
 With --words WORD,WORD... it prints every sentence that holds one of these words or phrases instead; exit code 1 if
 there is one.
 """
 import argparse
+import inspect
 import io
 import random
 import re
@@ -17,76 +19,99 @@ import subprocess
 import sys
 import tokenize
 
-C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.S)
+C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
 EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
+# a table, a command, code, a heading or the licence inside a comment or docstring
+NO_PROSE = re.compile(r'\s{4}|\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|>>|[{}$|]|\w+ [A-Z]{2,}')
+ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:) ')
+
+
+def paragraphs(line, text):
+    """(line, text) of each paragraph and list item of a comment or docstring, on one line each."""
+    start, part = line, []
+    for i, s in enumerate(text.split('\n') + ['']):
+        ends = not s.strip() or NO_PROSE.match(s)
+        if part and (ends or ITEM.match(s) and part[-1][-1] in '.:;'):
+            yield start, ' '.join(part)
+            part = []
+        if not ends:
+            start = start if part else line + i
+            part.append(s.strip())
+
+
+def comment_pieces(text, mark):
+    """The same of comments that begin with `mark` and stand alone on their lines."""
+    block = []
+    for i, s in enumerate(text.split('\n') + [''], 1):
+        if s.lstrip().startswith(mark) and not s.startswith('#!'):
+            block.append(s.lstrip()[len(mark):].removeprefix(' '))
+        elif block:
+            yield from paragraphs(i - len(block), '\n'.join(block))
+            block = []
+
+
+def code_line(text, at):
+    return text[text.rfind('\n', 0, at) + 1:text.find('\n', at)].strip()
 
 
 def c_pieces(text):
-    """(line, text) of comments, with the lines of one paragraph together, and of string literals."""
-    comment, last, line, at = [], None, 1, 0
+    yield from comment_pieces(text, '//')
+    line, at = 1, 0
     for m in C_TOKEN.finditer(text):
         line, at, s = line + text.count('\n', at, m.start()), m.start(), m.group(0)
         if s.startswith('//'):
-            alone = not text[text.rfind('\n', 0, m.start()) + 1:m.start()].strip()
-            if comment and alone and last == line - 1:
-                comment[1] += ' ' + s[2:].strip()
-            else:
-                if comment:
-                    yield tuple(comment)
-                comment = [line, s[2:].strip()]
-            last = line if alone else None
-            continue
-        if s.startswith('/*'):
-            for i, part in enumerate(re.split(r'\n\s*\n', s[2:-2])):
-                yield line, re.sub(r'[\s*]*\n[\s*]*', ' ', part)
+            if not code_line(text, m.start()).startswith('//'):
+                yield line, s[2:].strip(), code_line(text, m.start())
+        elif s.startswith('/*'):
+            yield from paragraphs(line, re.sub(r'\n[ *]? ?', '\n', s[2:-2]))
         elif s.startswith('"'):
-            yield line, re.sub(r'\\[nt]', ' ', s[1:-1])
-    if comment:
-        yield tuple(comment)
+            string = re.sub(r'"\s*"', '', s)[1:-1].replace('\\n', '\n').replace('\\t', '\t').replace('\\"', '"')
+            for _, part in paragraphs(line, string):
+                yield line, part, code_line(text, m.start())
 
 
 def hash_pieces(text):
-    """The same of a shell script or a Makefile: comments that stand alone, and text in double quotes."""
-    comment = None
-    for i, s in enumerate(text.split('\n') + [''], 1):
-        if s.startswith('#') and not s.startswith('#!'):
-            comment = (comment[0], comment[1] + ' ' + s.lstrip('# ')) if comment else (i, s.lstrip('# '))
-            continue
-        if comment:
-            yield comment
-        comment = None
+    """The same of a shell script or a Makefile, with its messages."""
+    yield from comment_pieces(text, '#')
+    for m in re.finditer(r'(?:echo|skip|fail) "([^"\n]*)"', text):
+        yield text.count('\n', 0, m.start()) + 1, m.group(1), code_line(text, m.start())
 
 
 def python_pieces(text):
+    yield from comment_pieces(text, '#')
+    strings, start, lines = [], 0, text.split('\n')
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string.lstrip('# ')
+            if not token.line.lstrip().startswith('#'):
+                yield token.start[0], token.string.lstrip('# '), token.line.strip()
         elif token.type == tokenize.STRING:
-            for part in re.split(r'\n\s*\n', re.sub(r'^\w{0,2}["\']+|["\']+$', '', token.string)):
-                yield token.start[0], ' '.join(part.split())
+            start = start if strings else token.start[0]
+            strings.append(re.sub(r'^\w{0,2}("""|\'\'\'|["\'])|("""|\'\'\'|["\'])$', '', token.string))
+        elif strings and token.type != tokenize.NL:
+            for line, part in paragraphs(start, inspect.cleandoc(''.join(strings))):
+                yield line, part, lines[min(line, len(lines)) - 1].strip()
+            strings = []
 
 
 def markdown_pieces(text):
-    text = re.sub(r'```.*?```', lambda m: '\n' * m.group(0).count('\n'), text, flags=re.S)
-    line = 1
-    for part in re.split(r'(\n\s*\n)', text):
-        if not re.match(r'\s{4}|\||<!--', part.lstrip('\n')):
-            yield line, ' '.join(part.split())
-        line += part.count('\n')
+    text = re.sub(r'```.*?```|<!--.*?-->', lambda m: '\n' * m.group(0).count('\n'), text, flags=re.S)
+    yield from paragraphs(1, text)
 
 
 def sentences(path):
-    """(line, sentence) of a file: at least four words that are no code."""
+    """(line, sentence, line of code or '') of a file; the code only for a fragment: a label, the comment of a field."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     ending = path.rsplit('.', 1)[-1]
     pieces = {'py': python_pieces, 'md': markdown_pieces}.get(
         ending, c_pieces if ending in ('h', 'cuh', 'cu', 'c', 'cpp') else hash_pieces)
-    for line, piece in pieces(text):
+    for line, piece, *code in pieces(text):
         for s in re.split(r'(?<=[.!?])\s+(?=[A-Z`"(])', piece):
-            words = re.findall(r"[A-Za-z][a-z'-]+", s)
-            if len(words) >= 4 and sum(map(len, words)) > len(s) / 2 and not re.search(r'(^|\s)--op\b', s):
-                yield line, s.strip()
+            words = re.findall(r"(?<!\S)[(`'\"]*([A-Za-z][a-z'-]+)[`'\"]*[.,;:!?)]*(?!\S)", s)
+            if len(words) < 4 or sum(map(len, words)) <= len(s) / 2 or re.search(r'(^|\s)--op\b', s):
+                continue
+            whole = not code or re.match(r'[^a-z]', s) and s.rstrip('`\'"()').endswith(('.', '?', '!'))
+            yield line, s.strip(), '' if whole or len(code[0]) < len(s) + 9 else f'    [{code[0]}]'
 
 
 def main():
@@ -99,15 +124,15 @@ def main():
     files = given.files or subprocess.run(['git', 'ls-files'], capture_output=True, text=True, check=True).stdout.split()
     kinds = ('.h', '.cuh', '.cu', '.c', '.py', '.sh', '.md', '.lib', 'Makefile', '.ci/run')
     files = [f for f in files if given.files or (f.endswith(kinds) and not EVIDENCE.match(f))]
-    drawn = [(f, line, s) for f in files for line, s in sentences(f)]
+    drawn = [(f, *sentence) for f in files for sentence in sentences(f)]
     if given.words:
         words = re.compile(r'\b(' + '|'.join(map(re.escape, given.words.split(','))) + r')\b', re.I)
         found = [d for d in drawn if words.search(d[2])]
     else:
         print(f'{len(drawn)} sentences, seed {given.seed}', file=sys.stderr)
         found = random.Random(given.seed).sample(drawn, min(given.count, len(drawn)))
-    for f, line, s in found:
-        print(f'{f}:{line}\t{s}')
+    for f, line, s, code in found:
+        print(f'{f}:{line}\t{s}{code}')
     return 1 if given.words and found else 0
 
 

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# make smoke-gpu: a short test of what only a GPU can show, in at most 150 s on an H100, including the build. Run it
+# make smoke-gpu: a short test of everything that needs a GPU, in at most 150 s on an H100, including the build. Run it
 # on the commit to be submitted. Prints a line per part. The last line has the totals, GPU, driver and commit:
-#
 #     28 passed, 0 failed, 0 skipped (NVIDIA H100 80GB HBM3, driver 580.159, commit abc1234, 2026-11-25)
 #
 # The parts are independent: if one fails, does not build or hangs, the others still run.

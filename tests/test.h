@@ -80,8 +80,8 @@ TEST_UNUSED static void test_skip(const char* format, ...) {
     printf("\n");
 }
 
-// How many of n rounds of a simulation to run: a tenth, and all of them in make test-all (TEST_ALL), whose bars
-// are narrower. Under a sanitizer a tenth is enough, because it checks memory.
+// How many of n rounds of a simulation to run: a tenth; in make test-all (TEST_ALL), whose tolerances are narrower,
+// all. Under a sanitizer a tenth is enough, because it checks memory.
 TEST_UNUSED static int test_rounds(int n) {
 #ifdef TEST_SANITIZE
     const int share = 10;

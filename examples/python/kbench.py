@@ -4044,8 +4044,8 @@ def _zeros_like(value: Any) -> Any:
 
 
 def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = None) -> float:
-    """Seconds that the process takes for calls with these inputs, or with the kept inputs number which, measured with
-    the judge's clock."""
+    """Seconds that the process takes for calls, measured with the judge's clock. The calls use these inputs, or the
+    kept inputs with the number `which`."""
     import time as clock
 
     remote.ask("prepare", batch=batch, which=which)

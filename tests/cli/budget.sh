@@ -23,7 +23,7 @@ takes "a budget" 500 2500 $prog --op noisy,alone -a n=1:4 --budget 1s --json "$t
 check_rc "a budget" 0
 check_same "a budget: every case has a time" "$(count "$tmp/a.json")" 12
 check_not_err "a budget" 'not run'
-# the other cases get the time that one case does not need
+# time that one case does not need goes to the other cases
 run $prog --op quiet --budget 1s --json "$tmp/q.json"
 check_not_err "known well enough" '--budget'
 takes "a long budget is no duty" 0 3000 $prog --op quiet --budget 1h
@@ -45,7 +45,7 @@ run $prog --op slow --budget 20s --max-time 20ms --resume --jsonl "$lines" --jso
 check_rc "resumed" 0
 check_not_err "resumed" 'not run'
 check_same "resumed: each case once" "$(sed 's/^{"name": "\([^"]*\)".*/\1/' "$lines" | sort -u | wc -l | tr -d ' ') of $(count "$lines")" "8 of 8"
-# any budget makes some progress
+# even the shortest budget measures one case
 takes "next to nothing" 0 1500 $prog --op slow --budget 1ms --json "$tmp/n.json"
 check_rc "next to nothing" 0
 check_same "next to nothing: one case" "$(count "$tmp/n.json")" 1

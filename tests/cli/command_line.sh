@@ -218,7 +218,7 @@ for o in csv md gbench go html load resume nvtx env baseline save-baseline compa
     memory-threshold alpha fail-on shard; do
     if ! grep -qE -e "--$o( |\$)" "$tmp/help"; then refuses "--$o is not built yet, so it is refused" "unknown option --$o" --$o x; fi
 done
-# a value that looks like an option means that the value is missing
+# if the next word is an option, the value of an option is missing
 refuses "--json without its file, an option after it" "--json" --json --fast --list
 
 # --- output that cannot be written is an error, for less and for more than stdio's buffer
@@ -279,7 +279,7 @@ if have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
     check_not_out "--no-color" "$(printf '\033')\\[[0-9]*m"
     check_not_out "--quiet has no progress" "\\[1/1\\]"
 else
-    skip "no script(1) that plays a terminal: colour and progress are not looked at"
+    skip "no script(1) that simulates a terminal: colour and progress are not tested"
 fi
 for o in --fresh "--launches 5" --no-color --no-isolate --no-verify "--no-verify --no-verify" --no-audit --no-progress --quiet -v --verbose "--device cpu" \
     "--seed 7" --shuffle "--timeout 5s" "--timeout=5s" "--max-time 20ms --warmup 1" "--max-time=20ms" "--min-time 1ms" \

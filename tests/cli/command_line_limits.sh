@@ -80,7 +80,7 @@ if [ -x "$loader" ]; then
     check_rc "started through its loader" 0
     check_same "started through its loader: the executable is not known" "$(grep -o '"binary": [^,]*' "$tmp/loader.json" | head -n 1)" '"binary": null'
 else
-    skip "no readelf, or no loader: a program is not started through it"
+    skip "no readelf, or no loader: starting a program through the loader is not tested"
 fi
 if unshare -m true 2> /dev/null && unshare -m sh -c 'mount -t tmpfs none /proc' 2> /dev/null; then
     run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' sh "$prog" $quick --op mse --json "$tmp/no_proc.json"
@@ -90,7 +90,7 @@ if unshare -m true 2> /dev/null && unshare -m sh -c 'mount -t tmpfs none /proc' 
     check_out "without /proc, --no-isolate" '^mse +[0-9.]+ '
     check_same "without /proc: which program it is is not known" "$(grep -c '"binary": null' "$tmp/no_proc.json")" 1
 else
-    skip "no mount namespace: nothing runs without /proc"
+    skip "no mount namespace: a run without /proc is not tested"
 fi
 if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
     run valgrind -q --error-exitcode=9 "$prog" --no-progress --op mse,softmax --json "$tmp/valgrind.json"
@@ -101,6 +101,6 @@ if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
     check_same "under valgrind: the records say so" "$(grep -o '"tool": "valgrind"' "$tmp/valgrind.json" | wc -l | tr -d ' ')" 13
     check_same "under valgrind: it is the same program" "$(binary "$tmp/valgrind.json")" "$(binary "$tmp/plain.json")"
 else
-    skip "no valgrind that works"
+    skip "no working valgrind: a run under valgrind is not tested"
 fi
 finish

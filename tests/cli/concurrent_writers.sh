@@ -15,8 +15,8 @@ count() { wc -l < "$1" | tr -d ' '; }
 seed=42
 random() { seed=$(((seed * 1103515245 + 12345) % 2147483648)) && n=$((seed / 65536 % $1)); }
 
-# What each writer does: a run of its own, a shard, a shard that resumes, and all that resumes. Between rounds the file is
-# kept or begun anew, and may end with half a line, or have lines of another tool.
+# The writers are a full run, a shard, a shard with --resume, and a full run with --resume. Between rounds the file is
+# kept or deleted, and may end with half a line or contain lines of another tool.
 rounds=${WRITERS_ROUNDS:-$(everything && echo 200 || echo 6)} round=0 bad=0
 "$prog" $some --jsonl "$tmp/some" > /dev/null 2>&1
 sed -n 8p "$tmp/some" | head -c 300 > "$tmp/half" && echo >> "$tmp/half"
@@ -46,7 +46,7 @@ while [ $round -lt "$rounds" ]; do
         rc=$?
         if [ $rc -ne 0 ]; then bad=$((bad + 1)) && fail "round $round: exit code $rc: $(cat "$tmp"/err.*)"; fi
     done
-    # every record of a writer is a line
+    # every record of a writer is one line of the file
     grep -v '"tool": "another"\|^plain text$' "$lines" | grep -vxF -f "$tmp/half" > "$tmp/ours"
     if ! "$tmp/flat" --lines "$tmp/ours" > "$tmp/why" 2>&1; then bad=$((bad + 1)) && fail "round $round: a line is torn: $(head -c 300 "$tmp/why")"; fi
     w=0

@@ -19,7 +19,7 @@ copied() {
     case $line in
     cc\ *) line="$CC $(echo "${line#cc }" | sed "$plainly") -std=c11 -Wall -Wextra -Wpedantic -Werror" ;;
     nvcc\ *) line="$NVCC $(echo "${line#nvcc }" | sed "$plainly")" ;;
-    *) fail "examples/$1: no command that builds it in its head" && return 1 ;;
+    *) fail "examples/$1: the first comment has no command that builds the example" && return 1 ;;
     esac
     check "examples/$1, alone in a folder, compiles" sh -c "cd '$dir' && $line $2"
 }

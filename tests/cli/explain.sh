@@ -14,7 +14,7 @@ check "flags were found" [ "$(wc -l < "$tmp/flags")" -gt 35 ]
 check "keys were found" [ "$(wc -l < "$tmp/keys")" -gt 110 ]
 check "columns were found" [ "$(wc -l < "$tmp/columns")" -gt 12 ]
 
-# all texts in one file, each behind a line "@ flag NAME", "@ key NAME" or "@ column NAME"
+# all explanations in one file, each after a line "@ flag NAME", "@ key NAME" or "@ column NAME"
 {
     while read -r flag mark; do echo "@ flag $flag" && "$kbench" --explain "$flag" < /dev/null; done < "$tmp/flags"
     while read -r key; do echo "@ key $key" && "$kbench" --explain "$key" < /dev/null; done < "$tmp/keys"
@@ -45,6 +45,17 @@ while read -r flag mark; do
     check_same "$mark" "$(sed 's/:.*//; q' "$out")" "$flag"
 done < "$tmp/flags"
 
+# verdicts, results of --compare, severities and ratings, each by any of its names
+for word in FASTER slower Equivalent UNRESOLVED REGRESSED improved minor moderate SEVERE critical excellent good fair "needs work"; do
+    run "$kbench" --explain "$word"
+    check_rc "$word" 0
+    check_same "$word: its row" "$(sed 's/:.*//; q' "$out" | tr ',A-Z' '\na-z' | grep -cx "$(echo "$word" | tr A-Z a-z)")" 1
+    check_same "$word: parts" "$(sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' "$out" | tr '\n' ' ')" "what why use example "
+    check_same "$word: columns" "$(awk 'length($0) > 80' "$out")" ""
+done
+run "$kbench" --explain verdict
+check_same "the key is not a verdict" "$(sed q "$out")" 'verdict: a key of the record'
+
 # the text is that of kbench.h, not a copy
 run "$kbench" --explain UNVERIFIED
 check_out "what happened" "^  what      $(sed -n 's/.*x(UNVERIFIED, WARN, "UV", "\([^"]*\)".*/\1/p' kbench.h)$"
@@ -57,7 +68,7 @@ run "$kbench" --explain roof
 check_out "a column and a key of one name" '^roof: a column.*gpu_efficiency'
 check_out "a column and a key of one name" '^roof: a key'
 
-# names: without regard to case; those of units; unknown ones
+# names: in upper and lower case, of columns that are units, and unknown names
 for name in noisy Noisy no NO; do
     run "$kbench" "--explain=$name"
     check_rc "$name" 0

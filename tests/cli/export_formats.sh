@@ -45,7 +45,7 @@ if [ -n "$python" ]; then
 fi
 check_same "--md: cells of strange records" "$(sed 's/\\|//g' "$tmp/odd.d/a.md" | awk -F'|' '/^\|/ { if (!n) n = NF; if (NF != n) print } !/^\|/ { n = 0 }')" ""
 
-# stdout can be used once
+# only one output can go to stdout
 for format in csv md gbench go; do
     "$tmp/kbench" --load "$tmp/a.json" --$format - > "$tmp/out.$format" 2> "$tmp/table"
     file=a.$format && [ $format = go ] && file=a.txt
@@ -68,7 +68,7 @@ run "$tmp/prog" $quick --csv /dev/full
 check_rc "a full disk" 2
 check_err "a full disk" 'writing --csv /dev/full failed'
 
-# the step summary of GitHub's actions
+# the job summary of GitHub Actions
 echo before > "$tmp/summary"
 GITHUB_STEP_SUMMARY=$tmp/summary run "$tmp/kbench" --load "$tmp/a.json" --github
 check_rc "--github" 0
@@ -79,7 +79,7 @@ run "$tmp/kbench" --load "$tmp/a.json" --github
 check_rc "--github elsewhere" 2
 check_err "--github elsewhere" 'GITHUB_STEP_SUMMARY'
 
-# the options with which Google Benchmark's compare.py calls a program
+# the options that Google Benchmark's compare.py passes to a program
 run "$tmp/prog" $quick --benchmark_out="$tmp/gb.json" --benchmark_out_format=json --benchmark_filter=softmax.*fwd --benchmark_repetitions=10 --benchmark_display_aggregates_only=true
 check_rc "--benchmark_ flags" 0
 check_same "--benchmark_filter" "$(grep -c '"repetition_index": 0' "$tmp/gb.json")" "$("$tmp/prog" --list 'softmax.*fwd' | wc -l | tr -d ' ')"
@@ -92,12 +92,12 @@ check_not_err "repetitions, one a process" 'a repetition'
 check_same "repetitions: three for each case" "$(grep -c '"repetition_index": 2' "$tmp/gb3.json")" "$(grep -c '"repetition_index": 0' "$tmp/gb3.json")"
 [ -z "$python" ] || check "three processes: export_formats.py" $python tests/cli/export_formats.py "$tmp/3.json" "$tmp/3.csv" "$tmp/gb3.json" "$tmp/3.go"
 
-# that script itself, if Google Benchmark's tools are installed
+# compare.py itself, if Google Benchmark's tools are installed
 compare=$(find /usr/share /usr/local/share -path '*benchmark*/compare.py' 2> /dev/null | head -n 1)
 if [ -n "$compare" ] && python3 -c 'import scipy, numpy' 2> /dev/null; then
     check "compare.py" python3 "$compare" benchmarks "$tmp/run/gb.json" "$tmp/load/gb.json"
 else
-    skip "no compare.py of Google Benchmark's, or no scipy: its JSON is held against its description only"
+    skip "no compare.py of Google Benchmark, or no scipy: the JSON is only compared with the documented format"
 fi
 
 # the example that reads records in Python
@@ -107,7 +107,7 @@ else
     skip "no pandas: examples/read_results.py is not run"
 fi
 
-# the tool alone, and a program without the report
+# the command-line tool, and a program without kbench_report.h
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
 check_err "the tool without --load" '^kbench: error: kbench has no benchmark of its own\. Name the records with --load FILE'

@@ -6,10 +6,10 @@
 . tests/lib.sh
 . tests/cli/kit.lib
 
-have strace || { skip "no strace: no system call fails" && finish; }
+have strace || { skip "no strace: failing system calls are not tested" && finish; }
 program prog tests/cli/sample_program.c
 reader
-strace -o "$tmp/trace" true 2> /dev/null || { skip "strace may trace no process here" && finish; }
+strace -o "$tmp/trace" true 2> /dev/null || { skip "strace may not trace processes here" && finish; }
 prog=$tmp/prog
 lines=$tmp/d/l.jsonl
 limit="timeout -k 1 60"
@@ -40,13 +40,13 @@ held() {
     [ "$lost" -eq 0 ] || { fail "$1: $lost lines of $(wc -l < "$tmp/kept") are lost" && return; }
     grep -vxF -f "$tmp/half" "$lines" | grep -v '"tool": "another"' | grep . > "$tmp/now"
     "$tmp/flat" --lines "$tmp/now" > "$tmp/why" 2>&1 || { fail "$1: a line is torn: $(head -c 200 "$tmp/why")" && return; }
-    [ $rc -ne 124 ] && [ $rc -ne 137 ] || { fail "$1: it does not end" && return; }
+    [ $rc -ne 124 ] && [ $rc -ne 137 ] || { fail "$1: the run did not end" && return; }
     cmp -s "$tmp/d/r.json" "$tmp/one.json" || "$tmp/flat" "$tmp/d/r.json" > "$tmp/why" 2>&1 || { fail "$1: --json is neither old nor new: $(head -c 200 "$tmp/why")" && return; }
-    cmp -s "$tmp/d/r.csv" "$tmp/one.csv" || [ "$(wc -l < "$tmp/d/r.csv")" -gt 1 ] || { fail "$1: --csv is neither old nor new" && return; }
+    cmp -s "$tmp/d/r.csv" "$tmp/one.csv" || [ "$(wc -l < "$tmp/d/r.csv")" -gt 1 ] || { fail "$1: wrong content of the --csv file" && return; }
     if [ $rc -eq 0 ]; then
-        [ "$(grep -c '"name": "mse' "$lines")" -eq 1 ] || { fail "$1: exit code 0, and a record is missing" && return; }
-        "$tmp/flat" "$tmp/d/r.json" 2> /dev/null | grep -q 'mse' || { fail "$1: exit code 0, and --json is not written" && return; }
-        grep -q '^mse' "$tmp/d/r.csv" || { fail "$1: exit code 0, and --csv is not written" && return; }
+        [ "$(grep -c '"name": "mse' "$lines")" -eq 1 ] || { fail "$1: exit code 0 without a record" && return; }
+        "$tmp/flat" "$tmp/d/r.json" 2> /dev/null | grep -q 'mse' || { fail "$1: exit code 0 without the --json file" && return; }
+        grep -q '^mse' "$tmp/d/r.csv" || { fail "$1: exit code 0 without the --csv file" && return; }
     fi
     pass
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// as if a device took long to start
+// simulates a device that takes long to start
 __attribute__((constructor)) static void start_slowly(void) {
     const char* seconds = getenv("FAULTS_START");
     if (seconds) sleep((unsigned)atoi(seconds));
@@ -54,7 +54,7 @@ FAULT(exit_zero) {
 FAULT(exit_three) {
     KB_TIME(kb) { exit(3); }
 }
-FAULT(killed) { // as the kernel does when memory runs out
+FAULT(killed) { // as the kernel kills a process when memory runs out
     KB_TIME(kb) { kill(getpid(), SIGKILL); }
 }
 FAULT(hangs) {
@@ -230,7 +230,7 @@ FAULT(fails_itself) {
         for (int kept = 0; kept < 20; kept++) kb_keep(kb);
     }
 }
-FAULT(closes_files) { // as a daemon does: the pipes of the harness survive it
+FAULT(closes_files) { // closes all files, as a daemon does; the pipes of the harness must stay open
     KB_TIME(kb) {
         for (int i = 0; i < 64; ++i) close(i);
     }
@@ -240,7 +240,7 @@ FAULT(closes_everything) {
         for (int i = 0; i < 1024; ++i) close(i);
     }
 }
-FAULT(says_much) { // output of the benchmark function is not taken for a record, and does not block
+FAULT(says_much) { // the function's output must not be taken for a record, and must not block
     KB_TIME(kb) {
         char line[4096];
         memset(line, '{', sizeof line);
@@ -248,7 +248,7 @@ FAULT(says_much) { // output of the benchmark function is not taken for a record
     }
     kb_check_that(kb, true, 0, 0, "fine");
 }
-FAULT(checks_once) { // checks only the first run, which proves nothing about the timed runs
+FAULT(checks_once) { // the check runs only once, which proves nothing about the timed runs
     static int calls;
     KB_TIME(kb) {
         for (int kept = 0; kept < 20; kept++) kb_keep(kb);

@@ -43,7 +43,7 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/cli/faults_in_cases.c) f
     check_same "$op: the good case is verified" "$(field $op good verified)" true
 done
 
-# no worker process: no file descriptors for its pipes
+# no worker process can start, because there are no file descriptors for its pipes
 run sh -c 'ulimit -n 4 && exec "$@"' sh "$tmp/faults" $options --op first
 check_rc "no process to measure in" 1
 check_err "no process to measure in" 'error: cannot start a worker: .*; --no-isolate needs none'
@@ -112,7 +112,7 @@ case $(field overflowing_count bad flags) in *OOM* | *BAD_CASE*) pass ;; *) fail
 check_same "wrong: verified" "$(field wrong bad verified)" false
 case $(field wrong bad max_error) in 0.2* | 1 | 1.0) pass ;; *) fail "wrong: max_error is $(field wrong bad max_error)" ;; esac
 case $(field checks_once bad flags) in *UNVERIFIED*) pass ;; *) fail "checks_once: flags $(field checks_once bad flags)" ;; esac
-case $(field checks_once bad verified) in true) fail "checks_once: verified, but the last run was not looked at" ;; *) pass ;; esac
+case $(field checks_once bad verified) in true) fail "checks_once: verified without a check of the last run" ;; *) pass ;; esac
 check_same "skips: status" "$(field skips bad status)" '"skipped"'
 check_same "skips: no time" "$(field skips bad time_ms)" null
 check_same "skips: message" "$(field skips bad message)" '"not on a weekday"'
@@ -135,7 +135,7 @@ if [ $rc -ne 0 ]; then pass; else fail "exit(3) in one process: exit code 0"; fi
 run env FAULTS_START=2 "$tmp/faults" $options --op aborts,last --json "$tmp/slow.json"
 check_rc "a start that takes long" 1
 "$tmp/flat" "$tmp/slow.json" > "$tmp/flat.txt"
-check_same "a start that takes long: the cases behind it" "$(field aborts good status) $(field last good status)" '"ok" "ok"'
+check_same "a slow start: the next cases" "$(field aborts good status) $(field last good status)" '"ok" "ok"'
 case $(field aborts bad flags) in *'"CRASHED"'*) pass ;; *) fail "a start that takes long: $(field aborts bad flags)" ;; esac
 
 # --- killed from outside: the worker, then the supervisor
@@ -154,7 +154,7 @@ if [ -n "$worker" ]; then
 else
     kill -9 $pid
     wait $pid 2> /dev/null
-    skip "no /proc to find the worker in: it cannot be killed from outside"
+    skip "no /proc, so the worker is not found: killing it from outside is not tested"
 fi
 cp "$tmp/all.json" "$tmp/kill.json"
 rm -f "$tmp/kill.jsonl"
@@ -174,7 +174,7 @@ sleep 1
 if [ -n "$worker" ]; then
     case $(awk '{ print $3 }' "/proc/$worker/stat" 2> /dev/null) in
     "" | Z | X) pass ;;
-    *) kill -9 "$worker" && fail "the supervisor killed: its worker lives on" ;;
+    *) kill -9 "$worker" && fail "the supervisor was killed, but its worker is still running" ;;
     esac
 fi
 # lines are appended, not replaced

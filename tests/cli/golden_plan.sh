@@ -234,7 +234,7 @@ done
 SLURM_ARRAY_TASK_COUNT=2 && export SLURM_ARRAY_TASK_COUNT
 says --shard auto --op softmax --list
 
-# excluded: widths of texts, features of the build, and paths, which depend on the machine
+# excluded: widths of columns, features of the build, and paths, because they depend on the machine
 sed 's/on [0-9]* processors*/on N processors/; s/may run on [0-9,-]* only/may run on N only/' said > plan
 same plan.txt plan
 finish

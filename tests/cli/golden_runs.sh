@@ -54,7 +54,6 @@ recorded gpu_both 0 env VIRTUAL_CUPTI=1 $gpu --op several,known,rivals --timer b
 recorded gpu_procs 0 $gpu --op several,rivals --procs 3
 recorded gpu_launches 0 $gpu --op shaped,rivals --launches 4
 recorded gpu_throttled 0 env VIRTUAL_THROTTLE=0x48 $gpu --op several
-recorded gpu_energy 0 $tmp/profiling --iters 30 --warmup 3 --op one,declares --energy
 recorded gpu_counters 0 env VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000,lts__t_bytes.sum:2000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91 \
     $tmp/profiling --iters 30 --warmup 3 --op one,declares,mixed --counters
 

@@ -54,8 +54,8 @@ run ./kbench --load after.json --csv a.csv --gbench a.gbench --op scale,requests
 check_rc "files of some" 0
 for format in csv gbench; do same "shown/$format.txt" "a.$format"; done
 
-# --- a page without its script, style and records, and the figures that are not on it. A case that fails now and did
-# not before gives exit code 1, whatever --fail-on says
+# --- a page without its script, style and records, and the figures that are not on it. A newly
+# failed case gives exit code 1, regardless of --fail-on
 # drawn NAME CODE FILE OPTIONS...: prints an element per line
 drawn() {
     name=$1 code=$2 file=$3 && shift 3

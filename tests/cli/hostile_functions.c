@@ -58,7 +58,7 @@ KBENCH_IMPL(leaves_a_timer, good) {
     usleep(150000);
     work(kb);
 }
-static int poisoned; // like a corrupted heap, which fails in a later case
+static int poisoned; // like a corrupted heap, this fails in a later case
 KBENCH_IMPL(poisons, bad) {
     work(kb);
     poisoned = 1;
@@ -92,7 +92,7 @@ KBENCH_IMPL(takes_long, good) { // about two seconds in total
 KBENCH_IMPL(last, good) { work(kb); }
 
 int main(int argc, char** argv) {
-    if (getenv("HOSTILE_STRIPS") && argc > 1) { // its own argument, as some programs do
+    if (getenv("HOSTILE_STRIPS") && argc > 1) { // removes its own argument, as some programs do
         argv[1] = argv[0];
         argc--, argv++;
     }

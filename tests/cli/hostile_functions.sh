@@ -35,9 +35,9 @@ bad forks_inside BAD_CASE 'forked'
 bad leaves_a_child CRASHED 'signal 6'
 bad nests BAD_CASE 'there is a run already'
 check_err "kb_main in a benchmark" 'a benchmark function cannot run other benchmarks'
-if [ $took -lt 40000 ]; then pass; else fail "children that live on: the run took $took ms"; fi
+if [ $took -lt 40000 ]; then pass; else fail "child processes that keep running: the run took $took ms"; fi
 case $(field poisons good message) in '"signal 6 (Aborted), in a process that had run other cases"') pass ;; *)
-    fail "a case that dies of an earlier one: message $(field poisons good message)" ;;
+    fail "a case that crashes because of an earlier case: message $(field poisons good message)" ;;
 esac
 if ps -o args= 2> /dev/null | grep -q "^$tmp/hostile"; then fail "processes are left"; else pass; fi
 
@@ -58,7 +58,7 @@ child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == pare
 pid=$!
 sleep 1
 worker=$(child_of $pid)
-[ -n "$worker" ] || { skip "no /proc to find the worker in" && kill $pid && wait $pid && finish; }
+[ -n "$worker" ] || { skip "no /proc, so the worker is not found" && kill $pid && wait $pid && finish; }
 kill -STOP "$worker"
 kill -STOP $pid
 sleep 4

@@ -36,5 +36,5 @@ done
 show page --window-size=1200,900 --screenshot="$here/page.png" "file://$here/page.html"
 check_same "nothing on the console" "$(cat "$tmp/frames.err" "$tmp/page.err" | grep CONSOLE | head -n 3)" ""
 show paper --no-pdf-header-footer --print-to-pdf="$here/page.pdf" "file://$here/page.html"
-if [ -s "$tmp/page.png" ] && [ "$(head -c 4 "$tmp/page.pdf")" = %PDF ]; then pass; else fail "no picture, or nothing on paper"; fi
+if [ -s "$tmp/page.png" ] && [ "$(head -c 4 "$tmp/page.pdf")" = %PDF ]; then pass; else fail "the screenshot or the print is empty"; fi
 finish

@@ -84,7 +84,7 @@ SETS = {
     'times alone': [dict(nothing, name='x%d' % i, operation='x', status='ok', flags=[], time_ms=1, params={'n': i}) for i in range(5)],
     'one sample': every(small, samples=1, samples_ms=[.5]),
     'no samples': every(small, samples_ms=None),
-    'samples that are null': every(small, samples_ms=[None, None]),
+    'unknown samples': every(small, samples_ms=[None, None]),
     'equal': every(small, time_ms=1, time_ms_ci_low=1, time_ms_ci_high=1, gpu_efficiency=50, samples_ms=[1, 1, 1]),
     'no bytes': every(small, bytes=None, flops=None, throughput_gbps=None, gflops=None, gpu_efficiency=None, roof=None),
     'strange texts': [dict(r, name=evil + str(i), operation=evil, direction='<d>', dtype='"&', gpu=evil, kernel=evil, command=evil,
@@ -112,7 +112,7 @@ class Page(html.parser.HTMLParser):
         self.feed(text)
         self.close()
         assert not self.open, 'left open: %s' % self.open
-        assert len(set(self.ids)) == len(self.ids), 'an id is there twice'
+        assert len(set(self.ids)) == len(self.ids), 'an id occurs twice'
         assert self.scripts == 2, '%d scripts' % self.scripts
 
     def handle_starttag(self, tag, attrs):
@@ -163,7 +163,7 @@ def look(name, records):
         xml.dom.minidom.parseString(svg)
     held = json.loads(data.split('>', 1)[1].split('</script>', 1)[0])
     assert len(held['records']) == len(records), 'records on the page'
-    assert run(file) == run(page), 'another table by the page'
+    assert run(file) == run(page), 'the page gives another table than the file'
     for kind in KINDS if EVERYTHING else KINDS[looked % 4::4]:
         svg = run(file, '--svg', '-', '--plot', kind, '--baseline', file)
         xml.dom.minidom.parseString(svg)
@@ -200,7 +200,7 @@ def numbers_drawn():
     records = [case('o', 'i', {'n': n}, 3e-6 * n * n * random.gauss(1, .002), 8. * n) for n in (64, 256, 1024, 4096)]
     text = look('a power', records)
     power = re.search(r'3\.\d+ ns.*?n</span><sup>(2\.00|1\.99\d?|2\.01)</sup>', text)
-    assert power, 'the power is not found: %s' % re.findall(r'n</span><sup>.*?</sup>', text)
+    assert power, 'the exponent is not shown: %s' % re.findall(r'n</span><sup>.*?</sup>', text)
 
 
 def levels():
@@ -211,7 +211,7 @@ def levels():
         flops = r['flops']
         r['counters'] = {'dram_bytes': flops / 16, 'l2_bytes': flops / l2, 'intensity_dram': 16, 'intensity_l2': l2}
     records[1].update(bytes=None, throughput_gbps=None, gflops=None)
-    records.append(case('o', 'i', {'n': 1 << 20}, 1, 8e6))  # everything from the cache: no point for DRAM
+    records.append(case('o', 'i', {'n': 1 << 20}, 1, 8e6))  # all data comes from the cache: no point for DRAM
     records[2]['counters'] = {'dram_bytes': 1, 'l2_bytes': 1e6, 'intensity_dram': 8e6, 'intensity_l2': 8}
     look('levels', records)
     svg = run('%s/set.json' % folder, '--svg', '-', '--plot', 'roofline')
@@ -226,7 +226,7 @@ def levels():
 
 
 def machines():
-    """The machines stand below the title, a line for each, at most four."""
+    """Below the title there is a line for each machine, at most four."""
     for n in (1, 3, 4, 6):
         text = look('machines', [dict(case('o', 'i', {'n': i}, 1), gpu='NVIDIA H%d' % i) for i in range(n)])
         head = re.findall(r"<p class='dim'>(NVIDIA H\d), driver", text.split('</header>')[0])

@@ -18,6 +18,8 @@ run "$tmp/prog" $quick --json "$tmp/a.json" --html "$tmp/a.html" --svg "$tmp/a.s
 check_rc "a run with a wrong case" 1
 cp "$out" "$tmp/table"
 run "$tmp/kbench" --load "$tmp/a.json" --html "$tmp/b.html" --svg "$tmp/b.svg" --plot roofline
+check_same "--load names the files that it wrote" "$(cat "$err")" "kbench: wrote $tmp/b.html
+kbench: wrote $tmp/b.svg"
 check_rc "its file" 0
 check "the page of the run and of its file" cmp "$tmp/a.html" "$tmp/b.html"
 check "the figure of the run and of its file" cmp "$tmp/a.svg" "$tmp/b.svg"
@@ -37,7 +39,7 @@ for id in all speed roofline sizes heat ratios samples machine help data; do
     if grep -q "<h2 id='$id'>" "$tmp/a.html"; then pass; else fail "no section $id"; fi
 done
 for text in "FAIL</span>" "1 of 20 cases failed" "VERIFY_FAIL</b>" "fix the kernel, or widen the tolerance" "Content-Security-Policy"; do
-    if grep -qF "$text" "$tmp/a.html"; then pass; else fail "'$text' is not on the page"; fi
+    if grep -qF "$text" "$tmp/a.html"; then pass; else fail "the page does not contain '$text'"; fi
 done
 check_same "nothing is fetched" "$(sed '/kbench-data/,$d' "$tmp/a.html" | grep -oE '(src|href)=.?https?:[^ ]*|@import|url\(' | head -n 1)" ""
 script=$(awk '/^<script>/ { on = 1 } on { n += length($0) + 1 } /^<\/script>/ { on = 0 } END { print n }' "$tmp/a.html")
@@ -78,7 +80,7 @@ for text in "<h2 id='changes'>" "Against <b>$tmp/old.json</b>: " "<th>before</th
     if grep -qF "$text" "$tmp/d.html"; then pass; else fail "with --baseline: no $text"; fi
 done
 run "$tmp/prog" $quick --filter alone --baseline "$tmp/old.json" --html "$tmp/d.html" --fail-on never
-if grep -qF "<h2 id='changes'>" "$tmp/d.html"; then pass; else fail "a run with --baseline has no changes on its page"; fi
+if grep -qF "<h2 id='changes'>" "$tmp/d.html"; then pass; else fail "--baseline: the page has no changes"; fi
 
 # --- single figures
 run "$tmp/prog" --help all

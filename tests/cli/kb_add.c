@@ -41,7 +41,7 @@ static void plain(kb_state* kb) {
     }
     kb_check_that(kb, true, 0, 0, "fine");
 }
-static void direction(kb_state* kb) { // a numeric axis named like the direction
+static void direction(kb_state* kb) { // a numeric axis may have the name of the direction
     double want = kb->implementation[0] == 'i' ? (double)kb_int(kb, "dir") : kb_real(kb, "dir");
     if (!kb_has(kb, "dir") || kb->direction || want <= 0) kb_fail(kb, "dir is %g", want);
     plain(kb);

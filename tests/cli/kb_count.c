@@ -12,11 +12,11 @@ static void block(kb_state* kb) {
     }
 }
 KBENCH_IMPL(counted, naive, KB_AXIS("n", 1, 2)) {
-    kb_count(kb, "hits", 1, ""); // the last one counts
+    kb_count(kb, "hits", 1, ""); // the last value counts
     block(kb);
     kb_count(kb, "hits", 1234567.0 * (double)kb_int(kb, "n"), "");
     kb_count(kb, "hit_ratio", 0.123456789, "%");
-    kb_count(kb, "real_time", 2, "ms"); // names of keys in other formats
+    kb_count(kb, "real_time", 2, "ms"); // names that are keys in other output formats
 }
 KBENCH_IMPL(counted, other, KB_AXIS("n", 1, 2)) {
     block(kb);
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
         kb_state* kb = kb_open(&desc);
         block(kb);
         kb_count(kb, "hits", 7, "1/s");
-        // of the maximum length
+        // a name of the maximum length
         kb_count(kb, "a12345678901234567890123456789012345678901234567890123456789012", 8,
                  "abcdefghijklmnopqrstuvwxyz01234");
         kb_result r = kb_close(kb);

@@ -56,7 +56,7 @@ MISUSE(tolerance_infinite) {
     BLOCK
     kb_check_ulp(kb, y, x, 64, (double)INFINITY);
 }
-MISUSE(check_before) { // the output may be correct, or may be left from before the first run
+MISUSE(check_before) { // the check cannot tell whether the block wrote the output or the output was there before
     kb_check(kb, y, x, 64, 0.0);
     BLOCK
 }
@@ -152,7 +152,7 @@ MISUSE(inside_sample) {
         KB_TIME(kb) { WORK kb_check(kb, y, x, 64, 0.0); }
     }
 }
-MISUSE(after_break) { // the loop was left in its middle, which is the error
+MISUSE(after_break) { // the loop was left early, which is the misuse
     KB_TIME(kb) {
         WORK
         break;
@@ -167,7 +167,7 @@ MISUSE(alloc_in_sample) {
         KB_TIME(kb) { WORK }
     }
 }
-MISUSE(alloc_behind_sample) { // the values that a check compares with
+MISUSE(alloc_behind_sample) { // the expected values of a check
     KB_SAMPLE(kb) { BLOCK }
     float* want = KB_ALLOC_HOST(kb, float, 64);
     if (!want) return;
@@ -186,7 +186,7 @@ MISUSE(nothing) {
 MISUSE(long_note) {
     char text[3000];
     memset(text, 'n', sizeof text);
-    memcpy(text + 1019, "\xc3\xa4", 2); // the place of the cut
+    memcpy(text + 1019, "\xc3\xa4", 2); // a character of two bytes at the place where the text is cut
     text[sizeof text - 1] = 0;
     kb_note(kb, "%s", text);
     BLOCK
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
     odd.axes = words;
     odd.body = body;
     kb_add(&odd);
-    for (int i = 0; i < 3; i++) { // the third differs from the others only in its last letter
+    for (int i = 0; i < 3; i++) { // the third name differs from the others only in its last letter
         longs[i].operation = i < 2 ? operation : other;
         longs[i].implementation = i == 1 ? "short" : implementation;
         longs[i].axes = far;

@@ -51,7 +51,7 @@ bad inside_sample "the timed block calls kb_check, whose time would count"
 check_same "KB_ALLOC in the block" "$(field alloc_inside flags) $(field alloc_inside time_ms)" '["ALLOC_INSIDE"] null'
 check_same "left by break: that is what counts" "$(field after_break flags)" '["LEFT_EARLY"]'
 bad alloc_in_sample "KB_ALLOC in KB_SAMPLE would allocate before each sample"
-check_same "KB_ALLOC behind KB_SAMPLE" "$(field alloc_behind_sample status) $(field alloc_behind_sample verified)" '"ok" true'
+check_same "KB_ALLOC after KB_SAMPLE" "$(field alloc_behind_sample status) $(field alloc_behind_sample verified)" '"ok" true'
 check_same "a check of no elements: it is measured" "$(field check_of_nothing status)" '"ok"'
 check_same "a check of no elements: not verified" "$(field check_of_nothing verified)" null
 case $(field check_of_nothing flags) in *UNVERIFIED*) pass ;; *) fail "a check of no elements: $(field check_of_nothing flags)" ;; esac

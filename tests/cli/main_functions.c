@@ -52,11 +52,11 @@ KBENCH(takes_a_second) {
 int main(int argc, char** argv) {
     const char* how = getenv("MAINS") ? getenv("MAINS") : "";
     int status;
-    if (strcmp(how, "again") == 0) { // kb_main starts a worker with a mark in the environment; here it is removed
+    if (strcmp(how, "again") == 0) { // removes the mark that kb_main sets in a worker's environment
         if (!getenv("AGAIN")) setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");
     }
-    if (strcmp(how, "cleared") == 0) { // and the worker's mark is removed as well
+    if (strcmp(how, "cleared") == 0) { // removes the worker's mark as well
         if (!getenv("AGAIN"))
             clearenv(), setenv("MAINS", how, 1), setenv("AGAIN", "1", 1), execv("/proc/self/exe", argv);
         unsetenv("AGAIN");
@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     }
     if (strcmp(how, "waits") == 0 && getenv("KBENCH_STARTED_AS"))
         for (;;) pause();
-    if (strcmp(how, "deaf") == 0) { // as a program of a race
+    if (strcmp(how, "deaf") == 0) { // a program in a race that ignores SIGTERM and never ends
         signal(SIGTERM, SIG_IGN);
         for (;;) pause();
     }

@@ -29,6 +29,6 @@ if have valgrind && [ "$(valgrind -q true 2>&1)" = "" ]; then
     counts "showing it in another order" 350 "$tmp/tool" --load "$tmp/one.json" -q --sort -name
     check "what was read and written is the same" cmp "$tmp/a.json" "$tmp/c.json"
 else
-    skip "no valgrind that works: instructions are not counted"
+    skip "no working valgrind: instructions are not counted"
 fi
 finish

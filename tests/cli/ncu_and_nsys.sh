@@ -17,7 +17,7 @@ mkdir -p "$TMPDIR" "$folder/bin"
 prog=$folder/prog
 script="--device script --iters 6 --no-progress"
 
-# Both stand-ins note how they were started, and fail as FAKE_ILL says. start: runs the program under a tool.
+# Both stand-ins log their command line, and fail in the way that FAKE_ILL names. start: runs the program under a tool.
 cat > "$folder/bin/fake.sh" << 'END'
 printf '%s' "${0##*/} " >> "$FAKE"
 printf '[%s] ' "$@" >> "$FAKE"
@@ -160,7 +160,7 @@ by_hand
 check "the command by hand" sh "$tmp/by_hand"
 check_same "the command by hand: how far it came" "$(tail -n 1 "$TMPDIR/told")" done
 rm "$TMPDIR/told"
-# words that a shell would interpret
+# arguments that a shell would interpret
 try "" --ncu --filter "" --exclude "it's \"\$HOME\" a  b\$"
 check_rc "words with quotes" 0
 by_hand
@@ -255,7 +255,7 @@ check_same "a tool that was stopped: files that are left" "$(ls "$TMPDIR")" ""
 rm -f "$FAKE"
 run env PATH="$system" "$prog" $script --ncu --json "$tmp/not.json"
 if [ -x /usr/local/cuda/bin/ncu ] || env PATH="$system" sh -c 'command -v ncu' > /dev/null; then
-    skip "an ncu is installed: none is missing"
+    skip "ncu is installed: the message about a missing ncu is not tested"
 else
     check_rc "no ncu" 2
     check_err "no ncu" 'error: --ncu: ncu is neither in PATH nor in the CUDA Toolkit .*NVIDIA Nsight Compute'

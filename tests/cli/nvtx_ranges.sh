@@ -31,7 +31,7 @@ done
 if [ -n "$include" ]; then
     build "a tool, with the toolkit's header" $CC -shared -fPIC -w -DWITH_NVTX -isystem "$include" tests/cli/nvtx_tool.c -o "$tmp/tool.so"
 else
-    skip "nvtx3/nvToolsExt.h is not here: the tool has NVTX's structures from this test alone"
+    skip "nvtx3/nvToolsExt.h is missing: the tool uses this test's own declarations of NVTX"
     build "a tool" $CC -shared -fPIC -w tests/cli/nvtx_tool.c -o "$tmp/tool.so"
 fi
 

@@ -205,6 +205,6 @@ end
         check "the table on a $kind that does not block" python3 "$tmp/slow.py" $kind "$tmp/wanted" "$prog" --load "$tmp/much" --columns name,time_ms -q
     done
 else
-    skip "no python3: a stdout that does not block is not looked at"
+    skip "no python3: a non-blocking stdout is not tested"
 fi
 finish

@@ -42,7 +42,7 @@ refused 2 'unknown option' --threshhold 3
 refused 2 'did you mean --tsv' --tvs "$tmp/a"
 refused 2 'writing --tsv /dev/full failed' --tsv /dev/full
 refused 2 'cannot write --tsv' --tsv /nowhere/tsv
-if [ -e "$tmp/a" ]; then fail "a refused command line left a file"; else pass; fi
+if [ -e "$tmp/a" ]; then fail "a rejected command line left a file"; else pass; fi
 run $prog --tsv "$tmp/tsv" --filter nothing_matches
 check_rc "nothing matches" 2
 check_same "nothing matches: the old file stays" "$(wc -l < "$tmp/tsv" | tr -d ' ')" 2

@@ -28,7 +28,7 @@ measure --op "$(for what in $all; do printf 'dirty_%s,sees_%s,' $what $what; don
 check_rc "all in one run" 0
 for what in $all; do fine dirty_$what/impl=default null && fine sees_$what/impl=default null; done
 
-# --- a change that kbench cannot see is named if the next case crashes; a case that failed leaves nothing behind
+# --- a change that kbench cannot see is named if the next case crashes; a failed case does not affect the next
 measure --op dirty_secret,sees_abort
 check_same "abort" "$(of sees_abort/impl=default message)" '"signal 6 (Aborted), in a process that had run other cases"'
 measure --op fails_alone,fails_too,sees_secret

@@ -9,8 +9,8 @@
 #include "kbench.h"
 
 long __real_sysconf(int name);
-long __wrap_sysconf(int name); // the linker uses this one instead of sysconf
-long __wrap_sysconf(int name) { // 64 MiB of memory, if asked for
+long __wrap_sysconf(int name); // the linker replaces sysconf by this function
+long __wrap_sysconf(int name) { // reports 64 MiB of memory if AROUND_SMALL is set
     return name == _SC_PHYS_PAGES && getenv("AROUND_SMALL") ? (64L << 20) / __real_sysconf(_SC_PAGESIZE) : __real_sysconf(name);
 }
 
@@ -68,6 +68,6 @@ KBENCH_IMPL(again, crashes) {
     if (++calls == 2) abort();
 }
 int main(int argc, char** argv) {
-    if (getenv("AROUND_DEAF")) signal(SIGCHLD, SIG_IGN); // as the parent may have done
+    if (getenv("AROUND_DEAF")) signal(SIGCHLD, SIG_IGN); // as a parent process may have set it
     return kb_main(argc, argv);
 }

@@ -92,7 +92,7 @@ if [ -e /proc/self/fd ]; then
     run env AROUND_FILES=1 "$prog" $quick --no-isolate --op inherits --json "$json" --jsonl "$json"l
     check_same "files open in what a body starts" "$(values message | calm)" 'null '
 else
-    skip "no /proc/self/fd: files that a body's processes inherit are not looked at"
+    skip "no /proc/self/fd: files that a benchmark function's processes inherit are not tested"
 fi
 
 # --- a run without results keeps the results of an earlier run; any other run replaces them
@@ -123,11 +123,11 @@ check_same "memory for one: one after the other" "$(values verdict)" 'null "UNRE
 if script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
     script -qec "'$prog' --op quick --iters 1000000 --warmup 1 --timeout 2500ms" /dev/null < /dev/null > "$tmp/terminal" 2>&1
     shown=$(tr '\r' '\n' < "$tmp/terminal" | grep -c '^\[1/1\]')
-    if [ "$shown" -ge 5 ]; then pass; else fail "a case of 2.5 s on a terminal: its line was written $shown times"; fi
+    if [ "$shown" -ge 5 ]; then pass; else fail "a case of 2.5 s on a terminal: its progress line was written $shown times"; fi
     if tr '\r' '\n' < "$tmp/terminal" | grep -q '^\[1/1\]  [0-9]* s left  quick'; then pass; else
         fail "a case of 2.5 s on a terminal: no time left: $(tr '\r' '\n' < "$tmp/terminal" | grep '^\[1/1\]' | tail -n 2)"
     fi
 else
-    skip "no script(1) that plays a terminal: a case that goes on is not looked at"
+    skip "no script(1) that simulates a terminal: the line of a long case is not tested"
 fi
 finish

@@ -162,6 +162,6 @@ elif "$PYTHON" -m venv "$tmp/venv" > "$tmp/venv.log" 2>&1; then
     run "$tmp/venv/bin/python" -c 'import kbench; print(kbench.kernels["softmax", "fwd"].oracle([[0.0, 0.0]]))'
     check_out "installed: the kernels came along" '^\[\[0.5, 0.5\]\]$'
 else
-    skip "no venv: pip install is not tried"
+    skip "no venv: pip install is not tested"
 fi
 finish

@@ -9,7 +9,7 @@
 python
 export KBENCH_NO_CUDA=1 # nothing here runs on a GPU
 
-# errors of a task are not blamed on the candidate
+# an error in the task does not reject the candidate
 task() { printf '%s\n' "def reference(x): return x" "$1" > "$tmp/task.py" && run "$PYTHON" -m kbench judge "$tmp/task.py:reference"; }
 task "def inputs(size, seed): return (1,)"
 check_rc "inputs of another signature" 2
@@ -36,7 +36,7 @@ some=$some,layernorm_bwd,cross_entropy_fwd,dropout_fwd,fill_run,chase_run,embedd
 if "$PYTHON" -c 'import torch' 2> /dev/null; then
     mkdir -p "$tmp/scratch"
     "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only $some > "$tmp/tensors.txt" 2> "$tmp/tensors.err"
-    # a run that is interrupted lists what it has judged and what not
+    # an interrupted run lists the functions that were judged and those that were not
     "$PYTHON" tests/gpu/judge.py "$tmp/scratch" --cpu --jobs 2 --only addmm,raises > "$tmp/cut.txt" 2> "$tmp/cut.err" &
     cut=$! tries=0
     until grep -q '^raises ' "$tmp/cut.txt" || [ $tries -ge 1500 ]; do sleep 0.2 && tries=$((tries + 1)); done

@@ -23,7 +23,7 @@ races=${RACES:-$(everything && echo 10 || echo 3)}
 if [ "${1-}" = --full ]; then races=100; fi
 quick="--device script --iters 10"
 
-# --- the table, the exit code, nothing left behind
+# --- the table, the exit code, and no temporary file is left
 run "$old" --race "$old" "$tmp/slow15" -- $quick
 check_rc "15 % slower" 3
 check_out "15 % slower" '^ *\+15\.0% +\[\+1[45]\.[0-9]%, \+15\.[0-9]%\] +REGRESSED moderate +op/impl=default/n=3$'
@@ -94,7 +94,7 @@ if have python3 && python3 -c 'import pty, termios' 2> /dev/null; then
         check_not_err "a window: $option" 'round'
     done
 else
-    skip "no python3 that opens a terminal"
+    skip "no python3 that can open a terminal: a race on a terminal is not tested"
 fi
 
 # --- the budget ends the race, with a message

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Reads results.json with the standard json module. The first three statements are those of a user, unmodified."""
+"""Reads results.json with the standard json module. The first three statements are those of examples/README.md."""
 import json
 import sys
 

@@ -40,7 +40,7 @@ check_rc "a link to nowhere" 0
 check "a link to nowhere is replaced by the records" "$tmp/flat" "$json"
 rm -rf "$tmp/dir" && mkdir "$tmp/dir"
 
-# a name too long for another ending
+# a name so long that no ending can be added
 long=$(printf '%250s' '' | tr ' ' l)
 run "$prog" $quick --json "$tmp/dir/$long"
 check_rc "a name of 250 characters" 0
@@ -54,7 +54,7 @@ lines=$tmp/dir/l.jsonl
 check_same "a full disk: exit code" $? 2
 if grep -q 'bytes could not be written' "$tmp/err"; then pass; else fail "a full disk: said: $(cat "$tmp/err")"; fi
 before=$(grep -c '^{.*}$' "$lines")
-if [ "$before" -gt 0 ]; then pass; else fail "a full disk: the lines that there is room for are not there"; fi
+if [ "$before" -gt 0 ]; then pass; else fail "a full disk: no line was written, although there was room for some"; fi
 check_same "a full disk: no line is torn" "$(wc -l < "$lines" | tr -d ' ')" "$before"
 run "$prog" $quick --jsonl "$lines"
 check_rc "room again" 0
@@ -70,7 +70,7 @@ for option in --json --jsonl; do
     check_same "$option: a pipe with a reader gets the records" "$(grep -o '"run_id"' "$tmp/dir/read" | wc -l | tr -d ' ')" "$("$prog" --op softmax --list | wc -l | tr -d ' ')"
 done
 if [ "$(id -u)" = 0 ]; then
-    skip "root may write everywhere: the reason why a file cannot be opened is not looked at"
+    skip "root may write everywhere: a file that cannot be opened is not tested"
 else
     mkdir "$tmp/dir/locked" && chmod 500 "$tmp/dir/locked"
     run "$prog" $quick --jsonl "$tmp/dir/locked/l.jsonl"

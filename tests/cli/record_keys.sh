@@ -49,7 +49,7 @@ while [ $i -lt "$records" ]; do
     check_same "record $i: keys in order" "$(awk -F'\t' -v r=$i '$1 == r { printf "%s ", $2 }' "$tmp/flat.txt")" "$wanted"
     i=$((i + 1))
 done
-# kinds of values: text, numbers, null
+# types of values: strings, numbers, null
 for key in name operation implementation origin dtype timer backend status kbench_version date command host; do
     case $(value 0 $key) in \"?*\") pass ;; *) fail "$key is $(value 0 $key), expected text" ;; esac
 done
@@ -116,7 +116,8 @@ check "speedup and rating follow from the times of a group" awk -F'\t' '
         for (r = 0; r <= n; ++r)
             for (s = 0; s <= n; ++s) {
                 if (shape[r] != shape[s] || v[s, "implementation"] != "\"naive\"" || v[r, "implementation"] != "\"fused\"") continue
-                # the median of ratios, where rounds were measured, is not quite the ratio of medians, on a busy machine less so
+                # the median of the ratios of rounds differs a little from the ratio of medians, and more on a busy
+                # machine
                 d = v[r, "speedup"] * v[r, "time_ms"] / v[s, "time_ms"]
                 low = v[r, "speedup_low"]; high = v[r, "speedup_high"]
                 if (d > 1.5 || d < 0.67 || (low != "null" && !(low <= v[r, "speedup"] && v[r, "speedup"] <= high))) { print "record " r ": speedup " v[r, "speedup"]; bad = 1 }
@@ -133,7 +134,7 @@ check "speedup and rating follow from the times of a group" awk -F'\t' '
 if [ -n "$python" ]; then
     check "a user's three statements" $python tests/cli/read_record.py "$tmp/ln.json"
 else
-    skip "no python3: the user's own snippet is not run (the checks above read the same file)"
+    skip "no python3: the snippet of examples/README.md is not run"
 fi
 
 # --- the same nulls and numbers with -ffast-math
@@ -162,7 +163,7 @@ build "odd strings make a right file" "$tmp/flat" "$tmp/odd.json"
 grep '	params	' "$tmp/flat.txt" | cut -f 3 | tr -d ' ' > "$tmp/params"
 for want in '{"what":"plain"}' '{"what":"quote\"d"}' '{"what":"back\\slash"}' '{"what":"tab\there"}' '{"what":"é"}' '{"what":"100%s%n"}' \
     '{"what":""}' '{"p":0.1,"n":0}' '{"p":1e-300,"n":-1}' '{"p":1e+300,"n":9007199254740993}' '{"p":3,"n":0}' '{"p":-0.5,"n":0}'; do
-    if grep -qF -- "$want" "$tmp/params"; then pass; else fail "params $want is not in the file"; fi
+    if grep -qF -- "$want" "$tmp/params"; then pass; else fail "the file does not contain the params $want"; fi
 done
 if grep -qE '0\.3333333333333333[,}]' "$tmp/params"; then pass; else fail "1/3 does not come back: $(grep 333 "$tmp/params" | head -n 1)"; fi
 case $(value 0 message) in *'line\nbreak \"quoted\" \\ \u0001\u001f'*plain*) pass ;; *) fail "the note came out as $(value 0 message)" ;; esac
@@ -176,7 +177,7 @@ if [ -n "$locale" ]; then
     check "locale $locale: a right file" "$tmp/flat" "$tmp/locale.json"
     check_same "locale $locale: params" "$("$tmp/flat" "$tmp/locale.json" | grep '	params	' | cksum)" "$(grep '	params	' "$tmp/flat.txt" | cksum)"
 else
-    skip "no locale with a decimal comma is installed (tests/host/record_writer.c plays one)"
+    skip "no locale with a decimal comma is installed (tests/host/record_writer.c simulates one)"
 fi
 
 # --- the array is replaced as a whole, and nothing else is left in the directory

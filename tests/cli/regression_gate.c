@@ -41,7 +41,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     static double level;
     const char* n = strstr(name, "n=");
     (void)flags, (void)i;
-    if (strcmp(name, last) != 0) { // the placement of a process stays the same
+    if (strcmp(name, last) != 0) { // a new case gets a level, which stays the same in this process
         snprintf(last, sizeof last, "%s", name);
         level = exp(number("NOISE", 0) / 100 * normal());
         if (n && strtol(n + 2, NULL, 10) % 10 == 3) level *= 1 + number("SLOWER", SLOWER) / 100;

@@ -52,7 +52,7 @@ run "$prog" --load "$tmp/r.json" --sort time --csv "$tmp/w.csv" --md "$tmp/w.md"
 check "half of it is done: the table" cmp "$out" "$tmp/table"
 for format in csv md gbench go; do check "half of it is done: --$format" cmp "$tmp/r.$format" "$tmp/w.$format"; done
 check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' ')" $((all + 1))
-# comparisons have them as well
+# comparisons use the old and the new records, too
 run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
 check_not_out "a baseline has no case that is not there" 'removed'
 
@@ -90,7 +90,7 @@ check_rc "a failed case" 1
 each "a failed case" "$lines" 3
 check_same "a failed case: what was fine is kept" "$(grep -cxF -f "$tmp/whole" "$lines")" 1
 
-# a line is torn if it ends inside a record: a record without the end of its line is whole, and no other line goes
+# a line is incomplete if it ends inside a record; a complete record without a newline and all other lines are kept
 head -n 9 "$tmp/plain" > "$lines"
 { echo '{"tool": "another", "name": 1}' && echo 'a remark' && echo '{' && echo && sed -n 10p "$tmp/plain" | tr -d '\n'; } >> "$lines"
 cp "$lines" "$tmp/before"
@@ -131,7 +131,7 @@ if have strace && strace -o "$tmp/trace" true 2> /dev/null; then
         check "read $at of the file fails: the file stays" cmp "$lines" "$tmp/plain"
     done
 else
-    skip "no strace: no read of the file fails"
+    skip "no strace: a failing read of the file is not tested"
 fi
 
 # --- killed at any moment: worker, supervisor, both

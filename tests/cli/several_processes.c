@@ -33,7 +33,7 @@ KBENCH_IMPL(rivals, base, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, faster, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, slower, KB_SIZE("all", "n=1:12")) { body(kb); }
 
-// one of several processes waits to be interrupted; the cases before and after it are measured
+// waits in one of several processes until it is interrupted; `before` and `behind` are measured
 KBENCH(before) { body(kb); }
 KBENCH(waits) {
     const char* where = getenv("WAIT_IN");
@@ -58,7 +58,7 @@ static void placed(kb_state* kb, int64_t n) {
             (long long)((uintptr_t)y % 65536), (long long)((uintptr_t)host % 65536), y[99] == 2 ? "right" : "wrong");
 }
 KBENCH(alone) { placed(kb, 5000); }
-KBENCH(large) { placed(kb, 17 << 20); } // two of these do not fit into the shared buffers
+KBENCH(large) { placed(kb, 17 << 20); } // two buffers of this size do not fit into the shared buffers
 KBENCH_IMPL(both, one) { placed(kb, 5000); }
 KBENCH_IMPL(both, two) { placed(kb, 5000); }
 

@@ -112,7 +112,7 @@ def main():
         for rivals in groups.values():
             fastest = min(rivals, key=lambda r: r["time_ms"])
             pairs = [(rivals[0], r) for r in rivals[1:]]
-            for r in rivals[1:]:  # in the harness's order, which does not matter
+            for r in rivals[1:]:  # in the order of kbench, which does not affect the result
                 if fastest is not rivals[0] and r is not fastest:
                     pairs.append((r, fastest))
             for a, b in pairs:

@@ -57,7 +57,7 @@ if have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
     TERM=xterm script -qec "$procs --fast --op alone" /dev/null < /dev/null > "$out" 2>&1
     check_not_out "progress of one process" '\] process'
 else
-    skip "no script(1) that plays a terminal: progress is not looked at"
+    skip "no script(1) that simulates a terminal: progress is not tested"
 fi
 
 # --- values, compared with independent formulas
@@ -75,7 +75,7 @@ if have python3; then
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"
     check "one process does not" awk '/^one process: / { good = $3 <= 40 && $5 == 80 } END { exit !good }' "$out"
 else
-    skip "no python3: intervals are not worked out anew"
+    skip "no python3: intervals are not compared with independent formulas"
 fi
 
 # --- a killed run keeps finished batches of 16 cases
@@ -137,7 +137,7 @@ for op in alone large both; do
         if [ "$(sort -u "$tmp/field.1" | wc -l)" -ge 4 ]; then pass; else fail "$what: offsets $(tr '\n' ' ' < "$tmp/field.1")"; fi
         if [ "$(awk '{ print $1 % 4096 }' "$tmp/field.1" | sort -u | wc -l)" -ge 3 ]; then pass; else fail "$what: offsets in a page $(tr '\n' ' ' < "$tmp/field.1")"; fi
         check_same "$what: aligned to 256 bytes" "$(cat "$tmp/field.1" "$tmp/field.2" | awk '$1 % 256')" ""
-        if cmp -s "$tmp/field.1" "$tmp/field.2"; then fail "$what: another seed changes nothing"; else pass; fi
+        if cmp -s "$tmp/field.1" "$tmp/field.2"; then fail "$what: another seed gives the same values"; else pass; fi
         case $op$TEST_CFLAGS in
         alone*sanitize* | both*sanitize* | large*) ;; # allocations of their own: where is the system's to say
         *) check_same "$what: the first process is as without --procs" "$(head -n 1 "$tmp/field.1")" "$(cat "$tmp/field.0")" ;;

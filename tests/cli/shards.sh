@@ -21,7 +21,7 @@ spread() {
     while [ $((k += 1)) -le $n ]; do
         "$@" --list --shard $k/$n > "$tmp/part" 2> /dev/null || fail "$what: --shard $k/$n: exit code $?"
         awk 'NR == FNR { at[$0] = FNR; next } at[$0] <= last { bad = 1 } { last = at[$0] } END { exit bad }' "$tmp/all" "$tmp/part" ||
-            fail "$what: shard $k of $n is not in the plan's order"
+            fail "$what: the cases of shard $k of $n are not in the plan's order"
         cat "$tmp/part" >> "$tmp/parts"
         group "$tmp/part" >> "$tmp/groups"
         wc -l < "$tmp/part" >> "$tmp/sizes"
@@ -75,7 +75,7 @@ for k in 1 2 3; do
     "$prog" $some --seed 7 --shard $k/3 --jsonl "$tmp/again.jsonl" > "$tmp/out" 2>&1
 done
 run "$prog" --load "$tmp/again.jsonl" "$tmp/2.jsonl" "$tmp/3.jsonl" "$tmp/1.jsonl" --json "$tmp/merged.json"
-check_same "two sweeps: one behind the other" "$(sed -n 's/^{"name": "\([^"]*\)".*"seed": \([0-9]*\).*/\2 \1/p' "$tmp/merged.json")" \
+check_same "two sweeps: one after the other" "$(sed -n 's/^{"name": "\([^"]*\)".*"seed": \([0-9]*\).*/\2 \1/p' "$tmp/merged.json")" \
     "$(sed 's/^/7 /' "$tmp/list"; sed 's/^/42 /' "$tmp/list")"
 run "$prog" --load "$tmp/1.jsonl"
 check_err "one is missing" 'no record of shards 2/3, 3/3'

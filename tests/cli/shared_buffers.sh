@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# All implementations have their data at the same addresses, each its own; what the record says about it.
+# All implementations have their data at the same addresses and keep their own contents, and the record says so.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -17,7 +17,7 @@ case $TEST_CFLAGS in
 *sanitize*) check_same "a sanitizer looks between allocations" "$(of same/impl=one shared_buffers)" false ;;
 *)
     check_same "the stage is shared" "$(of same/impl=one shared_buffers)$(of same/impl=two shared_buffers)" truetrue
-    # the address of the data in the last call of each (the baseline has two)
+    # the address of the data in the last call of each implementation (the baseline runs twice, as its own control)
     check_same "one place for all" "$(grep '^same ' "$err" | awk '{ last[$2] = $3 " " $4 } END { for (i in last) print last[i] }' | sort -u | wc -l)" 1
     check_same "who allocates anew is not on it" "$(of grows/impl=later shared_buffers)" false
     check_same "its rival is" "$(of grows/impl=steady shared_buffers)" true

@@ -31,7 +31,7 @@ KBENCH(crowded) {
     waitpid(other, NULL, 0);
     kb_check_that(kb, other > 0, 0, 0, "no process");
 }
-KBENCH(naps) { // waits, which counts as its own time
+KBENCH(naps) { // sleeping counts as part of the block's time
     KB_TIME_HOST(kb) { usleep(300); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
@@ -63,7 +63,7 @@ KBENCH(where) {
     KB_TIME_HOST(kb) { work(); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// half of the samples take twice as long, in long runs, so the time is not known better than that
+// half of the samples take twice as long, in long runs, so the interval contains both values
 KBENCH(two_speeds) {
     int runs = 0;
     KB_TIME_HOST(kb) {
@@ -72,7 +72,7 @@ KBENCH(two_speeds) {
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// where the timed blocks of the implementations begin: on the shared buffers, and in the first call beside them
+// notes the places of three blocks, which are the same in the shared buffers and in the separate first call
 static void placed(kb_state* kb) {
     char *small = KB_ALLOC(kb, char, 1000), *large = KB_ALLOC(kb, char, 3 << 20), *next = KB_ALLOC(kb, char, 1 << 20);
     if (!next) return;

@@ -18,7 +18,7 @@ case_of() { # NAME OPTIONS
 }
 
 if [ ! -r /proc/self/status ]; then
-    skip "no /proc: which processors there are is not known"
+    skip "no /proc: the available processors are unknown"
     finish
 fi
 allowed=$(sed -n 's/^Cpus_allowed_list:[ \t]*//p' /proc/self/status)
@@ -45,7 +45,7 @@ if have taskset && [ "$first" != "$last" ]; then
     check_rc "--cpu outside of taskset's" 2
     check_err "--cpu outside of taskset's" "--cpu $first: this process may run on $last only"
 else
-    skip "--cpu outside of taskset's: no taskset, or one processor"
+    skip "--cpu with a processor that taskset excludes: no taskset, or only one processor"
 fi
 for bad in x 1, ,1 3-1 1-, -1 8192 99999999999999999999 1.5; do
     run "$tmp/busy" --op where "--cpu=$bad"
@@ -80,8 +80,8 @@ check_out "NOISY: says what to do" "NOISY.*--cpu|close other programs"
 case_of placed --rounds 3 --max-time 0.1s
 check_rc "placed" 0
 case ${TEST_CFLAGS-} in
-*sanitize*) skip "no stage under a sanitizer" ;;
-*) case $(of message) in *"0 4096 4096"*) pass ;; *) fail "placed on the stage: $(of message)" ;; esac ;;
+*sanitize*) skip "no shared buffers under a sanitizer" ;;
+*) case $(of message) in *"0 4096 4096"*) pass ;; *) fail "placed in the shared buffers: $(of message)" ;; esac ;;
 esac
 
 # --- Ctrl-Z, longer than --timeout and --max-time

@@ -6,7 +6,7 @@
 . tests/cli/kit.lib
 
 suite
-# the two parts that make compiles in parallel are the whole suite
+# the two parts of the suite that the Makefile compiles in parallel contain all operations together
 if everything; then
     for part in 1 2; do build "part $part" $CC -std=c11 -O0 -DSUITE_PART=$part -I. -x c -c examples/suite.cu -o "$tmp/part$part.o"; done
     build "both parts" $CC "$tmp/part1.o" "$tmp/part2.o" -o "$tmp/parts" $libs
@@ -36,7 +36,7 @@ check_same "matmul_e4m3: layouts" "$(values layout --op matmul_e4m3)" "NT "
 check_same "-a M, N and K" \
     "$("$suite" --list --op matmul --impl naive --size rectangular --dtype f32 -a M=8 -a N=16:64:*2 -a K=5 -a layout=TN | sed 's,.*/dtype=,,' | tr '\n' ' ')" \
     "f32/layout=TN/M=8/N=16/K=5 f32/layout=TN/M=8/N=32/K=5 f32/layout=TN/M=8/N=64/K=5 "
-# the shapes for judging a matrix product: tall, wide, deep, few rows, odd; a quick run leaves them out
+# shapes of matrix products: tall, wide, deep, few rows, odd sizes; a quick run leaves them out
 rectangles() { "$suite" --list --op matmul --impl naive --dtype f32 -a layout=NT "$@" | sed -n 's,.*/M=\([0-9]*\)/N=\([0-9]*\)/K=\([0-9]*\).*,\1x\2x\3,p' | sort; }
 rectangles --size large > "$tmp/large"
 check_same "matmul: large" "$(tr '\n' ' ' < "$tmp/large")" \

@@ -103,6 +103,6 @@ if have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
     on_terminal "TERM=xterm $tmp/table --fast --op sweep"
     check_out "TERM=xterm: escapes" "$(printf '\033')"
 else
-    skip "no script(1) that plays a terminal: its width and TERM=dumb are not looked at"
+    skip "no script(1) that simulates a terminal: width and TERM=dumb are not tested"
 fi
 finish

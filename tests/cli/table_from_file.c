@@ -7,7 +7,7 @@
 #include "examples/addons/kbench_report.h"
 #include "json.h"
 
-static const char* here; // the file that is read, for messages
+static const char* here; // name of the file, for messages
 static void bad(const char* what) {
     fprintf(stderr, "shows: %s: '%.60s'\n", what, here);
     exit(2);
@@ -38,7 +38,7 @@ static char* text_of(const char* s, int n) {
     return out;
 }
 
-// the end of a value inside a list or an object
+// returns the end of a value inside a list or an object
 static const char* value_end(const char* p) {
     if (*p != '"') return p + strcspn(p, ",]} \n");
     for (++p; *p != '"'; ++p) p += *p == '\\';

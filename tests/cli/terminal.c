@@ -10,7 +10,7 @@ static void body(kb_state* kb, int turns) {
         kb_keep(x[7]);
     }
     kb_bytes(kb, 4096.0 * turns);
-    kb_flops(kb, 1000.0 * turns); // invented, for a bar: data in the cache has no share of the memory bandwidth
+    kb_flops(kb, 1000.0 * turns); // an invented rate, so that a bar is drawn
     kb_check_that(kb, true, 0, 0, "fine");
 }
 

@@ -47,7 +47,7 @@ for locale in LC_ALL=en_US.UTF-8 LC_ALL=C; do
 done
 
 # --- a terminal window
-if ! have python3 || ! python3 -c 'import pty, termios' 2> /dev/null; then skip "no python3 that opens a terminal" && finish; fi
+if ! have python3 || ! python3 -c 'import pty, termios' 2> /dev/null; then skip "no python3 that can open a terminal" && finish; fi
 # window COLUMNS OPTION...: in $out what is on the screen in the end; terminal.py says what is wrong with it
 window() {
     columns=$1 && shift

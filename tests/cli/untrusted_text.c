@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Text of others' making, planted wherever a text can come from, and a reader that finds where an output passes it on.
+// Untrusted text, planted in every source of text, and a reader that finds where an output contains it unescaped.
 // untrusted_text.sh drives it:
-//
 //   planted plants                     prints the number of texts
 //   planted write N FILE [before]      writes records with text N in every text key; "before": of other machines
 //   planted shown N                    prints results of profiling and of a profiler with text N
@@ -81,7 +80,7 @@ static int written(const char* plant, const char* path, bool before) {
         r->samples_ms.of = samples, r->samples_ms.n = KBI_COUNT(samples);
         if (i >= 14) r->status = i == 14 ? KB_FAILED : KB_SKIPPED, r->time_ms = NAN;
         if (i == 14) r->flags = (uint64_t)1 << KB_FLAG_CRASHED;
-        if (i == 12) r->gpu = NULL; // the name of the processor is in its place
+        if (i == 12) r->gpu = NULL; // the record then shows the name of the processor instead
     }
     return kb_write_json(records, ROWS, path) ? 0 : 2;
 }

@@ -18,7 +18,7 @@ shows() {
     what=$1 kind=$2 && shift 2
     run "$planted" "$@"
     if [ $rc -gt 128 ]; then fail "$what, text $n: $(said)"; fi
-    if grep -q planted "$out" "$err"; then pass; else fail "$what, text $n: it is not there"; fi
+    if grep -q planted "$out" "$err"; then pass; else fail "$what, text $n: the text is missing"; fi
     harmless "$what" "$kind" "$out"
     harmless "$what: messages" term "$err"
 }
@@ -30,7 +30,7 @@ everything || step=3
 while [ $n -lt "$count" ]; do
     cd "$folder" || exit 2
     rm -rf now.json before.json report.d
-    "$planted" write $n now.json && "$planted" write $n before.json before || fail "no records of text $n"
+    "$planted" write $n now.json && "$planted" write $n before.json before || fail "text $n: no records"
     harmless "json" json now.json
     # --- records
     for COLUMNS in 40 80 1000; do
@@ -76,7 +76,7 @@ if have node; then
     printf '%s\n' 'console.log([-1.5, null, "=1+1", "-x", "\t@x", "a,\n", "\u009b\u202eq\"", "\uff1d1"].map(cell).join("|"))' >> cell.js
     check_same "a page's CSV" "$(node cell.js)" "-1.5||'=1+1|'-x|' @x|\"a, \"|\"  q\"\"\"|'$(printf '\357\274\235')1"
 else
-    skip "no node: the CSV that a page makes is not looked at"
+    skip "no node: the CSV that a page makes is not tested"
 fi
 
 # --- files, folders and a program with such names

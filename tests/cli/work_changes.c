@@ -39,7 +39,7 @@ KBENCH(once) {
     }
     check_doubled(kb, y, x);
 }
-KBENCH(once_by_hand) { // as the suite checks: with its own comparison of the values from kb_to_host
+KBENCH(once_by_hand) { // compares the values from kb_to_host itself, as the suite does
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N), got[N], most = 0;
     volatile int launches = 0, spent = 0;
     KB_TIME_HOST(kb) {
@@ -72,7 +72,7 @@ KBENCH(two_outputs_one_stale) {
     check_doubled(kb, y, x);
     check_doubled(kb, z, x);
 }
-KBENCH(wrong_later) { // it writes, but wrong values
+KBENCH(wrong_later) { // the later runs write wrong values
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N);
     volatile int launches = 0;
     KB_TIME_HOST(kb) {
@@ -219,7 +219,7 @@ KBENCH(folded) {
     kb_check_that(kb, y > 1.4 && y < 1.5, 0, 0, "%g", y);
 }
 KBENCH(folded_length) {
-    const char* text = "a text whose length the compiler knows";
+    const char* text = "a string whose length the compiler knows";
     size_t n = 0;
     KB_TIME_HOST(kb) {
         n = strlen(text);
@@ -249,7 +249,7 @@ KBENCH(hidden) {
     }
     kb_check_that(kb, y > 0.02 && y < 0.03, 0, 0, "%g", y);
 }
-KBENCH(one_instruction) { // it is executed, and takes no longer than the loop around it
+KBENCH(one_instruction) { // the block is executed, but takes no longer than the loop around it
     volatile int v = 1;
     KB_TIME_HOST(kb) {
         int r = v + 1;
@@ -306,11 +306,11 @@ static void copies(kb_state* kb, size_t bytes, int times, bool own) {
     if (own) free(x);
 }
 KBENCH(in_cache) { copies(kb, 256 << 10, 1, false); }
-KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // more traffic than any cache holds
+KBENCH(in_cache_again) { copies(kb, 256 << 10, 4000, false); } // moves more bytes in total than any cache holds
 KBENCH(in_cache_own) { copies(kb, 256 << 10, 1, true); }
 KBENCH(in_memory) { copies(kb, hook_core_cache() + (1 << 20), 1, false); }
 KBENCH(in_memory_own) { copies(kb, hook_core_cache() + (1 << 20), 1, true); }
-static void own_main(void) { // the same without registration
+static void own_main(void) { // the same comparison without registered benchmarks
     kb_desc d;
     memset(&d, 0, sizeof d);
     d.name = "embedded_once";

@@ -63,7 +63,7 @@ for n in 1 3 100; do
     done
     sorts=$(of sorts time_ms_min) && eval "sorts_$n=$sorts"
 done
-# also on a shared machine: a sum instead of a mean would be 100 times as long
+# holds on a shared machine, too, because a sum instead of a mean would be 100 times as long
 check "the mean of 100 is one launch's time" awk -v one="$sorts_1" -v many="$sorts_100" 'BEGIN { exit !(many > one / 10 && many < 10 * one) }'
 run "$tmp/work" --op brief --iters 100 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"

@@ -52,7 +52,8 @@ static_assert((int)KBI_ACTIVITY_RUNTIME == (int)CUPTI_ACTIVITY_KIND_RUNTIME, "")
 static_assert(CUPTI_ERROR_HARDWARE_BUSY == 26 && CUPTI_ERROR_INSUFFICIENT_PRIVILEGES == 35, "");
 static_assert(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED == 39 && CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED == 43, "");
 
-// The range profiler's structures as words, to compare the offsets of their fields. Sizes: checked when this runs.
+// The range profiler's structures as words, to compare the offsets of their fields. Sizes are compared when the program
+// runs.
 #define WORD(type, field, at) static_assert(offsetof(type, field) == 8 * at, #field)
 WORD(CUpti_Profiler_DeviceSupported_Params, cuDevice, 2);
 WORD(CUpti_Profiler_DeviceSupported_Params, architecture, 3);

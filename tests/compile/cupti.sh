@@ -25,7 +25,7 @@ fi
 build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp -o "$tmp/cupti" $cudart $libs
 check "their sizes" "$tmp/cupti"
 
-# every metric of the sets, for GPUs that are not present: the library knows them
+# every metric of the sets exists, also for GPUs that are not present, because the library knows their metrics
 library=
 for folder in "$include/../lib64" "$include/../lib" "$include/../extras/CUPTI/lib64"; do
     for file in "$folder"/libcupti.so.1[2-9]; do [ -z "$library" ] && [ -f "$file" ] && library=$file; done

@@ -62,5 +62,5 @@ for name in $names; do
     run "$tmp/one" --list
     check_out "$name: its case" "^$(echo "$name" | cut -d/ -f1)[a-z_]*/.*impl="
 done
-[ -n "$NVCC" ] && have "$NVCC" || skip "no nvcc: the files are not compiled"
+[ -n "$NVCC" ] && have "$NVCC" || skip "no nvcc: extracted files are not compiled"
 finish

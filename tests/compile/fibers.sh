@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Interleaved rounds suspend benchmark functions with ucontext. musl lacks it, so interleaving is off there: the table,
-# the record and --env report it, and several processes are compared instead.
-# measures time
+# Interleaved rounds suspend benchmark functions with ucontext. musl lacks ucontext, so kbench does not interleave
+# there. The table, the record and --env say so, and several processes are compared instead. measures time
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Sanitizers, coverage and profiling slow code down: the record's build names them, whether they apply to the benchmark's
-# file or to the implementation's. The flag DEBUG_BUILD reports them, and the gate does not compare such times with
+# Sanitizers, coverage and profiling slow code down: the key `build` of the record names them, for the benchmark's file
+# and for the implementation's file. The flag DEBUG_BUILD reports them, and the gate does not compare such times with
 # others.
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -49,7 +49,7 @@ with() {
     what=$1 names=$2 cc=$3 && shift 3
     if ! have $cc || ! (cd "$tmp" && $cc "$@" probe.c -o probe > probe.log 2>&1 && ./probe > /dev/null 2>&1) ||
         grep -q 'not supported' "$tmp/probe.log"; then
-        skip "$what: $cc cannot build it here"
+        skip "$what: $cc cannot build this variant here"
         return
     fi
     (cd "$tmp" && $cc -O2 -I"$root" "$@" -c bench.c -o bench.o > build.log 2>&1)

@@ -14,12 +14,12 @@ TOKEN = re.compile(
       | (?P<name>[A-Za-z_]\w*)""",
     re.S | re.X,
 )
-# this project's own names; names that the languages keep for the compiler and the C library: _X and __x
+# names of this project, and names that are reserved for the compiler and the C library: _X and __x
 OWN = r"(?:KB|KBI|KBK|KBKI|KBENCH)_\w*|KBENCH"
 RESERVED = r"_[A-Z_]\w*"
 # the element types in templates: CUDA's own headers use these two in the same way
 TEMPLATES = r"T|U"
-# names of headers that are included, so that a user's macro of that name would break those first
+# names of included headers: a user's macro with such a name would break these headers first
 C_LIBRARY = """NULL NAN INFINITY HUGE_VAL FILE SEEK_SET SEEK_END INT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX
                EACCES EAGAIN EBUSY EEXIST EINTR EINVAL EIO EISDIR ELOOP ENODEV ENOENT ENOEXEC ENOSPC ENOTDIR ENOTSUP ENXIO
                EOPNOTSUPP EPERM EROFS ESPIPE ESRCH ESTALE EWOULDBLOCK LC_ALL"""
@@ -33,8 +33,8 @@ CUDA = "CUDART_VERSION CUDA_R_32F CUDA_R_16F CUDA_R_16BF CUDA_R_8F_E4M3 GCC"  # 
 CUDA_PREFIXES = "CUBLAS CUBLASLT"
 PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
 ALLOWED = re.compile("|".join([OWN, RESERVED, TEMPLATES] + " ".join([C_LIBRARY, POSIX, ELF, CUDA]).split() + PREFIXES))
-# The rows of KB_FLAGS: their words are pasted to KB_FLAG_ or quoted, and neither expands them. macros.sh defines all of
-# them and compiles. The macro's parameter is not one of them.
+# The rows of KB_FLAGS: the names are pasted to KB_FLAG_ or stringified, which does not expand macros. macros.sh defines
+# all of them and compiles. The parameter of the macro is no flag name.
 ROWS = re.compile(r"^#define KB_FLAGS\(\w+\)(?P<rows>(?:\\\n|[^\n])*)", re.M)
 
 

@@ -37,7 +37,7 @@ EOF
         fi
     done
     words=$(python3 $here/macros.py -w kbench.h)
-    if [ "$(echo "$words" | wc -w)" -ge 20 ]; then pass; else fail "hardly any word of KB_FLAGS was found: $words"; fi
+    if [ "$(echo "$words" | wc -w)" -ge 20 ]; then pass; else fail "fewer than 20 names of KB_FLAGS were found: $words"; fi
 else
     skip "no python3: the headers' names are not listed"
 fi
@@ -72,7 +72,7 @@ elif [ -n "$NVCC" ]; then
         $CC -std=c11 -DKBENCH_CUDA $macros $strict -I"$cuda/include" -fsyntax-only "$tmp/program.c"
     check "kbench.h through nvcc" $NVCC -O1 -x cu $macros -I. -c "$tmp/program.c" -o "$tmp/program.o"
 else
-    skip "no nvcc: what kbench.h has for CUDA is not compiled"
+    skip "no nvcc: the CUDA code of kbench.h is not compiled"
 fi
 if [ -f kbench_kernels.cuh ]; then
     check "kbench_kernels.cuh as C" $CC -std=c11 $macros $strict -fsyntax-only $here/kernels.c
@@ -89,7 +89,7 @@ EOF
             run "$tmp/kernels"
             check_rc "the sum's four variants, and no other group" 0
         }
-        # for the parts that need a recent device
+        # the architecture of the parts that need a recent device
         check "kbench_kernels.cuh through nvcc, sm_90a" \
             $NVCC -O1 -arch=sm_90a -ptx $macros $alone -I. "$tmp/kernels.cu" -o "$tmp/kernels.ptx"
     else

@@ -134,7 +134,7 @@ if [ -n "$cxx1" ]; then
             check "kbench_kernels.cuh twice, C++, linked" $cxx1 -std=c++11 $strict -x c++ $here/kernels.c -x none "$tmp/k2.o" -o "$tmp/k" $libs
     fi
 else
-    skip "no C++ compiler: C and C++ in one program"
+    skip "no C++ compiler: a program of C and C++ files is not tested"
 fi
 
 # --- the program's own allocator: all three or none
@@ -144,7 +144,7 @@ check "own allocator" $cc1 -std=gnu11 -O2 $strict -DOWN_MALLOC $here/impl.c -o "
     check_not_out "own allocator is used" "not used"
     run "$tmp/own" $short --no-isolate
     check_rc "own allocator, one process" 0
-    # except the registered name and the command line, which are never freed
+    # everything is freed except the registered name and the command line
     check_not_err "everything is given back" "own malloc: ([3-9]|[0-9][0-9])"
 }
 if $cc1 -DOWN_MALLOC -DONLY_MALLOC -I. -fsyntax-only $here/impl.c 2> "$tmp/check"; then

@@ -46,13 +46,13 @@ for cxx in $CXX clang++ clang++-16 clang++-17 clang++-18 clang++-19; do
     check "$cxx" $cxx -std=c++20 -O1 -I. -fprebuilt-module-path="$tmp" "$tmp/main.cpp" "$tmp/other.cpp" "$tmp/bench.o" "$kit/plain.o" -o "$tmp/program" $libs &&
         lists "$cxx"
 done
-[ -n "$seen" ] || skip "no clang++ that makes modules"
+[ -n "$seen" ] || skip "no clang++ that supports modules"
 if ! everything; then
     :
 elif (cd "$tmp" && g++ -std=c++20 -fmodules-ts -O1 -I"$root" -x c++ -c bench.cppm -o bench.o > log 2>&1); then
     if (cd "$tmp" && g++ -std=c++20 -fmodules-ts -O1 -I"$root" main.cpp other.cpp bench.o "$root/$kit/plain.o" -o program $libs > log 2>&1); then pass; else fail "g++: $(head -c 300 "$tmp/log")"; fi
     lists "g++"
 else
-    skip "no g++ that makes modules"
+    skip "no g++ that supports modules"
 fi
 finish

@@ -7,7 +7,7 @@
 strict="-Wall -Wextra -Wpedantic -Werror -I."
 here=tests/compile
 cuda=
-if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include; else skip "no nvcc: nothing with CUDA"; fi
+if [ -n "$NVCC" ]; then cuda=$(dirname "$(command -v "$NVCC")")/../include; else skip "no nvcc: CUDA's headers are not tested"; fi
 echo 'int main() { return 0; }' > "$tmp/try.cc"
 for c in g++ clang++; do
     everything || [ $c = clang++ ] || continue

@@ -64,8 +64,9 @@ else
     for sm in 70 75 80 90 90a 100 120; do
         case $sm in 70 | 75 | 90a) ;; *) everything || continue ;; esac
         if ! "$ptxas" -arch=sm_$sm "$tmp/nothing.ptx" -o "$tmp/o" > /dev/null 2>&1; then
-            # CUDA 13.0 and later lack sm_70, and earlier releases lack later GPUs: other architectures replace them
-            [ $sm = 70 ] || skip "sm_$sm: this ptxas does not know it"
+            # CUDA 13.0 and later lack sm_70, and earlier releases lack later GPUs, so other architectures are tested
+            # instead
+            [ $sm = 70 ] || skip "this ptxas does not know sm_$sm"
             continue
         fi
         for module in engine proving; do
@@ -81,22 +82,22 @@ fi
 # --- the source
 python=
 for p in python3 python; do if [ -z "$python" ] && have $p && $p -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2> /dev/null; then python=$p; fi; done
-if [ -z "$NVCC" ]; then skip "no nvcc: the text is not compared with its source" && finish; fi
+if [ -z "$NVCC" ]; then skip "no nvcc: the PTX is not compared with its source" && finish; fi
 if [ -z "$python" ]; then
-    skip "no python3: the text is not compared with its source"
+    skip "no python3: the PTX is not compared with its source"
 else
     run $python tests/ptx/make.py --nvcc "$NVCC"
     case $rc in
     0) pass ;;
     3) skip "$(tail -n 1 "$out"): the text is not compared" ;; # another release may order things otherwise
-    *) fail "the text is not what its source gives: $(said)" ;;
+    *) fail "the PTX differs from the compiled source: $(said)" ;;
     esac
     run $python tests/ptx/make.py --text
     check_same "make.py reads the text as C does" "$(cksum < "$out")" "$(cat "$tmp/engine.ptx" "$tmp/proving.ptx" | cksum)"
     if everything; then # a text that was edited by hand is found, and made anew
         sed 's/ld\.param\.u32 %r1,\[p2\]/ld.param.u32 %r2,[p2]/' kbench.h > "$tmp/edited.h"
         run $python tests/ptx/make.py --nvcc "$NVCC" --header "$tmp/edited.h"
-        case $rc in 1 | 3) pass ;; *) fail "an edited text is not found: $(said)" ;; esac
+        case $rc in 1 | 3) pass ;; *) fail "edited PTX is not detected: $(said)" ;; esac
         check_out "what was edited is shown" '^-.*ld\.param\.u32 %r2,\[p2\]'
         run $python tests/ptx/make.py --nvcc "$NVCC" --write "$tmp/edited.h"
         check_rc "--write" 0

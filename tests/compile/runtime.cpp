@@ -25,7 +25,7 @@ struct {
 }
 namespace {
 struct account {
-    std::map<const void*, std::string> names; // by the address that a launch passes
+    std::map<const void*, std::string> names; // key: the address that a launch passes
     std::map<std::string, long> launches, asked;
     ~account() {
         const char* path = getenv("RUNTIME_LOG");

@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     if (!kb) return 1;
     KB_TIME_HOST(kb) { kb_keep(kb); }
     fine &= said("kb_open", kb_close(kb));
-    kb_state* (*open)(const kb_desc*) = kb_open; // a function, whatever else it is
+    kb_state* (*open)(const kb_desc*) = kb_open; // kb_open is a function here even if it is also a macro
     kb = open(&opened);
     if (!kb) return 1;
     KB_TIME_HOST(kb) { kb_keep(kb); }

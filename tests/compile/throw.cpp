@@ -3,7 +3,7 @@
 #include "kbench.h"
 #include <stdexcept>
 
-// A destructor waits for this: with a virtual or a real device it would hang behind a closed gate.
+// A destructor waits for this flag. On a simulated or real GPU, the destructor would wait for a closed gate.
 struct holds_memory {
     int* p;
     holds_memory() : p(new int(7)) {}

@@ -50,7 +50,7 @@ const char* all(const kbk_args* a) {
     return a->s.causal ? kbk_attention_bwd_flashws<__half>(a, 0) : kbk_attention_bwd_flashws<__nv_bfloat16>(a, 0);
 }
 EOT
-# A planted error: results are used while the wgmma instruction is in flight.
+# A planted error: the kernel uses results while the wgmma instruction is in flight.
 cat > "$tmp/planted.cu" << 'EOT'
 #define KBK_NO_REGISTRY
 #include "kbench_kernels.cuh"
@@ -100,7 +100,7 @@ trap=-DKBK_TRAP_AFTER=2 # the clock of a wait for what is on its way, too
 clean backward 'kbki_fab_k' 4
 trap=
 notes planted
-if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not seen"; fi
+if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not reported"; fi
 for arch in sm_75 sm_80 sm_90 sm_100 sm_120; do
     $NVCC --list-gpu-code 2> /dev/null | grep -qx $arch || continue
     check "products.cu for $arch" $NVCC $strict -O1 -arch=$arch -c "$tmp/products.cu" -o "$tmp/other.o"

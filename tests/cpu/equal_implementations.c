@@ -65,7 +65,7 @@ typedef struct work {
     void* y;
 } work;
 
-// The kernel, begun when `after` is known; then a number of steps, begun when the kernel's last value is known.
+// Runs the kernel, which depends on `after`, and then a number of steps, which depend on the kernel's last value.
 ALONE static uint64_t turn(const work* w, uint64_t after, int64_t steps) {
     uint64_t zero = 0;
     __asm__ __volatile__("" : "+r"(zero));
@@ -87,8 +87,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Time of a turn in ns (w NULL: of the steps alone): the minimum of 15 batches of at least 50 us, because other
-// programs may use the processor meanwhile.
+// Time of a run in ns (w NULL: of the steps alone): the minimum of 15 batches of at least 50 us, because other programs
+// may use the processor meanwhile.
 static double turn_ns(const work* w, int64_t steps) {
     double least = INFINITY;
     int64_t batch = 1;

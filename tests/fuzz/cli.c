@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Fuzz target: arbitrary bytes as a command line, one word per line. It is either rejected with one line on stderr,
-// or gives a valid plan that can be listed and is the same when made again. Nothing is run.
+// Fuzz target: arbitrary bytes as a command line, one word per line. The command line is either rejected with one line
+// on stderr, or gives a valid plan. The plan can be listed, and planning again gives the same plan. Nothing is run.
 #include "fuzz.h"
 
 static void body(kb_state* kb) {
@@ -24,7 +24,7 @@ static void look(const kbi_options* o) {
     if (!(kbi_wanted.alpha > 0) || !(kbi_wanted.threshold >= 0) || !(kbi_wanted.noise >= 0) || o->procs < 1) abort();
 }
 
-// The list of what these words select; NULL: they are rejected.
+// The list of cases that these words select; NULL: the words are rejected.
 static char* chosen(int argc, char** argv) {
     kbi_options o;
     kbi_plan plan;
@@ -59,7 +59,7 @@ FUZZ_MAIN("--list", "--list-ops", "-a\n", "rows=", "p=", ":", "*", "+2", ",", "^
     char* argv[34] = { program };
     int argc = 1;
     kbi_text words = { NULL, 0, 0 };
-    int braces = 0; // regcomp of the system expands repetitions: nested ones multiply and take all memory
+    int braces = 0; // the system's regcomp expands repetitions, so nested repetitions multiply and can use all memory
     for (size_t i = 0; i < size; i++) braces += data[i] == '{';
     if (braces > 1) return 0;
     kbi_put(&words, (const char*)data, size);

@@ -11,7 +11,7 @@ static FILE* said_to; // where kbench.h writes messages
 
 static char said[1 << 16];
 
-// The number of lines written since the last call, as far as there was room.
+// The number of lines that were written since the last call and fitted into the buffer.
 static inline int fuzz_said(void) {
     int n = 0;
     if (!said_to) said_to = fmemopen(said, sizeof said, "w");

@@ -5,7 +5,7 @@
 
 static void check_value(const kb_param* p, kb_axis_type type) {
     if (p->type != type || !p->name) abort();
-    if (type == KB_AXIS_STRINGS ? !p->s || !*p->s : kbi_nan(p->r)) abort(); // brackets and quotes hold commas
+    if (type == KB_AXIS_STRINGS ? !p->s || !*p->s : kbi_nan(p->r)) abort(); // commas in brackets and quotes do not separate values
     if (type == KB_AXIS_INTS && (p->i <= -1000000000000000 || p->i >= 1000000000000000 || p->r != (double)p->i))
         abort();
     for (const char* s = type == KB_AXIS_STRINGS ? p->s : ""; *s; s++)

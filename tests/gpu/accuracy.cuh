@@ -46,7 +46,7 @@ __global__ void shared_memory(float* out) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = s[(threadIdx.x * 37) % 40000];
 }
 
-// One of them with what it works on.
+// A kernel with its data.
 enum work_kernel { SPIN, COPY, SOFTMAX, MATMUL, SHARED_MEMORY };
 struct work {
     work_kernel kernel;
@@ -58,7 +58,7 @@ struct work {
 #define SOFTMAX_ROWS 1, 32, 512, 8192
 #define MATMUL_SIDES 64, 256, 512, 1024
 
-// Elements of a, b and c: none where it has no such array.
+// Number of elements of a, b and c; 0 if the kernel lacks the array.
 static void work_elements(work_kernel kernel, long long size, long long elements[3]) {
     long long in = kernel == COPY ? size * 256 : kernel == SOFTMAX ? size * 4096 : kernel == MATMUL ? size * size : 0;
     elements[0] = in;

@@ -15,7 +15,8 @@ if len(sys.argv) != 2:
 
 
 def medians(pattern):
-    """Of each name, in us: CUPTI's time and how far ours is from it. None where a process has no number."""
+    """For each name, in us: CUPTI's time, and the difference of kbench's time from it. None if a process has no
+    number."""
     seen = {}
     files = sorted(glob.glob(f"{sys.argv[1]}/{pattern}"))
     if not files:

@@ -42,7 +42,7 @@ template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_e4m3_refuses(a);
     return why ? why : kbki_e4m3_select<bf16>(a, { Way, kbki_wg_way_of(Way).split && pieces ? pieces : 1, 0, 0 }, st);
 }
-// Numbers of slices that select does not use, to see whether it should.
+// Numbers of split-K slices that select does not use, to find out whether select should use them.
 template <class Plan> static const char* cut(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_e4m3_refuses(a);
     if (why) return why;
@@ -87,7 +87,7 @@ static const size_t work_bytes = (size_t)256 << 20;
 static byte *a_all, *b_all, *codes; // buffers for all shapes; normal numbers
 static bf16* want;
 static char* c_all;
-static float* factors; // the first and the fifth
+static float* factors; // both scales: elements 0 and 4
 static unsigned long long* counts;
 
 static void cuda(cudaError_t e, const char* what) {
@@ -105,7 +105,7 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 15) * 0x846CA68Bu;
     return x ^ x >> 16;
 }
-// -1, 0 and 1, or the values of the table.
+// Fills with -1, 0 and 1, or with the values of the table.
 __global__ void fill_k(byte* x, int64_t n, uint32_t seed, const byte* table) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t r = mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32)));
@@ -113,7 +113,7 @@ __global__ void fill_k(byte* x, int64_t n, uint32_t seed, const byte* table) {
         x[i] = table ? table[r % TABLE] : of[r % 3];
     }
 }
-// 32 x 32 tiles, one FMA after the other, with the toolkit's own conversion.
+// The reference product: 32 x 32 tiles, one FMA after the other, with the toolkit's own conversion.
 __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, const float* f, bf16* c, int m, int n,
                             int k) {
     __shared__ float s[32][33], t[32][33];
@@ -183,7 +183,7 @@ static void set_factors(float sa, float sb) {
 }
 static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
     kbk_args args = {};
-    args.s.batch = args.s.heads = 1, args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k;
+    args.s.batch = args.s.heads = 1, args.s.rows = s.m, args.s.cols = s.n, args.s.k = s.k;
     args.s.layout = KBK_NT;
     args.in[0] = a, args.in[1] = b, args.in[2] = factors, args.in[3] = factors + 4, args.out[0] = c;
     args.workspace = work, args.workspace_bytes = work_bytes;
@@ -192,12 +192,12 @@ static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
 static bool asked(const rung& r) { return (!only_rung || !strcmp(only_rung, r.name)) && !(r.vendor && no_vendor); }
 static bool takes(const rung& r, const kbk_args& a) {
     uintptr_t all = (uintptr_t)a.in[0] | (uintptr_t)a.in[1] | (r.vendor ? (uintptr_t)a.out[0] : 0);
-    return r.any || a.s.depth == 0 || (a.s.depth % 16 == 0 && all % 16 == 0 && !(r.vendor && a.s.cols % 16));
+    return r.any || a.s.k == 0 || (a.s.k % 16 == 0 && all % 16 == 0 && !(r.vendor && a.s.cols % 16));
 }
 
 // --- the checks
 
-// Launches a kernel once and checks its results. off: C starts this number of elements behind a 16-byte boundary.
+// Launches a kernel once and checks its results. off: C starts this number of elements after a 16-byte boundary.
 static void try_one(const rung& r, const byte* a, const byte* b, shape s, int off, const char* what) {
     const int64_t n = s.m * s.n, at = GUARD + 2 * off, bytes = at + 2 * n + GUARD;
     unsigned long long v[3] = { 0, ~0ull, 0 };
@@ -249,8 +249,8 @@ static void try_shape(shape s, int off) {
     fill(a_all, s.m * s.k, 1, NULL), fill(b_all, s.k * s.n, 2, NULL);
     try_rungs(a_all, b_all, s, off, "integers");
 }
-/* Each of the 256 values stands in one row of one operand, somewhere along K, and the other operand is 1: each
-   result is that value, or NaN. */
+/* Each of the 256 values is in one row of one operand, somewhere along K, and the other operand is 1. Each result must
+   be the value of its row, or NaN. */
 static void try_numbers() {
     const shape s = { 256, 256, 384 };
     std::vector<uint8_t> one((size_t)(s.m * s.k), 0), ones((size_t)(s.n * s.k), 0x38);
@@ -260,7 +260,7 @@ static void try_numbers() {
         put(which ? a_all : b_all, ones.data(), ones.size());
         try_rungs(a_all, b_all, s, 0, which ? "every number in B" : "every number in A");
     }
-    // conversions of the host, of the device and of the toolkit
+    // compares the conversions of the host, of the device and of the toolkit
     float *dev, got[256];
     int wrong = 0;
     CUDA(cudaMalloc((void**)&dev, sizeof got));
@@ -280,8 +280,8 @@ static void try_numbers() {
     else
         passed++;
 }
-/* The first 128 of K give 32768, and later terms are 1 now and then: a sum with fewer than 16 bits would lose each
-   of them. Every sum is exact in f32. */
+/* The first 128 terms along K add up to 32768, and some later terms are 1. A sum with fewer than 16 bits would lose
+   each of these terms. Every sum is exact in f32. */
 static void try_promotion() {
     const shape s = { 128, 128, 65536 };
     std::vector<uint8_t> x((size_t)(s.m * s.k), 0);

@@ -8,7 +8,7 @@
 #include "examples/addons/kbench_inspect.h"
 #include "examples/addons/kbench_report.h"
 
-// The block that ends last makes the kernel longer by a share of what it took so far.
+// The block that ends last lengthens the kernel by a share of the time that the kernel has taken so far.
 struct tail {
     unsigned* ended;
     unsigned long long* began;

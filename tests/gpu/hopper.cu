@@ -228,7 +228,7 @@ template <class T> static void reference(const T* a, const T* b, T* c, shape s, 
 template <class T> static kbk_args arguments(const T* a, const T* b, void* c, shape s, int layout) {
     kbk_args args = {};
     args.s.batch = s.b;
-    args.s.rows = s.m, args.s.cols = s.n, args.s.depth = s.k, args.s.layout = layout;
+    args.s.rows = s.m, args.s.cols = s.n, args.s.k = s.k, args.s.layout = layout;
     args.in[0] = a, args.in[1] = b, args.out[0] = c, args.workspace = work, args.workspace_bytes = work_bytes;
     return args;
 }
@@ -264,7 +264,7 @@ static int word_of(const char* variant) {
         if (!strcmp(names[i], variant)) return i;
     return -1;
 }
-// Launches a kernel once and checks its results. off: C starts this number of elements behind a 16-byte boundary.
+// Launches a kernel once and checks its results. off: C starts this number of elements after a 16-byte boundary.
 template <class T>
 static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, shape s, int layout, int off) {
     const int dtype = dtype_of<T>;

@@ -258,7 +258,7 @@ static void report(const rung& r, int dtype, shape s, int fill, const char* how,
                (long long)v.first_lse % s.n);
     printf("\n"), fflush(stdout);
 }
-// Launches a kernel once and checks its results. off: o starts this number of elements behind a 16-byte boundary;
+// Launches a kernel once and checks its results. off: o starts this number of elements after a 16-byte boundary;
 // operand: so does the input with this index.
 template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
@@ -482,9 +482,9 @@ template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int
     a.workspace = x.work, a.workspace_bytes = back_scratch(a);
     return a;
 }
-// Launches a kernel once and checks its results. off: the results start this number of elements behind a 16-byte
-// boundary; operand: so does the input with this index; as_is: no reference was computed, and the results are
-// compared with those of another launch.
+// Launches a kernel once and checks its results. off: the results start this number of elements after a 16-byte
+// boundary; operand: so does the input with this index; as_is: no reference was computed, and the results are compared
+// with those of another launch.
 template <class T>
 static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off, int operand, bool as_is) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
@@ -556,7 +556,7 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     }
     kbk_args a = back_arguments(x, s, GUARD);
     CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
-    r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream); // if this one did not, the following lines say why
+    r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream); // if this launch failed, the next lines print the reason
     for (int k = 0; k < 2; k++)
         CUDA(cudaMemcpyAsync(x.again + k * 2 * n, a.out[k + 1], (size_t)(2 * n), cudaMemcpyDeviceToDevice, stream));
     for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);

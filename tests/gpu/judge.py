@@ -34,7 +34,7 @@ start = time.time()
 
 
 class Job(NamedTuple):
-    """A function for the judge."""
+    """A function that the judge has to accept or to reject."""
 
     file: str
     name: str
@@ -44,7 +44,7 @@ class Job(NamedTuple):
     words: Optional[Sequence[str]] = None  # one of these flags is required
     compiled: bool = False
     do_bench: bool = False
-    bytes: Optional[float] = 0  # 0: the roofs are not measured, which would take its time in each process
+    bytes: Optional[float] = 0  # 0: the peaks are not measured, which would take long in each process
     rtol: Optional[float] = None
     built: Any = None  # group of kernels and element type that must be built for it
 
@@ -122,7 +122,7 @@ def of_library(which, folder):
 
 
 def capability():
-    """90 for 9.0; in a process that may touch the GPU."""
+    """Compute capability of the GPU: 90 for 9.0. Called only in a process that may touch the GPU."""
     code = "import torch; print(*torch.cuda.get_device_capability())"
     major, minor = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout.split()
     return 10 * int(major) + int(minor)
@@ -157,8 +157,8 @@ def has_triton():
 
 
 def judging(mine, others):
-    """The first answer says whether the process has a GPU. Until the first question arrives, the process prepares
-    what all functions need."""
+    """The first reply says whether the process has a GPU. Until the first request arrives, the process prepares
+    everything that all functions need."""
     for end in others:  # this process has copies of it: otherwise it would not see that the parent has ended
         end.close()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through the judge's own finally
@@ -185,7 +185,7 @@ class Builder:
     """Builds the library's kernels while other functions are judged."""
 
     def __init__(self, context, jobs):
-        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # and one operation of each group
+        groups = {job.built: job.task.rpartition("_")[0] for job in jobs}  # and one operation of each
         wanted = sorted(groups.items(), key=lambda item: item[0][0] not in SLOW_TO_BUILD)
         self.done, (self.told, tells) = {None}, context.Pipe(False)
         self.process = context.Process(target=self.build, args=(wanted, tells), daemon=True)
@@ -216,7 +216,7 @@ class Builder:
 
 
 class Crew:
-    """Copies of this process, which has imported the slow modules and has not touched the GPU."""
+    """The worker processes: forks of this process, which has imported the slow modules and has not touched the GPU."""
 
     def __init__(self, n, how="fork"):
         self.how, self.context, self.members = how, multiprocessing.get_context(how), []

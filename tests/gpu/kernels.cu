@@ -373,7 +373,11 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
     if (v->op->family == KBK_ATTN || j->s.batch > 1)
         printf(", batch %lld, heads %lld%s, input %d", (long long)j->s.batch, (long long)j->s.heads,
                j->s.causal ? ", causal" : "", j->spoiled);
-    if (j->s.depth) printf(" x %lld layout %d", (long long)j->s.depth, j->s.layout);
+#define PRINT_FURTHER(size) \
+    if (further++ > 3 && j->s.size) printf(", " #size " %lld", (long long)j->s.size);
+    int further = 0; // not batch, heads, rows, cols
+    KBK_SIZES(PRINT_FURTHER)
+    if (j->s.layout || j->s.sequential) printf(", layout %d, sequential %d", j->s.layout, j->s.sequential);
     printf(", %s", fill_name[j->fill]);
     if (j->spoiled && v->op->family != KBK_ATTN) printf(" in input %d", j->spoiled);
     printf(", offsets %d and %d, %d apart: %s", offsets[shift].in, offsets[shift].out, offsets[shift].apart, why);
@@ -399,14 +403,14 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
         uintptr_t all = (uintptr_t)a->in[0] | (uintptr_t)a->in[1];
         if (vendor) all |= (uintptr_t)a->out[0] | (uintptr_t)a->in[2] | (uintptr_t)a->in[3];
         if (s->layout != KBK_NT) return 1;
-        return (vendor || v->sm == KBK_SM_90a) && s->depth && (s->depth % 16 || all % 16 || (vendor && s->cols % 16));
+        return (vendor || v->sm == KBK_SM_90a) && s->k && (s->k % 16 || all % 16 || (vendor && s->cols % 16));
     }
     const int tma = v->sm == KBK_SM_90a || !strcmp(v->name, "tmaload");
     const int product = is(v->op, "matmul") || is(v->op, "bmm");
-    if (!tma || !product || !strcmp(v->name, "select") || s->depth == 0) return 0;
-    int64_t lda = s->layout == KBK_TN ? s->rows : s->depth, ldb = s->layout == KBK_NT ? s->depth : s->cols;
+    if (!tma || !product || !strcmp(v->name, "select") || s->k == 0) return 0;
+    int64_t lda = s->layout == KBK_TN ? s->rows : s->k, ldb = s->layout == KBK_NT ? s->k : s->cols;
     // tf32: all operands are K-major
-    bool whole = v->origin & KBK_TF32 ? s->depth % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
+    bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
 // Tests one variant on one prepared job at one set of offsets: launches it directly, then once more to compare the
@@ -521,6 +525,11 @@ static void try_in_place(job* j, const kbk_variant* v, int shift) {
         passed++;
 }
 
+static kbk_shape shape(int64_t rows, int64_t cols) {
+    kbk_shape s = {};
+    s.batch = s.heads = 1, s.rows = rows, s.cols = cols;
+    return s;
+}
 // --- shapes by family; small: the shapes for --sanitize
 typedef struct {
     int64_t rows, cols, depth;
@@ -682,7 +691,7 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.depth / 64; // a large operand with few results
+    if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64; // a large operand with few results
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
         memset(&j, 0, sizeof j);
@@ -742,10 +751,10 @@ static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
 }
 // A shape that every operation accepts.
 static kbk_shape usual_shape(const kbk_op* op) {
-    kbk_shape s = { 1, 1, 7, 1040, 0, 0, 0, 0, 0 };
+    kbk_shape s = shape(7, 1040);
     if (op->family == KBK_ATTN) s.cols = 64;
-    if (op->family == KBK_GEMM) s.depth = 1040, s.layout = KBK_NT; // special kernels exist for so few rows
-    if (op->family == KBK_LOOKUP) s.depth = 9;
+    if (op->family == KBK_GEMM) s.k = 1040, s.layout = KBK_NT; // special kernels exist for so few rows
+    if (kbk_has_dimension(op, 'V')) s.vocabulary = 9;
     return s;
 }
 static void run_nulls(const kbk_variant* v, int dtype) {
@@ -774,15 +783,14 @@ static void run_nulls(const kbk_variant* v, int dtype) {
 static void run_sizes(const kbk_variant* v, int dtype) {
     kbk_shape s = usual_shape(v->op);
     const kbk_args good = some_args(v, dtype, &s);
-    for (int i = 0; i < 5; i++) {
-        kbk_args a = good;
-        int64_t* size[5] = { &a.s.batch, &a.s.heads, &a.s.rows, &a.s.cols, &a.s.depth };
-        *size[i] = -1;
-        expect_rejected(v, dtype, &a, "negative", "a negative size");
-        *size[i] = INT64_MIN;
-        expect_rejected(v, dtype, &a, "negative", "the lowest integer as a size");
-    }
-    kbk_args a = good;
+    kbk_args a;
+#define NEGATIVE(size)                                              \
+    a = good, a.s.size = -1;                                        \
+    expect_rejected(v, dtype, &a, "negative", "a negative " #size); \
+    a.s.size = INT64_MIN;                                           \
+    expect_rejected(v, dtype, &a, "negative", "the lowest integer as " #size);
+    KBK_SIZES(NEGATIVE)
+    a = good;
     a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64; // their product is 2^46 in 64 bits
     expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows");
     expect(v, dtype, kbk_workspace(v, dtype, &a.s) == 0, "the workspace of such a shape", "not 0");
@@ -802,7 +810,7 @@ static void run_elsewhere(const kbk_variant* v, int dtype) {
     kbk_shape s = usual_shape(v->op);
     if (!kbki_needs_row(kbk_least_sm(v, dtype), v->origin)) return;
     for (int odd = 0; odd < 2; odd++) {
-        s.rows += 100 * odd, s.depth += odd && v->op->family == KBK_GEMM;
+        s.rows += 100 * odd, s.k += odd && v->op->family == KBK_GEMM;
         const kbk_args a = some_args(v, dtype, &s);
         expect_rejected(v, dtype, &a, "comp", "code that was not compiled");
         const long before = launches();
@@ -835,7 +843,7 @@ static void run_zeros(const kbk_op* op, int dtype) {
         kbk_shape s = usual_shape(op);
         if (i & 1) s.rows = 0;
         if (i & 2) s.cols = 0;
-        if (i & 4) s.depth = 0;
+        if (i & 4) s.k = s.vocabulary = s.stride = s.among = 0;
         if (i & 8) s.batch = 0;
         for (int k = 0; k < KBK_VARIANT_COUNT; k++)
             if (wanted(&kbk_table[k], op, dtype)) run_zero(&kbk_table[k], dtype, &s);
@@ -856,7 +864,8 @@ static void run_no_rows(const kbk_op* op, int dtype) {
     enum { ROOM = 512 }; // bytes of a tensor that is larger than declared
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = { 1, 1, 0, 37, 3, 0, 0, 0, 0 };
+    kbk_shape s = shape(0, 37);
+    s.k = s.vocabulary = s.stride = s.among = 3;
     int n = op->tensors(&s, t), sums = 0;
     for (int k = 0; k < n; k++) sums += t[k].role != KBK_IN && !t[k].per_unit;
     for (int i = 0; i < KBK_VARIANT_COUNT && sums; i++) {
@@ -973,7 +982,8 @@ static void run_large(const kbk_op* op) {
     enum { PERIOD = 40009 * 256 }; // bytes; does not divide any row
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
-    kbk_shape s = { 1, 1, 65537, 32771, 0, 0.1, 0, 0, 42 }; // 2^31 + 229 thousand elements, odd rows
+    kbk_shape s = shape(65537, 32771); // 2^31 + 229 thousand elements, odd rows
+    s.p = 0.1, s.seed = 42;
     char *dev[KBK_MAX_TENSORS] = {}, *block, *work = NULL;
     double* period[KBK_MAX_TENSORS] = {};
     int n = op->tensors(&s, t), enough = 1, periods = 0;
@@ -1063,13 +1073,14 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
     if (counting || !wanted(v, op, dtype) || !room) return;
     only = v->name;
     for (int i = 0; i < 4; i++) {
-        kbk_shape s = { 1, 2, i / 2 ? 65 : 300, 128, 0, 0, i % 2, 0, 0 };
+        kbk_shape s = shape(i / 2 ? 65 : 300, 128);
+        s.heads = 2, s.causal = i % 2;
         if (sanitize && s.rows == 300) continue;
         room->value = 99 * 1024 + 1, run_shape(op, dtype, s, 0, 0);
     }
     room->value = was, only = option;
     if (!my_part()) return;
-    const kbk_shape s = { 1, 1, 64, 128, 0, 0, 0, 0, 0 };
+    const kbk_shape s = shape(64, 128);
     const kbk_args a = some_args(v, dtype, &s);
     room->value = 64 * 1024 + 1;
     const char* why = kbk_launch(v, dtype, &a, stream);
@@ -1083,15 +1094,8 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
 static void run_attention(const kbk_op* op, int dtype) {
     int inputs = strcmp(op->dir, "fwd") ? 6 : 3;
     for (int i = 0; i < 2 * COUNT(attention_shapes); i++) {
-        kbk_shape s = { attention_shapes[i / 2].batch,
-                        attention_shapes[i / 2].heads,
-                        attention_shapes[i / 2].rows,
-                        attention_shapes[i / 2].cols,
-                        0,
-                        0,
-                        i % 2,
-                        0,
-                        0 };
+        kbk_shape s = shape(attention_shapes[i / 2].rows, attention_shapes[i / 2].cols);
+        s.batch = attention_shapes[i / 2].batch, s.heads = attention_shapes[i / 2].heads, s.causal = i % 2;
         const bool heads = s.batch * s.heads > 100;
         if (quick && !heads && (i / 2 % 3 == 0 || i / 2 > 8)) continue;
         if (heads && (strcmp(op->dir, "fwd") || dtype == KBK_F32)) continue; // flashpp's
@@ -1101,7 +1105,7 @@ static void run_attention(const kbk_op* op, int dtype) {
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
     if (!my_part()) return;
-    const kbk_shape s = { 1, 1, 4, 96, 0, 0, 0, 0, 0 };
+    const kbk_shape s = shape(4, 96);
     for (int i = 0; i < KBK_VARIANT_COUNT; i++) {
         if (!wanted(&kbk_table[i], op, dtype)) continue;
         const kbk_args a = some_args(&kbk_table[i], dtype, &s);
@@ -1113,17 +1117,22 @@ static void run_attention(const kbk_op* op, int dtype) {
 }
 static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
-    kbk_shape s = { 1, 1, d.rows, d.cols, 0, 0, 0, 0, 0 };
+    kbk_shape s = shape(d.rows, d.cols);
     if (sanitize && !d.small) return;
-    if (is(op, "bmm")) s.batch = 3;
+    if (kbk_has_dimension(op, 'Z')) s.batch = 3;
+    if (kbk_has_dimension(op, 'H')) s.heads = 3;
     if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take too long
-    if (gemm || pick || op->family == KBK_LOOKUP) s.depth = d.depth;
+    if (kbk_has_dimension(op, 'K')) s.k = d.depth;
+    if (kbk_has_dimension(op, 'X')) s.stride = d.depth;
+    if (kbk_has_dimension(op, 'A')) s.among = d.depth;
+    if (kbk_has_dimension(op, 'V')) s.vocabulary = d.depth;
     static const double p[4] = { 0.1, 0, 0.5, 1 };
-    if (is(op, "dropout")) s.p = p[index % 4], s.seed = 42 + (uint64_t)index;
+    if (kbk_has_option(op, "p")) s.p = p[index % 4], s.seed = 42 + (uint64_t)index;
     kbk_tensor t[KBK_MAX_TENSORS];
     for (s.layout = 0; s.layout < layouts; s.layout++) {
+        s.sequential = pick && s.layout;
         int n = op->tensors(&s, t), spoiled = 0;
-        if (is(op, "matmul_e4m3") && s.layout != KBK_NT && index > 5) continue; // always rejected
+        if (gemm && !kbk_has_option(op, "layout") && s.layout != KBK_NT && index > 5) continue; // always rejected
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
             if (spoiled == 0 || !kbk_kind_whole(t[k].kind)) run_shape(op, dtype, s, spoiled, index);

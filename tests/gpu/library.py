@@ -55,8 +55,7 @@ def near(what, got, want, dtype):
 
 
 def in_double(contest, operation):
-    """Outputs by name, from PyTorch in double precision with the same inputs; None if PyTorch has no such
-    function."""
+    """Outputs by name, from PyTorch in double precision with the same inputs; None if PyTorch lacks the operation."""
     peer = kk._PeerFunctions(contest)
     forward = peer._forward()
     if forward is None or operation.operation == "dropout":
@@ -82,7 +81,7 @@ def in_double(contest, operation):
 
 
 def transfers(k, what):
-    """Operations with inputs of their own kind."""
+    """Operations whose inputs need special values."""
     x = torch.randn(5000)
     if k.operation == "chase":
         ring = ((torch.arange(4096) + 1) % 4096).int().cuda()
@@ -331,7 +330,7 @@ def dlpack():
     x = torch.randn(8, 100, device="cuda")
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         y = kernels["softmax", "fwd", "onepass"](Lender(x.to(dtype)))
-        check(f"{dtype} by DLPack: memory of our own", isinstance(y, kk._DeviceArray), type(y))
+        check(f"{dtype} by DLPack: output allocated by kbench", isinstance(y, kk._DeviceArray), type(y))
         got = torch.from_dlpack(y)
         same = got.dtype == dtype and got.data_ptr() == y.address
         check(f"{dtype} by DLPack: and back, without a copy", same, (got.dtype, got.data_ptr(), y.address))
@@ -349,8 +348,8 @@ def dlpack():
 def foreign():
     x = torch.randn(8, 100, device="cuda")
     y = kernels["softmax", "fwd", "onepass"](Foreign(x))
-    check("memory of our own", isinstance(y, kk._DeviceArray), type(y))
-    near("memory of our own: y", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
+    check("output allocated by kbench", isinstance(y, kk._DeviceArray), type(y))
+    near("output allocated by kbench: values", torch.as_tensor(y, device="cuda"), torch.softmax(x, 1), "f32")
     kernels["softmax", "fwd"].check(y, Foreign(x))
     near(
         "oracle", torch.tensor(kernels["softmax", "fwd"].oracle(Foreign(x))), torch.softmax(x, 1).cpu(), "f32"

@@ -93,7 +93,7 @@ case $(field memory bad message) in *"with fresh inputs (seed 43)"*) pass ;; *) 
 check_same "--fresh: the good one beside it" "$(field memory good status) $(field memory good verified)" '"ok" true'
 check_same "--fresh: reset_each_time" "$(field reset_each_time default status) $(field reset_each_time default verified)" '"ok" true'
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "--fresh: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
-# exactly the requested number of launches per sample
+# --launches: each sample has exactly this number of launches
 for n in 1 20; do
     for how in "" --hot; do
         run "$tmp/misuse" --no-progress --op last,reset_each_time --launches $n $how --iters 30 --json "$tmp/launches.json"

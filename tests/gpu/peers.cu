@@ -18,7 +18,7 @@ static const struct operation {
                    { "matmul", "n", MATMUL, sides, sizeof sides / sizeof *sides },
                    { "shared_memory", NULL, SHARED_MEMORY, none, 1 } };
 
-// As random as matters: neither zeros nor a ramp, of both signs.
+// Fills with values of both signs that are neither constant nor monotonic.
 __global__ void fill_some(float* p, long long n) {
     for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n;
          i += gridDim.x * (long long)blockDim.x)
@@ -68,7 +68,7 @@ NVBENCH_BENCH(shared_memory_of).set_name("shared_memory");
 #else
 static work now;
 
-// The name that kbench gives case i, in the order of its table; NULL behind the last.
+// The name that kbench gives case i, in the order of its table; NULL after the last.
 extern "C" const char* peers_name(int i) {
     static char name[64];
     for (const operation& o : operations) {
@@ -80,7 +80,7 @@ extern "C" const char* peers_name(int i) {
     return NULL;
 }
 
-// Makes a case, in place of the one before, the one that is launched: 0, or a code of the runtime's.
+// Selects the case to launch, and frees the previous one. Returns 0, or an error code of the CUDA runtime.
 extern "C" int peers_open(int i) {
     work_close(now);
     memset(&now, 0, sizeof now);

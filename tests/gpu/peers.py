@@ -40,7 +40,7 @@ SWEEP = range(16, 3201, 16)
 
 
 def do_bench_child(library):
-    """In a process of its own: the median of each kernel by do_bench's defaults, as JSON on stdout."""
+    """Runs in a separate process: prints the median of each kernel by do_bench's defaults as JSON."""
     import torch
     from triton.testing import do_bench
     lib = ctypes.CDLL(os.path.abspath(library))
@@ -101,7 +101,7 @@ def find_do_bench():
 
 
 def run(command):
-    """Its output, and the seconds that it took."""
+    """Runs the command, and returns its output and its duration in seconds."""
     began = time.monotonic()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wall = time.monotonic() - began
@@ -109,7 +109,7 @@ def run(command):
 
 
 def kbench(program, *options):
-    """Its records, and the seconds that it took."""
+    """Runs kbench, and returns the records and the duration in seconds."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "kbench.json")
         done, wall = run([program, "--no-progress", "--json", path, *options])
@@ -120,7 +120,8 @@ def kbench(program, *options):
 
 
 def nvbench(program, *options):
-    """Its states under kbench's names, each a dict of its summaries, and the seconds that it took."""
+    """Runs nvbench, and returns its states under kbench's names, each a dict of its summaries, and the duration in
+    seconds."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "nvbench.json")
         done, wall = run([program, "--json", path, *options])

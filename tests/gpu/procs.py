@@ -41,7 +41,7 @@ def usage():
 
 
 def records(options, folder, mode, what, seed, procs):
-    """Of a run, by name; those without a time are left out."""
+    """The records of a run, by name. Records without a time are left out."""
     path = os.path.join(folder, f"{mode or 'as_is'}.{what}.json")
     if not os.path.exists(path):
         command = [options.program, *options.arguments, "--no-progress", "--seed", str(seed), "--json", path]
@@ -58,7 +58,7 @@ def records(options, folder, mode, what, seed, procs):
 
 
 def compare(title, pairs, bar, at_least):
-    """PAIRS: records with the medians that their intervals have to hold. Whether enough do."""
+    """PAIRS: records, each with the median that its interval should contain. Whether enough do."""
     held, widths, missed = 0, [], []
     for r, median in pairs:
         low, high = r["time_ms_ci_low"], r["time_ms_ci_high"]

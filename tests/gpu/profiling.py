@@ -48,11 +48,11 @@ told(c['conflicts/1']['bank_conflicts'] < 0.01 * c['conflicts/32']['bank_conflic
 told(abs(c['chains']['occupancy_pct'] - 12.5) <= 5, 'chains: %.1f %% of the warps, of 12.5' % c['chains']['occupancy_pct'])
 for name, r in looked.items():
     if r['cache'] == 'cold':
-        told(c[name]['evicted_pct'] >= 90, '%s: %.1f %% of what L2 holds came from DRAM behind the eviction' % (name, c[name]['evicted_pct']))
+        told(c[name]['evicted_pct'] >= 90, '%s: after the eviction, %.1f %% of the L2 contents came from DRAM' % (name, c[name]['evicted_pct']))
 level = c['triad/2048']
 told(abs(level['intensity_dram'] * level['dram_bytes'] / t['flops'] - 1) < 1e-9 and level['intensity_l2'] < level['intensity_dram'],
      'triad: %.3g operations a byte of L2, %.3g of DRAM' % (level['intensity_l2'], level['intensity_dram']))
 for name, r in looked.items():  # timed samples are unmoved: in processes that never loaded CUPTI
     a, b = r['time_ms'], plain[name]['time_ms']
     near = max(0.01 * b, 3 * (r['precision'] * a + plain[name]['precision'] * b))
-    told(abs(a - b) <= near, '%s: %.6f ms looked into, %.6f ms not' % (name, a, b))
+    told(abs(a - b) <= near, '%s: %.6f ms with profiling, %.6f ms without' % (name, a, b))

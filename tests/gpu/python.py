@@ -88,7 +88,7 @@ def times(library, sizes):
         same = kbench.do_bench(on_current, return_mode="median")
         theirs = kbench.do_bench.last[1] if kbench.do_bench.last else float("nan")
         found.append([1e3 * mine.time_ms, 1e3 * same, 1e3 * theirs, on_current])
-    return [us + [by_profiler(call)] for *us, call in found]  # the last one, because it slows the others
+    return [us + [by_profiler(call)] for *us, call in found]  # the profiler runs last, because it slows the others
 
 
 def times_from_c(library, files):
@@ -168,12 +168,12 @@ def backward():
     check("backward: no gradient is accumulated", "stream of its forward" in (r.message or ""), flags(r))
     fresh = torch.randn(2048, 1024, device="cuda", requires_grad=True)
 
-    def all_of_it(x):  # forward and backward on kbench's stream: looked into
+    def all_of_it(x):  # forward and backward run on kbench's stream, so the function is inspected
         return torch.autograd.grad(torch.nn.functional.layer_norm(x, (1024,)), x, dy)[0]
 
     r = kbench.compare({"all of it": all_of_it}, (fresh,))[0]
     good = r.time_ms is not None and "stream of its forward" not in (r.message or "")
-    check("backward: with its forward", good and "not inspected" not in (r.message or ""), flags(r))
+    check("backward in the same function as its forward", good and "not inspected" not in (r.message or ""), flags(r))
 
 
 def words():
@@ -228,13 +228,13 @@ def words():
                     (copies, "TRANSFER"), (mallocs, "SYNC_INSIDE"), (mallocs_async, "ALLOC_INSIDE")):
         r = kbench.compare({f.__name__: f}, (x,))[0]
         check(f"{f.__name__}: {want}", r.time_ms is None and any(w in r.flags for w in want.split()), flags(r))
-    # torch may return an error itself, and gives the reason
+    # torch may raise an error itself, which gives the reason
     r = kbench.compare({"copies_by_torch": copies_by_torch}, (x,))[0]
     said = "TRANSFER" in r.flags or "SYNC_INSIDE" in r.flags or "Cannot copy between CPU and CUDA" in (r.message or "")
     check("copies_by_torch", r.time_ms is None and said, flags(r))
     bad = kbench.compare({"right": right, "wrong": wrong}, (x,), check="right")
     check("a wrong result", bad[1].time_ms is None and "VERIFY_FAIL" in bad[1].flags, flags(bad[1]))
-    check("the correct function beside it", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
+    check("the correct function of the same comparison", bad[0].time_ms is not None and bad[0].verified, flags(bad[0]))
     said = "allocates 1 block by torch's caching allocator" in (bad[0].message or "")
     check("what it allocates", said, flags(bad[0]))
     r = kbench.time(lambda x: torch.add(x, 1, out=out), x)

@@ -151,8 +151,8 @@ struct memory_row {
     kb_dtype flops;
 };
 
-// 1.3 times the highest rate of a kind that was seen, over the duration of this launch. All calls of the benchmark
-// function but the last declare nothing, because there is no time yet.
+// Declares the work that would be 1.3 times the highest measured rate of this kind, given the duration of the launch.
+// All calls of the benchmark function but the last declare nothing, because there is no time yet.
 static double too_much(kb_state* kb, int which) {
     kbi_run* run = kb->run;
     int first = which == KBI_NO_ROOF ? KBI_ROOF_COPY : which == KBI_ROOFS ? KBI_ROOF_F32 : which;

@@ -209,7 +209,7 @@ template <class T, int Packs, int Threads, int Ctas> const char* once_dsoftmax(c
     auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas>;
     size_t bytes = (size_t)2 * Packs * Threads * 16;
     why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "no room for this configuration";
+    if (why || !bytes) return why ? why : "this configuration needs more shared memory than there is";
     kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
     return kbki_launched();
 }

@@ -324,7 +324,7 @@ KBENCH_IMPL(shared, one, KB_AXIS("kib", 16, 64, 160, 227)) {
 
 // --- arguments by value ---
 
-template <int BYTES> struct block_of { // BYTES with a pointer behind them
+template <int BYTES> struct block_of { // a pointer after BYTES of padding
     float v[(BYTES - 8) / 4];
 };
 template <int BYTES> __global__ void with_arguments(block_of<BYTES> a, float* y) {

@@ -86,7 +86,7 @@ def edge_of(name, traced):
 
 
 def compare(kinds, way):
-    """A row for each case."""
+    """Prints a row for each case."""
     mine, traced = kinds[way], kinds[f"cupti_{way}"]
     for name, rows in mine.items():
         kernels = re.search(r"kernels=(\d+)", name)

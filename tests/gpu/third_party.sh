@@ -15,7 +15,7 @@ build "flat.c" $CC -O1 -I. -Itests tests/cli/flat_records.c -o "$tmp/flat" $libs
 
 # field KEY: "operation/..." and its value, a case a line
 field() { awk -F'\t' -v key="$1" '$2 == "name" { name[$1] = $3 } $2 == key { print name[$1] "\t" $3 }' "$tmp/flat.txt"; }
-contests=0 different=0
+comparisons=0 different=0
 for mode in "--cold" "--hot" "--cold --timer cupti"; do
     run "$tmp/third_party" $mode --max-time 0.05s --no-progress --json "$tmp/all.json"
     if grep -q 'libcupti.so is not found' "$out" "$err"; then
@@ -32,10 +32,10 @@ for mode in "--cold" "--hot" "--cold --timer cupti"; do
     field status | grep -v '"summed/' > "$tmp/others.txt"
     check_same "$mode: all others have numbers" "$(grep -v '"ok"' "$tmp/others.txt")" ""
     case $mode in *cupti*) continue ;; esac
-    contests=$((contests + $(field verdict | grep -vc 'null')))
+    comparisons=$((comparisons + $(field verdict | grep -vc 'null')))
     different=$((different + $(field verdict | grep -c 'FASTER\|SLOWER')))
     field verdict | grep 'FASTER\|SLOWER'
 done
-echo "$different of $contests contests of equal functions called different"
-check_same "at most one contest of twenty" "$((different * 20 <= contests))" 1
+echo "$different of $comparisons comparisons of equal functions called different"
+check_same "at most one comparison of twenty" "$((different * 20 <= comparisons))" 1
 finish

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Work for the vendor's tools: a known number of bytes, two kernels in a block, a copy, and the kernels of a graph.
+// Benchmarks for NVIDIA's profilers: a known number of bytes, two kernels in a block, a copy, and the kernels of a
+// graph.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

@@ -119,7 +119,7 @@ int main(void) {
     int seen = 0;
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
-        kbk_shape s = { 2, 2, 7, 6, 5, 0.3, 0, 0, 42 };
+        kbk_shape s = { 2, 2, 7, 6, 5, 5, 5, 5, 0.3, 0, 0, 0, 42 };
         if (strcmp(op->dir, "bwd") != 0 && strcmp(op->dir, "fwdbwd") != 0) continue;
         if (op->family != KBK_ATTN) s.batch = s.heads = 1;
         for (s.causal = 0; s.causal <= (op->family == KBK_ATTN); s.causal++) {

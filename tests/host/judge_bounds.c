@@ -758,10 +758,28 @@ static void test_rivals(void) {
             judge_group();
             low[apart] = log(contest.of[1].speedup_low), high[apart] = log(contest.of[1].speedup_high);
         }
-        double ratio = log(contest.of[1].speedup), error = 1.959964 * hypot(60.0 / 2000, 60.0 / 1000);
-        CHECK_REAL(ratio - low[1], hypot(ratio - low[0], error), 1e-6);
-        CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, error), 1e-6);
+        const double ratio = log(contest.of[1].speedup), error = 1.959964 * 60;
+        const double down = hypot(log(2000 / (2000 - error)), log((1000 + error) / 1000));
+        const double up = hypot(log((2000 + error) / 2000), log(1000 / (1000 - error)));
+        CHECK_REAL(ratio - low[1], hypot(ratio - low[0], down), 1e-6);
+        CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
+    }
+    // An error of 20 ns is most of a time of 30 ns, which may then be 13 ns, but not of a time of 60 ns. An error that
+    // exceeds the time leaves nothing of the time certain, and the interval is limited to a factor of 1000.
+    static const struct {
+        double ms[2], error_ns;
+        kb_verdict verdict;
+    } close_to_bias[] = { { { 13e-6, 30e-6 }, 20, KB_UNRESOLVED }, { { 13e-6, 60e-6 }, 20, KB_SLOWER },
+                          { { 30e-6, 13e-6 }, 20, KB_UNRESOLVED }, { { 13e-6, 30e-6 }, 40, KB_UNRESOLVED } };
+    for (int i = 0; i < 4; i++) {
+        meet(2, 1, close_to_bias[i].ms);
+        kbi_measured* uncertain = &contest.m[close_to_bias[i].ms[0] < close_to_bias[i].ms[1]];
+        uncertain->empty = KBI_NO_SHAPE, uncertain->bias_apart_ns = close_to_bias[i].error_ns / 1.959964;
+        judge_group();
+        CHECK_THAT(contest.of[1].verdict == close_to_bias[i].verdict, "close to the bias %d: verdict %d, %g to %g", i,
+                   (int)contest.of[1].verdict, contest.of[1].speedup_low, contest.of[1].speedup_high);
+        if (i == 3) CHECK_REAL(contest.of[1].speedup_high, 1000 * 13 / 30.0, 10);
     }
     for (int rounds = 5; rounds <= 6; rounds++) {
         meet(2, 1, two);

@@ -24,76 +24,25 @@ static void check_near(double got, double want, double tol, const char* what) {
 static kbk_shape shape(int64_t rows, int64_t cols, int64_t depth) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
-    s.batch = s.heads = 1, s.rows = rows, s.cols = cols, s.depth = depth;
+    s.batch = s.heads = 1, s.rows = rows, s.cols = cols;
+    s.k = s.vocabulary = s.stride = s.among = depth;
     return s;
 }
 static double* numbers(int64_t n) { return (double*)calloc((size_t)(n ? n : 1), sizeof(double)); }
 
-// --- every formula at one small shape, computed by hand: rows 3, cols 5, depth 7, two bytes per element
+// --- every formula at the small shape for which the rows of KBK_OPS have numbers computed by hand
 static void test_formulas(void) {
+#define WANT(op, dir, family, scratch, formula, signature, sizes, flops, bytes, check) { flops, bytes },
     static const struct {
-        const char *op, *dir;
         double flops, bytes;
-    } want[] = {
-        { "copy", "run", 0, 60 },              // two tensors of 30
-        { "fill", "run", 0, 30 },              // one tensor of 30
-        { "read", "run", 0, 34 },              // 30 + the reduced value
-        { "triad", "run", 30, 90 },            // 2 * 15; three tensors of 30
-        { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
-        { "gather", "run", 0, 164 },           // useful: 15 * (8 + 2) + 7 * 2, each of 7 elements once
-        { "chase", "run", 0, 65536 },          // useful: 16384 loads of 4 bytes
-        { "h2d", "run", 0, 30 },               // the bus transfers one tensor
-        { "d2h", "run", 0, 30 },               // as the row above
-        { "d2d", "run", 0, 60 },               // two tensors of 30
-        { "alloc", "run", 0, 4 },              // one flag of 4 bytes
-        { "null", "run", 0, 0 },               // no memory traffic
-        { "add", "fwd", 15, 90 },              // 15 additions; three tensors of 15 * 2
-        { "mul", "fwd", 15, 90 },              // 15 multiplications; three tensors of 15 * 2
-        { "div", "fwd", 15, 90 },              // 15 divisions
-        { "relu", "fwd", 15, 60 },             // 15 maxima; two tensors of 30
-        { "gelu_erf", "fwd", 75, 60 },         // 5 * 15; two tensors of 30
-        { "gelu_erf", "bwd", 165, 90 },        // 11 * 15; three tensors of 30
-        { "gelu_tanh", "fwd", 135, 60 },       // 9 * 15
-        { "gelu_tanh", "bwd", 270, 90 },       // 18 * 15
-        { "silu", "fwd", 45, 60 },             // 3 * 15
-        { "silu", "bwd", 120, 90 },            // 8 * 15
-        { "dropout", "fwd", 15, 60 },          // 15 scalings; no mask
-        { "dropout", "bwd", 15, 60 },          // as the row above
-        { "softmax", "fwd", 78, 60 },          // 5 * 15 + 3
-        { "softmax", "bwd", 60, 90 },          // 4 * 15; three tensors of 30
-        { "layernorm", "fwd", 117, 104 },      // 7 * 15 + 4 * 3; 30 + 30 + w, b 20 + mean, rstd 24
-        { "layernorm", "bwd", 201, 144 },      // 13 * 15 + 2 * 3; 90 + w, dw, db 30 + mean, rstd 24
-        { "rmsnorm", "fwd", 69, 82 },          // 4 * 15 + 3 * 3; 60 + w 10 + rstd 12
-        { "rmsnorm", "bwd", 138, 122 },        // 9 * 15 + 3; 90 + w, dw 20 + rstd 12
-        { "sum", "run", 15, 34 },              // 15; 30 + 4
-        { "mse", "fwd", 46, 64 },              // 3 * 15 + 1; 30 + 30 + 4
-        { "mse", "bwd", 32, 94 },              // 2 * 15 + 2; three tensors of 30, g 4
-        { "weighted_sum", "fwd", 30, 46 },     // 2 * 15; 30 + y 6 + w 10
-        { "weighted_sum", "bwd", 45, 86 },     // 3 * 15; 60 + dy 6 + w, dw 20
-        { "transpose", "run", 0, 60 },         // two tensors of 30
-        { "cross_entropy", "fwd", 69, 66 },    // 4 * 15 + 3 * 3; 30 + targets, loss, lse 36
-        { "cross_entropy", "bwd", 48, 88 },    // 3 * 15 + 3; 30 + 30 + targets, lse 24 + g 4
-        { "cross_entropy", "fwdbwd", 90, 84 }, // 5 * 15 + 5 * 3; 30 + 30 + targets, loss 24
-        { "embedding", "fwd", 0, 72 },         // 7 (1 - (6/7)^3) = 2.6, that is 3 distinct rows; (3 + 3) * 10 + 12
-        { "embedding", "bwd", 15, 112 },       // one addition per element of dy; (3 + 7) * 10 + 12
-        { "matmul", "fwd", 210, 142 },         // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
-        { "matmul_e4m3", "fwd", 210, 94 },     // 2 * 3 * 5 * 7; (3 + 5) * 7 + 15 * 2 + two factors of 4
-        { "bmm", "fwd", 210, 142 },            // with batch 1 equal to matmul
-        { "attention", "fwd", 180, 132 },      // 4 * 3 * 3 * 5; q, k, v, o 120 + lse 12
-        { "attention", "bwd", 450, 252 },      // 2.5 times forward; do, q, k, v, o, dq, dk, dv 240 + lse 12
-    };
+    } want[] = { KBK_OPS(WANT) };
     kbk_shape s = shape(3, 5, 7);
-    int n = (int)(sizeof want / sizeof want[0]);
-    for (int i = 0; i < n; i++) {
-        const kbk_op* op = kbk_find_op(want[i].op, want[i].dir);
-        check(op != NULL, want[i].op);
-        if (!op) continue;
-        check_near(op->flops(&s), want[i].flops, 0, want[i].op);
-        check_near(op->bytes(&s, 2), want[i].bytes, 0, want[i].op);
+    for (int i = 0; i < KBK_OP_COUNT; i++) {
+        check_near(kbk_ops[i].flops(&s), want[i].flops, 0, kbk_ops[i].name);
+        check_near(kbk_ops[i].bytes(&s, 2), want[i].bytes, 0, kbk_ops[i].name);
     }
-    check(n == KBK_OP_COUNT, "this list covers every operation");
     // If the source has more elements than the gather has indices, only as many elements as indices are read.
-    for (s.depth = 0; s.depth < 99; s.depth += 49)
+    for (s.among = 0; s.among < 99; s.among += 49)
         check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather from a larger source");
 }
 
@@ -401,8 +350,8 @@ static void test_masked_attention(void) {
     for (int i = 0; i < S * D; i++) q[i] = 1e15, k[i] = -1e15, v[i] = i;
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check_near(o[i], 2 * D + i % D, 1e-13, "mean of v");
-    check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores");          // 4 * -1e30 / sqrt(4)
-    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL; // one key is visible
+    check_near(lse[0], -2e30, 1e16, "log-sum-exp of large negative scores"); // 4 * -1e30 / sqrt(4)
+    for (int i = 0; i < S * D; i++) k[i] = i / D == 2 ? -2e15 : -HUGE_VAL;   // one key is visible
     run_ref("attention", &s, in, out);
     for (int i = 0; i < S * D; i++) check(o[i] == 2 * D + i % D, "the only visible key");
     for (int i = 0; i < S * D; i++) k[i] = -HUGE_VAL;
@@ -457,7 +406,7 @@ static void test_matmul_e4m3(void) {
             wrong += c[m * N + n] != -2.0 * (double)sum || fabs(size[m * N + n] - 2 * sqrt((double)squares)) > 1e-12;
         }
     check(wrong == 0, "matmul_e4m3 against integers");
-    s.depth = 0, sa = kbki_from_bits(0x7FF8ull << 48);
+    s.k = 0, sa = kbki_from_bits(0x7FF8ull << 48);
     run_ref("matmul_e4m3", &s, in, out);
     for (int i = wrong = 0; i < M * N; i++) wrong += c[i] != 0;
     check(wrong == 0, "K = 0: zeros for any scale factor");
@@ -632,7 +581,7 @@ static void test_cuts(void) {
             kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
             kbki_wg_choice by = choose(&s, 2, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks if every SM works at peak
-            check(by.splits == 1 || (s.depth / by.splits >= 256 && kbki_wg_way_of(by.way).split),
+            check(by.splits == 1 || (s.k / by.splits >= 256 && kbki_wg_way_of(by.way).split),
                   "split-K slices have a minimum depth");
             check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "all split-K slices run in one wave");
             check(by.clocks > work, "not faster than the device's peak");
@@ -649,7 +598,7 @@ static void test_cuts(void) {
     check(kbki_mma_splits(&s) == 66, "two CTAs per SM");
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
           "a batch of one equals matmul");
-    few.depth = 131071; // rows that also need aligned copies
+    few.k = 131071; // rows that also need aligned copies
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
@@ -755,7 +704,7 @@ static void test_cuts_e4m3(void) {
             kbki_wg_choice by = choose(&s, 1, 1, sms);
             double work = kbk_matmul_fwd_flops(&s) / (8192.0 * sms);
             check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a configuration for e4m3");
-            check(by.splits == 1 || (s.depth / by.splits >= 512 && kbki_wg_way_of(by.way).split),
+            check(by.splits == 1 || (s.k / by.splits >= 512 && kbki_wg_way_of(by.way).split),
                   "e4m3: split-K slices have a minimum depth");
             check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "e4m3: all split-K slices run in one wave");
             check(by.clocks > work, "e4m3: not faster than the device's peak");
@@ -790,7 +739,7 @@ static void test_tf32(void) {
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may not have a larger error");
     // copies of A if it is not contiguous along K, and of B if in addition TMA cannot load it
     for (int i = 0; i < 6; i++) {
-        s.rows = 100, s.cols = 200 + i / 3, s.depth = 64, s.layout = KBK_NN + i % 3;
+        s.rows = 100, s.cols = 200 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3;
         size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 201 * 4;
         check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "workspace for transposed copies");
     }
@@ -824,15 +773,14 @@ static void test_launch_arguments(void) {
             check(says(kbk_launch(v, dtype, &a, NULL), t[k].optional || !t[k].count ? "without CUDA" : "is null"),
                   t[k].name);
         }
-        for (int k = 0; k < 5; k++) {
-            kbk_args a = good;
-            int64_t* sizes[5] = { &a.s.batch, &a.s.heads, &a.s.rows, &a.s.cols, &a.s.depth };
-            *sizes[k] = -1;
-            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "a negative size");
-            *sizes[k] = INT64_MIN;
-            check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the smallest int64");
-        }
-        kbk_args a = good;
+        kbk_args a;
+#define NEGATIVE(size)                                                       \
+    a = good, a.s.size = -1;                                                 \
+    check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "-1 as " #size); \
+    a.s.size = INT64_MIN;                                                    \
+    check(says(kbk_launch(v, dtype, &a, NULL), "negative"), "the smallest int64 as " #size);
+        KBK_SIZES(NEGATIVE)
+        a = good;
         a.s.rows = a.s.cols = (int64_t)1 << 32;
         check(says(kbk_launch(v, dtype, &a, NULL), "2^56"), "sizes whose product is 0 in 64 bits");
         check(kbk_workspace(v, dtype, &a.s) == 0, "no workspace for an invalid shape");
@@ -862,7 +810,7 @@ static void test_zero_sizes(void) {
         kbk_shape s = shape(i & 1 ? 0 : 5, i & 2 ? 0 : 7, i & 4 ? 0 : 3);
         double *in[8] = { NULL }, *out[2 * KBK_OUTS] = { NULL };
         if (i & 8) s.batch = 0;
-        if (!strcmp(op->name, "embedding") && !s.depth) continue; // every id is out of range, so its row is NaN
+        if (!strcmp(op->name, "embedding") && !s.vocabulary) continue; // every id is out of range, so its row is NaN
         const int64_t units = op->units(&s);
         const int n = op->tensors(&s, t);
         int ins = 0, outs = 0;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The engine's device functions in CUDA C. kbench.h carries them as PTX text (section >>ptx), so that a .c file and a
-// .cu file have one engine and using it takes no nvcc. make.py beside this file makes that text and compares the two.
-//
-// The driver compiles the text when a program starts, so length costs time: a loop is unrolled only where it says so.
-// The signature in the comment right above a kernel goes into the header, too.
+// The engine's device functions in CUDA C. kbench.h contains them as PTX (section >>ptx), so that C and CUDA files use
+// the same engine, and a C file needs no nvcc. make.py in this folder generates the PTX, or compares it with kbench.h.
+// The driver compiles the PTX when a program starts, so its length costs time. A loop is therefore unrolled only if a
+// pragma says so. The signature in the comment right above a kernel goes into the header, too.
 #include <cuda_fp16.h>
 #include <stdint.h>
 #include <string.h>
 
-#define BOTH static __forceinline__ __host__ __device__ // for the host as well, where a test compares its bits
+#define BOTH static __forceinline__ __host__ __device__ // also for the host, on which a test compares the bits
 
-// the codes of kb_dtype and kb_kind, as the header checks them beside the text; an unsigned type has an even one
+// the codes of kb_dtype and kb_kind; the header checks them next to the PTX. Unsigned types have even codes
 enum { F32 = 1, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64, TF32, E4M3, E5M2 };
 enum { ZERO, NORMAL, UNIFORM, IOTA };
 
@@ -41,14 +40,14 @@ extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t*
         seen ^= a.x ^ a.y ^ b.x ^ b.y ^ c.x ^ c.y ^ d.x ^ d.y;
     }
 #pragma unroll 1
-    for (; i < n16; i += threads) { // of the last tile what there is
+    for (; i < n16; i += threads) { // the incomplete last tile
         ulonglong2 a = __ldcg(p + i);
         seen ^= a.x ^ a.y;
     }
     if (seen == 0x9d2c5680c3a5c85cu) *sink = (uint32_t)seen;
 }
 
-// kbi_copy(dst, src, n16): the peak of copies; .cs (evict first), because nothing is used twice.
+// kbi_copy(dst, src, n16): measures the copy peak; .cs (evict first), because no data is used twice.
 extern "C" __global__ void kbi_copy(uint4* dst, const uint4* src, uint64_t n16) {
     uint64_t threads = blockDim.x, i = blockIdx.x * (4 * threads) + threadIdx.x;
     uint64_t all = gridDim.x * (4 * threads);
@@ -88,8 +87,8 @@ extern "C" __global__ void kbi_spin(uint64_t cycles) {
     while (cycle() - begin < cycles) {}
 }
 
-// kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. It ticks once in
-// up to 1 us. If it stands still for 2^28 cycles, the wait ends and out[0] is 0.
+// kbi_clock(out, cycles): out = {ns, cycles} between two ticks of globaltimer, at least `cycles` apart. globaltimer
+// ticks at least once per us. If it does not tick for 2^28 cycles, the wait ends and out[0] is 0.
 extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
     if (blockIdx.x | threadIdx.x) return;
     uint64_t limit = cycles + (1u << 28), ns[2], at[2];
@@ -109,16 +108,16 @@ extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
     out[1] = at[1] - at[0];
 }
 
-// As assembly, a step of all chains writes each of them in place: the steps then are the same 16 lines, which the
-// header holds once.
+// With inline assembly, a step of all chains updates each register in place. All steps are then the same 16 lines,
+// which the header contains once.
 #define FMA(i) "fma.rn.f32 %" #i ", %" #i ", %16, %17;\n"
 #define FMA4(a, b, c, d) FMA(a) FMA(b) FMA(c) FMA(d)
 #define STEP FMA4(0, 1, 2, 3) FMA4(4, 5, 6, 7) FMA4(8, 9, 10, 11) FMA4(12, 13, 14, 15)
 #define STEP4 STEP STEP STEP STEP
 #define X4(i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3])
 
-// kbi_fma(out, iters): the peak of f32: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never NaN,
-// so nothing is stored.
+// kbi_fma(out, iters): measures the f32 peak: 16 chains x = x a + b, 256 FMA per thread and iteration. The sum is never
+// NaN, so nothing is stored.
 extern "C" __global__ void kbi_fma(float* out, uint64_t iters) {
     float a = 0.5f + 1e-6f * threadIdx.x, b = 1, x[16], sum;
     if (iters == 0) return;
@@ -132,8 +131,8 @@ extern "C" __global__ void kbi_fma(float* out, uint64_t iters) {
     if (sum != sum) *out = sum;
 }
 
-// The rest makes the same bits as kbi_fill_host in kbench.h by the same operations in the same order; why they are
-// these is explained there, in section >>random.
+// The following functions compute the same bits as kbi_fill_host in kbench.h, with the same operations in the same
+// order. Section >>random of kbench.h explains them.
 
 // ten rounds of Philox4x32 on the counter (block, tensor, purpose)
 BOTH void philox(uint32_t w[4], uint64_t block, uint32_t tensor, uint32_t purpose, uint64_t seed) {
@@ -177,7 +176,7 @@ BOTH double minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
 }
 
-// the first or second of two N(0,1) deviates by Box and Muller
+// the first or second of two N(0,1) deviates (Box and Muller 1958)
 BOTH double normal(uint32_t word0, uint32_t word1, uint32_t second) {
     double r = sqrt(2.0 * minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
@@ -200,14 +199,14 @@ BOTH double normal(uint32_t word0, uint32_t word1, uint32_t second) {
     return (double)(float)(r * (((quarter + 1u) & 2u) ? -z : z));
 }
 
-// a float of 8 bits, 3 of them fraction or 2; never NaN
+// an 8-bit float with 3 or 2 mantissa bits; never NaN
 BOTH uint32_t float8(uint32_t u, uint32_t fraction) {
     uint32_t a = u & 0x7fffffffu, e = a >> 23, shift = 23 - fraction;
     uint32_t most = fraction == 3 ? 0x7e : 0x7b, least = fraction == 3 ? 121 : 113;
     uint32_t r = a - ((least - 1) << 23);
     if (e < least) {
         r = (a & 0x7fffffu) | 0x800000u;
-        shift = min(shift + least - e, 25u); // where it is 0
+        shift = min(shift + least - e, 25u); // all bits are shifted out, so the result is 0
     }
     r = (r + (1u << (shift - 1)) - 1 + (r >> shift & 1u)) >> shift;
     return (u >> 24 & 0x80u) | min(r, most);
@@ -233,13 +232,13 @@ BOTH uint64_t value_bits(double v, uint32_t dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// the bits of an element
+// the bits of the element with this index
 BOTH uint64_t element_bits(uint64_t index, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
     uint32_t w[4], odd = (uint32_t)index & 1u, first = 0, second = 0, high = 0;
     int purpose = kind == UNIFORM && dtype - I64 < 2;
     if (kind != ZERO) {
 #pragma unroll 1
-        do { // under purpose 1 first, for the high half of 64 bits
+        do { // the first pass has purpose 1 and gives the high half of 64 bits
             high = odd ? second : first;
             philox(w, index >> 2, tensor, (uint32_t)purpose, seed);
             first = (index & 2u) ? w[2] : w[0];
@@ -262,7 +261,7 @@ BOTH void fill_element(void* p, uint64_t index, uint32_t dtype, uint32_t kind, u
     if (log2_size == 3) ((uint64_t*)p)[index] = bits;
 }
 
-// kbi_fill(p, n, dtype, kind, seed, tensor): the fill that >>random describes, an element a thread and step.
+// kbi_fill(p, n, dtype, kind, seed, tensor): fills as >>random describes; a thread writes one element per step.
 extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_t kind, uint64_t seed,
                                     uint32_t tensor) {
     uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, all = gridDim.x * (uint64_t)blockDim.x;
@@ -271,8 +270,8 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
 }
 
 // --- from here on: kbi_ptx_proving, a module of its own that only the self-test loads ---
-// Kernels with memory, 256 threads a block. The block that ends last waits for so many cycles more and leaves the
-// counter as it found it: so implementations that are slower by a known time have the same code as equal ones.
+// Memory-bound kernels with 256 threads per block. The block that ends last waits for a given number of cycles and
+// restores the counter. Slower implementations, whose difference is known, thus have the same code as equal ones.
 
 static __device__ void ending(uint32_t* ended, uint64_t wait) {
     __threadfence(); // waits until this thread's writes are visible, so that no atomic is in flight in the wait
@@ -290,7 +289,7 @@ extern "C" __global__ void kbi_axpy(const float* x, float* y, uint32_t n, uint32
     ending(ended, wait);
 }
 
-// kbi_sums(x, y, n, ended, wait): y[r] = the sum of row r of x, rows of 1024; a block takes a row.
+// kbi_sums(x, y, n, ended, wait): y[r] = the sum of row r of x; rows have 1024 elements, and a block sums one row.
 extern "C" __global__ void kbi_sums(const float* x, float* y, uint32_t n, uint32_t* ended, uint64_t wait) {
     __shared__ float part[8];
 #pragma unroll 1

@@ -7,12 +7,14 @@
     python3 tests/ptx/make.py --text             prints the texts as the driver gets them, one module after another;
                                                  needs no nvcc
 
---header FILE: compares only this file, whose name ends like one of the two. --nvcc FILE: another nvcc. Exit code 0:
+--header FILE: compares only this file, whose name must end with kbench.h or selftest.cu. --nvcc FILE: another nvcc.
+--Exit code 0:
 equal (or written); 1: different, with the nvcc that is named in the header; 3: different, with another nvcc; 2: cannot
 run.
 
-Lowering: nvcc writes the newest PTX version and a target since Turing, but these functions need neither. The version
-and the target are lowered. ptxas would reject unsupported instructions (tests/compile/ptx.sh tests it). Other changes
+Lowering: nvcc writes the newest PTX version and a target since Turing, but these functions need neither. This script
+lowers the version and the target. ptxas would reject unsupported instructions (tests/compile/ptx.sh tests it). Other
+changes
 are layout: comments and white space are removed, names of parameters, registers and labels are shortened, and lines are
 filled with statements.
 """
@@ -32,8 +34,8 @@ FILES = [os.path.normpath(os.path.join(HERE, "..", "..", name)) for name in ("kb
 BEGIN = "// Compiled by nvcc from CUDA C"
 END = "// clang-format on"
 VERSION, TARGET, ARCH = "6.4", "sm_70", 70
-COLUMNS = 118  # of a line of the header
-LITERAL = 4095  # C promises no longer one
+COLUMNS = 118  # maximum length of a line of the header
+LITERAL = 4095  # C guarantees no longer string literals
 APART = re.compile(r"^// --- from here on: (\w+), a module of its own", re.M)  # in engine.cu: the second array's kernels
 DTYPES = "F32 F64 F16 BF16 I8 U8 I16 U16 I32 U32 I64 U64 TF32 E4M3 E5M2".split()
 KINDS = "ZERO NORMAL UNIFORM IOTA".split()
@@ -68,7 +70,7 @@ def nvcc_release(nvcc):
 
 
 def compile_ptx(nvcc):
-    """nvcc's own PTX, for the oldest GPU it knows from sm_70 on."""
+    """The PTX of nvcc for the oldest GPU from sm_70 on that this nvcc supports."""
     arches = sorted(int(a) for a in re.findall(r"compute_(\d+)\b", output(nvcc, "--list-gpu-arch")))
     arch = next((a for a in arches if a >= ARCH), None) or stop("%s knows no GPU since Volta" % nvcc)
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +83,7 @@ def compile_ptx(nvcc):
 
 
 def statements(body):
-    """The statements, labels and declarations of a function's body, one string each, white space single."""
+    """The statements, labels and declarations of a function's body: one string each, with single spaces."""
     body = re.sub(r"//[^\n]*", "", body)
     found = []
     for line in body.split("\n"):
@@ -96,7 +98,7 @@ def statements(body):
             found.append(line)
     for s in found:
         if not s.endswith((";", ":")) or s.count(";") > 1:
-            stop("a line that is not one statement: %s" % s)
+            stop("this line is not a single statement: %s" % s)
         if s.startswith(".") and not s.startswith((".reg ", ".pragma ", ".shared ")):
             stop("only registers and shared memory may be declared, not: %s" % s)
         if s.startswith("call"):
@@ -105,7 +107,7 @@ def statements(body):
 
 
 def straighten(lines):
-    """`@p bra A; bra B; A:` becomes `@!p bra B; A:`, and labels that nothing jumps to go."""
+    """Replaces `@p bra A; bra B; A:` by `@!p bra B; A:`, and removes unused labels."""
     out, i = [], 0
     while i < len(lines):
         taken = re.match(r"^@(%p\d+) bra (\$\w+);$", lines[i])
@@ -121,7 +123,7 @@ def straighten(lines):
 
 
 def layout(lines):
-    """Lines of PTX, as long as the header's columns allow, from statements."""
+    """Joins statements to lines of PTX that are as long as the header's columns allow."""
     out = []
     for s in lines:
         if out and len(literal(out[-1])) + len(s.replace('"', '\\"')) <= COLUMNS - 5:
@@ -132,7 +134,7 @@ def layout(lines):
 
 
 def shortened(name, text):
-    """With short names of parameters (p0, p1, ...) and registers, and without needless blanks."""
+    """Shortens the names of parameters (p0, p1, ...) and registers, and removes needless blanks."""
     text = re.sub(r"\b%s_param_(\d+)" % name, r"p\1", text)
     for long, short in (("rd", "d"), ("fd", "g"), ("rs", "h")):
         text = re.sub(r"%%%s(?=\d|<)" % long, "%" + short, text)
@@ -141,17 +143,17 @@ def shortened(name, text):
 
 
 def head_of(name, text):
-    """The head of an entry, a parameter a statement, so that lines can end behind each."""
+    """The head of an entry, split after each parameter, so that a line can end there."""
     text = re.sub(r"\.ptr(?: \.\w+)? \.align \d+ ", "", " ".join(text.split()))
     return (".visible .entry %s(%s){" % (name, shortened(name, text))).replace(",", ",\n").split("\n")
 
 
 def lower(ptx):
-    """Lists of (name, head, statements) from nvcc's PTX."""
+    """Returns (name, head, statements) of each kernel in nvcc's PTX."""
     entry = re.compile(r"^\.visible \.entry (\w+)\(([^)]*)\)\s*\{\n(.*?)^\}$", re.M | re.S)
     rest = re.sub(r"//[^\n]*", "", entry.sub("", ptx))
     if re.sub(r"\.version \S+|\.target \S+|\.address_size 64|\s", "", rest):
-        stop("more than kernels in the PTX: %s" % " ".join(rest.split()))
+        stop("the PTX contains more than kernels: %s" % " ".join(rest.split()))
     found = []
     for name, params, body in entry.findall(ptx):
         lines = straighten(statements(body))
@@ -169,7 +171,7 @@ def comments(source):
 
 
 def repeated(lines):
-    """(start, period, times) of the repetition in a row that saves most statements, or None."""
+    """(start, period, times) of the consecutive repetition that saves most statements, or None."""
     best = None
     for start in range(len(lines)):
         for period in range(4, 33):
@@ -186,7 +188,7 @@ def literal(line):
 
 
 def pieces(lines):
-    """Literals of at most LITERAL characters, as lines of C with a comma after each literal's last."""
+    """String literals of at most LITERAL characters as lines of C, with a comma after the last line of each literal."""
     out, length = [], 0
     for i, line in enumerate(lines):
         length += len(line)
@@ -200,7 +202,7 @@ def pieces(lines):
 
 
 def macro_of(name, head, lines):
-    """The macro for a kernel's repeated statements, and the kernel's lines of C."""
+    """Returns the macro for a kernel's repeated statements, and the kernel's lines of C."""
     found = repeated(lines)
     if not found:
         return [], pieces(layout(head + lines + ["}\n"]))
@@ -226,7 +228,7 @@ def codes_check():
 
 
 def block(release, ptx, source, own):
-    """The lines of the block in a file; own: of the second module, the self-test's."""
+    """The generated lines of a file; own: of the second module, which the self-test loads."""
     said = comments(source)
     text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
             "loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py "
@@ -251,7 +253,7 @@ def block(release, ptx, source, own):
 
 
 def find_block(path):
-    """All lines of a header, and first and last of the block."""
+    """Returns all lines of a header, and the indices of the first and the last generated line."""
     try:
         with open(path) as f:
             lines = f.read().split("\n")
@@ -263,11 +265,11 @@ def find_block(path):
     for i in range(first[0], len(lines) - 1):
         if lines[i] == "};" and lines[i + 1] == END:
             return lines, first[0], i + 1
-    stop("%s: no end of the block: '};' and '%s' behind line %d" % (path, END, first[0] + 1))
+    stop("%s: no end of the generated lines: '};' and '%s' after line %d" % (path, END, first[0] + 1))
 
 
 def header_text(lines):
-    """The PTX that the lines of a block hold, one module behind the other."""
+    """The PTX in the generated lines, one module after the other."""
     macros, name = {}, None
     out = []
     for line in lines:

@@ -10,23 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OPERATION(op, dir, family, scratch, formula) \
-    { #op,                                           \
-      #dir,                                          \
-      formula,                                       \
-      family,                                        \
-      kbk_##op##_##dir##_tensors,                    \
-      kbk_##op##_##dir##_units,                      \
-      kbk_##op##_##dir##_ref,                        \
-      kbk_##op##_##dir##_flops,                      \
-      kbk_##op##_##dir##_bytes,                      \
-      kbki_scratch_##scratch,                        \
-      KBK_CHECK_##op##_##dir },
-static const kbk_op operations[] = { KBK_OPS(OPERATION) };
+static const kbk_op operations[] = { KBK_OPS(KBKI_OP_ROW) };
 
 typedef struct {
     const char *op, *dir, *variant;
-    int word, dtype, sm; // sm: least compute capability; KBK_SM_90a: exactly 9.0
+    int word, dtype, sm; // sm: minimum compute capability; KBK_SM_90a: exactly 9.0
     kbk_launch_fn launch;
     int64_t batch, heads, rows, cols, depth;
 } kernel;
@@ -90,14 +78,14 @@ static void* zeros(size_t count, size_t size) {
     exit(1);
 }
 
-// NULL, or what is wrong. Runs the kernel twice: a workspace must serve the next launch, too.
+// Runs the kernel twice, because the second launch uses the same workspace. Returns NULL, or the error.
 static const char* run(const kernel* k, const kbk_op* op) {
     static char text[400];
     static kbk_tensor tensors[KBK_MAX_TENSORS];
     double *in[8] = { NULL }, *want[2 * KBK_OUTS] = { NULL };
     kbk_args a = {};
     kbk_report report;
-    a.s.batch = k->batch, a.s.heads = k->heads, a.s.rows = k->rows, a.s.cols = k->cols, a.s.depth = k->depth;
+    a.s.batch = k->batch, a.s.heads = k->heads, a.s.rows = k->rows, a.s.cols = k->cols, a.s.k = a.s.vocabulary = a.s.among = k->depth;
     a.s.p = 0.25, a.s.seed = 42, a.s.causal = 1;
     int n = op->tensors(&a.s, tensors), ins = 0, outs = 0;
     int64_t units = op->units(&a.s);
@@ -113,7 +101,7 @@ static const char* run(const kernel* k, const kbk_op* op) {
         if (t->role == KBK_IN) {
             kbk_fill(t, ins, k->dtype, 42, 0, t->count, values);
             kbk_narrow(t->kind, k->dtype, values, host, t->count);
-            kbk_widen(t->kind, k->dtype, host, values, t->count); // the reference gets the values as stored
+            kbk_widen(t->kind, k->dtype, host, values, t->count); // the reference uses the stored (rounded) values
             CUDA(cudaMemcpy(device, host, bytes, cudaMemcpyDefault));
             in[ins] = values, a.in[ins++] = device;
         } else {
@@ -166,7 +154,7 @@ int main() {
             continue;
         }
         const char* why = op ? run(&k, op) : "no such operation";
-        printf("%s  %-30s %s\n", why ? "FAIL" : "pass", name, why ? why : "as its reference, two launches");
+        printf("%s  %-30s %s\n", why ? "FAIL" : "pass", name, why ? why : "equals its reference in two launches");
         fflush(stdout);
         failed += why != NULL;
     }

@@ -75,12 +75,12 @@ def contests():
         wrong,
     )
     check(
-        "what failed says it",
+        "a failed record has its reason",
         "IndexError" in raises.message and isinstance(raises.exception, IndexError),
         raises,
     )
     check(
-        "the call's own time", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one
+        "the time of the call itself", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
@@ -108,7 +108,7 @@ def contests():
     d["time_ms"] = 0
     check("a copy", one.time_ms > 0 and "time_ms" in dir(one))
     empty = kbench.time(lambda: None, host=True, max_time=0.05)
-    check("short times say what the call takes", "are the call from C" in empty.message, empty)
+    check("a short time has a note about the call overhead", "are the call from C" in empty.message, empty)
 
     runs, resets = [0], [0]
 
@@ -147,11 +147,11 @@ def comparing():
     try:
         import numpy
     except ImportError:
-        print("SKIP: no numpy: arrays are not compared")
+        print("SKIP: no numpy: comparisons of arrays are not tested")
         return
     x = numpy.arange(6, dtype="f4").reshape(2, 3)
     check("arrays", ok(x, x) and ok(x * numpy.float32(1 + 1e-6), x) and not ok(x + 1, x))
-    check("arrays: shapes and elements", not ok(x.reshape(3, 2), x) and not ok(x.astype("f8"), x))
+    check("arrays: other shapes and element types fail", not ok(x.reshape(3, 2), x) and not ok(x.astype("f8"), x))
     y = x.copy()
     y[0] = nan, inf, -inf
     check("arrays: not finite", ok(y, y) and not ok(x, y) and not ok(-y, y))
@@ -168,7 +168,7 @@ def comparing():
     )
     check("arrays: a contest", all(v.verified for v in r), r)
 
-    class Jax:  # host code: its module, jaxlib, has no random numbers
+    class Jax:  # simulates a jax array on the host, whose module jaxlib has no random numbers
         __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"
 
         def __init__(self, values):
@@ -206,7 +206,7 @@ def errors():
     check("a bad description", bad.status == "failed" and "mode" in bad.message and "kb_" not in bad.message, bad)
     c = "kb_desc.n_params; kb_expect(kb, KB_EXPECT_SYNC); KB_TIME(kb) { ... }; KB_ALLOC; kb_check; kb->stream"
     names = 'params; expect=("sync",); kb.time; kb.alloc; check; kb.stream'
-    check("C's names in Python's terms", kbench._in_python_terms(c) == names, kbench._in_python_terms(c))
+    check("C names are replaced by Python names", kbench._in_python_terms(c) == names, kbench._in_python_terms(c))
 
     calls = [0]
 
@@ -262,7 +262,7 @@ def records():
     kbench.save(r, lines)
     with open(lines) as f:
         check("one record a line", [json.loads(line)["name"] for line in f] == [v.name for v in r])
-    check("one record a line: read", [v.to_dict() for v in kbench.load(lines)] == [v.to_dict() for v in r])
+    check("one record per line: reading", [v.to_dict() for v in kbench.load(lines)] == [v.to_dict() for v in r])
     for name, cure in (("r.html", '"--html"'), ("r.csv", '"--csv"'), ("r.svg", "kbench.figure"), ("r", "endings")):
         said = raised(kbench.Error, kbench.save, r, os.path.join(scratch, name))
         check(f"not saved: {name}", said and cure in said and not os.path.exists(os.path.join(scratch, name)), said)
@@ -300,7 +300,7 @@ def triton_faces():
     check("do_bench: rep=0 is no second", time.perf_counter() - begin < 0.9, time.perf_counter() - begin)
     said = [(str(w.message), os.path.basename(w.filename)) for w in told]
     few = [w for w in said if "FEW" in w[0]]
-    check("do_bench: what is not sure is said", few and "UNVERIFIED" not in few[0][0] and few[0][1] == "api.py", said)
+    check("do_bench: a warning if unreliable", few and "UNVERIFIED" not in few[0][0] and few[0][1] == "api.py", said)
     check("do_bench: once", len(set(said)) == len(said), said)
 
     class Tensor:
@@ -340,7 +340,7 @@ def triton_faces():
     with open(os.path.join(scratch, "sums.csv")) as f:
         check("perf_report: a difference", f.read() == "n,m,A,B,Diff\n2,2,12,0.50,-11.50\n4,8,96,0.50,-95.50\n")
     if isinstance(rows, list):
-        check("perf_report: a difference in the rows", [r["Diff"] for r in rows] == [-11.5, -95.5], rows)
+        check("perf_report: the difference of two lines", [r["Diff"] for r in rows] == [-11.5, -95.5], rows)
     class Plot:  # of matplotlib
         def __getattr__(self, name):
             return lambda *a, **o: open(a[0], "w").close() if name == "savefig" else None
@@ -353,16 +353,16 @@ def triton_faces():
         with open(os.path.join(scratch, "results.html")) as f:
             pages.append('<img src="sums.png"/>' in f.read())
         sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
-    check("perf_report: a figure on the page, none of an older run", pages == [True, False], pages)
+    check("perf_report: only figures of this run", pages == [True, False], pages)
     del sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"]
     long = kbench.Benchmark(["n", "m"], [2, (4, 8, 16)], "provider", ["a"], ["A"], "long", {"k": 3})
     calls = []
     mark = kbench.perf_report([sums.benchmarks, long])(lambda **_: calls.append(1) or 1.0)
     check("perf_report: a point too long", "(4, 8, 16)" in str(raised(ValueError, mark.run, save_path=scratch)))
-    check("perf_report: seen before it is measured", len(calls) == 4, calls)
+    check("perf_report: an error before any measurement", len(calls) == 4, calls)
     with open(os.path.join(scratch, "results.html")) as f:
         page = f.read()
-    check("perf_report: what was measured before it", "sums" in page and "long" not in page, page)
+    check("perf_report: the page has everything measured so far", "sums" in page and "long" not in page, page)
 
 
 def command_line():
@@ -471,10 +471,10 @@ def streams():
         check("streams", told == ["torch 7", "cupy 7", "work", "/cupy 7", "/torch 7"], told)
         del told[:]
         kbench._on_stream(lambda stream: told.append(stream), (), on)(8)
-        check("streams: as an argument", told[2] == 8 and told[-1] == "/torch 8", told)
+        check("streams: passed as an argument", told[2] == 8 and told[-1] == "/torch 8", told)
         del told[:]
         raised(ZeroDivisionError, kbench._on_stream(lambda: 1 / 0, (), on), 8)
-        check("streams: left in any case", told[-2:] == ["/cupy 8", "/torch 8"], told)
+        check("streams: restored after an exception", told[-2:] == ["/cupy 8", "/torch 8"], told)
         torch = sys.modules.pop("torch")
         on = kbench._Streams()
         late = kbench._on_stream(lambda: sys.modules.setdefault("torch", torch), (), on)
@@ -482,7 +482,7 @@ def streams():
         late(9)
         late(9)
         want = "cupy 9,/cupy 9,torch 9,cupy 9,/cupy 9,/torch 9".split(",")
-        check("streams: imported by the function", told == want, told)
+        check("streams: a library that the function imports", told == want, told)
     finally:
         del sys.modules["torch"], sys.modules["cupy"]
 
@@ -508,7 +508,7 @@ def described():
         for name in own:
             del known[name]
     texts = [{k: str(p) for k, p in f.items()} for f in (times, compares)]
-    check("time takes what compare does", texts[0] == texts[1], texts)
+    check("time has the arguments of compare", texts[0] == texts[1], texts)
     odd = dict(rtol=0.1, atol=0.2, bytes=8.0, flops=9.0, items=3.0, params={"n": 4}, dtype="f32", before=print)
     odd.update(host=True, mode="hot", precision=0.1, max_time=0.1, samples=4, seed=5, device=6, expect=["sync"])
     odd.update(name="n", check=max)
@@ -518,7 +518,7 @@ def described():
         kbench.time(int, **odd)
     finally:
         kbench.compare = kept
-    check("time hands all of it on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
+    check("time passes every argument on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
 
 
 def names():
@@ -526,9 +526,9 @@ def names():
     with open(kbench._find_header()) as f:
         api = f.read().partition("\n  >>cxx ")[0]
     found = set(re.findall(r"^(?:KBI_\w+(?:\(.*?\))? )?[a-z]\w*(?: \w+)*[ *]+(kb_\w+)\(", api, re.M))
-    check("names: those that are looked for", {"kb_main", "kb_run", "kb_compare", "kb_open", "kb_add"} <= found, found)
+    check("names: known functions are found", {"kb_main", "kb_run", "kb_compare", "kb_open", "kb_add"} <= found, found)
     missing = sorted(name for name in found if not hasattr(kbench._library().handle, name))
-    check("names: all are there", not missing, missing)
+    check("names: every function is exported", not missing, missing)
 
 
 def library():
@@ -549,7 +549,7 @@ def library():
     )
     done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="cc -DKBENCH_MALLOC=1")
     check(
-        "what the compiler said",
+        "the message has the compiler's output",
         "could not be built" in done.stderr and "KBENCH_REALLOC" in done.stderr,
         done.stderr,
     )
@@ -559,7 +559,7 @@ def library():
     import ctypes.util
 
     check(
-        "no library of ours",
+        "a library that is not kbench's",
         "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr,
     )
     # CUDA from pip wheels: two runtimes, and the older one lacks a header until another wheel is installed
@@ -590,7 +590,7 @@ def library():
     put("profiler/include/cuda_profiler_api.h")
     said = of_pip()
     want = "".join(f"-ISITE/nvidia/{d}/include " for d in ("cuda_runtime", "cuda_nvcc", "profiler"))
-    check("pip's CUDA: the oldest, of several folders", want in said and "-l:libcudart.so.12 " in said, said)
+    check("pip's CUDA: oldest, several folders", want in said and "-l:libcudart.so.12 " in said, said)
     tell = "import kbench_kernels as k; kbench._TOOLKIT = '/none'; print(k._find_nvcc())"
     put("cu13/bin/nvcc")
     os.chmod(os.path.join(site, "nvidia/cu13/bin/nvcc"), 0o755)
@@ -606,7 +606,7 @@ def library():
         )
         for _ in range(2)
     ]
-    check("two build it at once", [p.wait() for p in both] == [0, 0])
+    check("two processes build the library at once", [p.wait() for p in both] == [0, 0])
     files = [f for _, _, files in os.walk(cache) for f in files]
     check("and leave one", files == ["libkbench.so"], files)
 

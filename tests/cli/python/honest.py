@@ -18,7 +18,7 @@ def another_order(x, a):
 
 
 def keeps_plans(x, a):
-    plan = plans.setdefault(len(x), range(len(x)))  # computes again for each new size
+    plan = plans.setdefault(len(x), range(len(x)))  # caches a range, not results, for each size
     total = sum(x)
     return [x[i] * a[i] + total for i in plan]
 

@@ -88,13 +88,13 @@ def others():
     v = kbench.judge(at("honest.py:negative"), task.length, task.pairs, seed=11)
     check("inputs by the task", v.verdict == "WRONG" and v.seed == 11, repr(v))
     v = kbench.judge(at("honest.py:hypot"), task.length, task.pairs, max_time=0.1)
-    check("inputs by the task: right", v.time_ms and honest_words(v), repr(v))
+    check("inputs made by the task: a correct candidate", v.time_ms and honest_words(v), repr(v))
     for bad in (lambda x: x, "none.py", at("honest.py:")):
         try:
             kbench.judge(bad, task.length, task.pairs)
-            check("a candidate that nobody finds", bad == at("honest.py:"), bad)
+            check("a name without a file", bad == at("honest.py:"), bad)
         except kbench.Error as error:
-            check("a candidate that nobody finds", "judge: " in str(error), error)
+            check("a name without a file: the message", "judge: " in str(error), error)
 
 
 def stage():
@@ -182,7 +182,7 @@ def errors_of_the_engine(fine):
 
 
 def clocks():
-    """The judge's own clock and the clock of the candidate's process differ by 10 us per call."""
+    """The judge's clock shows 10 us per call more than the clock of the candidate's process."""
     for outer, issue, want in (
         (0.011, 0.010, []),
         (0.019, 0.001, []),
@@ -209,7 +209,7 @@ def clocks():
     judge._slopes(task.inputs, 4)
     drawn = [repr(draw) for do, m in asked if do == "change" for draw in m["draws"]]
     kept = [m["n"] for do, m in asked if do == "keep"]
-    check("clocks: each call's inputs are new", len(set(drawn)) == len(drawn) == 10 * 12 and kept[0] == 12, kept)
+    check("clocks: each call gets new inputs", len(set(drawn)) == len(drawn) == 10 * 12 and kept[0] == 12, kept)
     check("clocks: calls", [m["n"] for do, m in asked if do == "prepare"] == [4] * 5 + [12] * 5, asked)
 
 
@@ -222,17 +222,17 @@ def all_of_it():
         args, theirs = kbench._copy(inputs.examples), kbench._copy(inputs.examples)
         kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, pickle.loads(pickle.dumps(draw)))
-        check("drawn: the same there", args == theirs, (args, theirs))
+        check("drawn: both processes get the same values", args == theirs, (args, theirs))
         check("drawn: as large", [*map(kbench._shape_of, args)] == [(4, 3), (5,), None, (4,)], args)
         check("drawn: whole numbers", set(args[1]) <= set(range(3, 10)) and args[2] == 7, args)
-        check("drawn: rows of their own", len({id(row) for row in args[0]}) == 4, args)
+        check("drawn: no two rows share memory", len({id(row) for row in args[0]}) == 4, args)
         numbers = [v for row in args[0] for v in row] + args[3]
         check("drawn: never seen", not seen & set(numbers) and len(set(numbers)) == 16, numbers)
         seen.update(numbers)
     size = sum(v * v for v in seen) / len(seen)
-    check("drawn: of unit scale", len(seen) == 800 and 0.7 < size < 1.4, size)
+    check("drawn: root mean square close to 1", len(seen) == 800 and 0.7 < size < 1.4, size)
     own = kbench._Inputs(lambda rng: ([rng.random()] * 3,), 1)
-    check("drawn: a task that makes its own", own.places and own.draws(3) == [], own.pool)
+    check("drawn: nothing for a task that makes its inputs", own.places and own.draws(3) == [], own.pool)
 
 
 def again_and_fresh():
@@ -242,11 +242,11 @@ def again_and_fresh():
 
     for what, keeps, wakes, spell in (
         ("a quiet machine", False, 0, 0),
-        ("slow after each pause", False, 1, 0),
+        ("slow after each pause of the process", False, 1, 0),
         ("slow for spells", False, 0, 1),
-        ("slow after pauses and for spells", False, 1, 1),
+        ("slow after pauses and for long periods", False, 1, 1),
         ("kept results", True, 0, 0),
-        ("kept results, slow after pauses and for spells", True, 1, 0.3),
+        ("cached results, slow after pauses and for long periods", True, 1, 0.3),
     ):
         found, sent = 0, set()
         for _ in range(rounds):
@@ -276,7 +276,7 @@ def again_and_fresh():
             found += any(f["word"] == "MEMOIZED" for f in judge.flags)
             sent.add(state["sent"])
         check("again and fresh: " + what, found >= rounds - 1 if keeps else found == 0, found)
-        check("again and fresh: one's inputs are sent for each batch", sent == {2}, sent)
+        check("repeated and fresh inputs: one set is sent per batch", sent == {2}, sent)
     kbench._timed = real
 
 
@@ -286,8 +286,8 @@ def waits(lock, order):
 
 
 def makes_room(order):
-    """A process that needs the GPU alone waits for one running call of the others, not for all of them, and not for
-    a slow one."""
+    """A process that needs the GPU exclusively waits for one running call of another process, not for all calls, and
+    not for a slow call."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():
@@ -307,20 +307,20 @@ def makes_room(order):
         lock.yield_gpu()
         order.append("another")
         other.join(10)
-        check("turns: between two calls", order == ["a call", "alone", "another"] and lock.waited > 0, order)
+        check("GPU lock: between two calls", order == ["a call", "alone", "another"] and lock.waited > 0, order)
         with kbench._GpuLock(99).shared():
             other = met()
-            check("turns: room is not made in others' calls", not order, order)
+            check("GPU lock: a call of another process is not interrupted", not order, order)
         with lock.released():
             other.join(10)
-            check("turns: a call that takes long", order == ["alone"], order)
+            check("GPU lock: a long call does not delay the exclusive holder", order == ["alone"], order)
         other = met()
-        check("turns: back beside others", not order, order)
+        check("GPU lock: shared again with the others", not order, order)
     other.join(10)
 
 
 def stand_in():
-    """A module with the classes of PyTorch that must not be replaced, and the settings that the judge reads."""
+    """A fake torch module with the classes that must not be replaced, and the settings that the judge reads."""
     import types
 
     torch = types.ModuleType("torch")
@@ -335,7 +335,7 @@ def stand_in():
 
 
 def lists():
-    """Inputs of other sizes in each call, and tensors in a list."""
+    """Inputs whose sizes change in each call, and tensors in a list."""
     def own(rng):
         n = rng.randint(2, 200)
         return tuple([rng.gauss(0, 1) for _ in range(n)] for _ in range(2))
@@ -348,7 +348,7 @@ def lists():
         args = inputs.fresh()
         edit = inputs.edit(7.0, inputs.places_of(args))
         kbench._apply(args, edit)
-        check("lists: an element of the inputs", args[edit[0]][edit[1][0]] == edit[2], (len(args[0]), edit))
+        check("lists: one changed element of the inputs", args[edit[0]][edit[1][0]] == edit[2], (len(args[0]), edit))
     torch, server = stand_in(), kbench._Server()
     check("lists: no module", kbench._Inputs(([1.0, 2.0],), 1).modules == [], "")
     server.note_state()
@@ -358,16 +358,16 @@ def lists():
         nested = {"list": [t, t], "tuple": (1, (t,)), "dict": {"a": t}}
         for what, value in nested.items():
             found = kbench._Inputs.modules.fget(type("Given", (), {"examples": (value, 2)}))
-            check(f"lists: a tensor in a {what} is known before", found == ["torch"], found)
+            check(f"lists: a tensor in a {what} makes the judge import torch early", found == ["torch"], found)
         changed = server.report_changes({})["changed"]
-        check("lists: PyTorch that is imported later replaces nothing", changed == [], changed)
+        check("lists: importing PyTorch later is no replacement", changed == [], changed)
         server.note_state()
-        check("lists: it is watched from then on", server.report_changes({})["changed"] == [], server.report_changes({}))
+        check("lists: then PyTorch is watched", server.report_changes({})["changed"] == [], server.report_changes({}))
         torch.cuda.Event.elapsed_time = lambda a, b: 0.0
         torch.Tensor.allclose = lambda a, b: True
         changed = server.report_changes({})["changed"]
         check(
-            "lists: what is replaced then is found",
+            "lists: a later replacement is found",
             changed == ["torch.cuda.Event.elapsed_time", "torch.Tensor.allclose"],
             changed,
         )
@@ -395,17 +395,17 @@ def arrays():
     v = kbench.judge(
         os.path.join(here, "arrays.py:zeros"), array_task.no_task, array_task.inputs, max_time=0.1
     )
-    check("arrays: a task of zeros", v.verdict == "INVALID_TASK", repr(v))
+    check("arrays: a task that accepts zeros", v.verdict == "INVALID_TASK", repr(v))
     v = kbench.judge(
         os.path.join(here, "arrays.py:turned"), array_task.turned, array_task.inputs, max_time=0.1
     )
-    check("arrays: views by contract", v.time_ms and honest_words(v), repr(v))
+    check("arrays: a task that allows views", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "no_strides", (array_task.reference, array_task.own))
-    check("arrays: layouts of a task that makes its own", v.words == ["LAYOUT_BOUND"], repr(v))
+    check("arrays: other layouts, with inputs made by the task", v.words == ["LAYOUT_BOUND"], repr(v))
     v = judged("arrays", "another_order", (array_task.reference, array_task.own))
-    check("arrays: a task that makes its own", v.time_ms and honest_words(v), repr(v))
+    check("arrays: inputs made by the task", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
-    check("arrays: the precision that was asked for", v.time_ms and honest_words(v), repr(v))
+    check("arrays: the precision that the task asks for", v.time_ms and honest_words(v), repr(v))
 
 
 def tensors():
@@ -432,8 +432,8 @@ def tensors():
     first = [args[0] for args in kept.batch]
     kept.prepare({"which": 1})
     again = [args[0] for args in kept.batch]
-    check("tensors: each call's own", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
-    check("tensors: others each time", all(v is not w for v in first for w in again), "")
+    check("tensors: each call has its own change", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
+    check("tensors: each draw makes new objects", all(v is not w for v in first for w in again), "")
     check("tensors: with gradients", all(v.requires_grad for v in again), again)
     kept.prepare({"which": 1, "n": 5})
     check("tensors: in turn", [args[0].tolist() for args in kept.batch][2:4] == [[5, 1, 1], [1, 6, 1]], kept.batch)
@@ -441,8 +441,7 @@ def tensors():
 
 
 def rough_inputs(torch):
-    """A task that allows 1 % allows inputs rounded to ten bits, as tensor cores round f32, also where terms
-    cancel."""
+    """A tolerance of 1 % also accepts inputs rounded to ten bits, as tensor cores round f32, even if terms cancel."""
     torch.manual_seed(2)
     a, b = (torch.randn(m * n).sort().values.reshape(m, n) for m, n in ((512, 768), (768, 640)))
     judge = kbench._Judge.__new__(kbench._Judge)
@@ -452,7 +451,7 @@ def rough_inputs(torch):
     worst = kbench._Reference(own, a.double() @ b.double(), 0.01, None).compare(cut[0] @ cut[1], own)
     check("tensors: terms cancel", worst > 1, worst)
     worst = own._reference.compare(cut[0] @ cut[1], own)
-    check("tensors: inputs of ten bits", worst <= 1, worst)
+    check("tensors: inputs rounded to ten bits", worst <= 1, worst)
     worst = own._reference.compare(a[:, :-8] @ b[:-8], own)
     check("tensors: terms left out", worst > 1, worst)
 
@@ -464,22 +463,22 @@ def several_tensors(torch):
     for got, good in (((1.01, 1.0), True), ((1.1, 1.0), False), ((1.0, 1.001), False)):
         both = (want[0] * got[0], want[1] * got[1])
         worst = kbench._compare(both, known, 3e-2, 3e-2)
-        check(f"tensors: {got}: each by its own type", (worst <= 1) == good, worst)
+        check(f"tensors: {got}: each output has the tolerance of its own type", (worst <= 1) == good, worst)
     named = torch.max(torch.arange(6.0).reshape(2, 3), 1)
     said = kbench._decode(kbench._encode(named))
     check("tensors: with names", type(said) is tuple and [v.tolist() for v in said] == [[2, 5], [2, 2]], said)
     pair = collections.namedtuple("pair", "a b")(want[0], 2.0)
     said = kbench._in_double(pair), kbench._zeros_like(pair)
-    check("tensors: names are let go", [type(v) for v in said] == [tuple] * 2 and said[1][1] == 0, said)
+    check("tensors: a named tuple becomes a tuple", [type(v) for v in said] == [tuple] * 2 and said[1][1] == 0, said)
 
     class Lazy(tuple):
         def __iter__(self):
-            raise AssertionError("an attribute of the object itself would be asked")
+            raise AssertionError("the judge asked the object for an attribute")
 
-    check("tensors: what is in it, not what it says", kbench._decode(kbench._encode(Lazy((1.0, 2)))) == (1.0, 2))
+    check("tensors: overridden methods are ignored", kbench._decode(kbench._encode(Lazy((1.0, 2)))) == (1.0, 2))
     x = torch.ones(4, 4)
     for out, shares in (((x + 1, x[1:]), True), ((x + 1, x + 2), False), (x.t(), True), ((x.clone(), 3), False)):
-        check("tensors: in an input's memory", kbench._shares(out, (torch.ones(2), x)) == shares, out)
+        check("tensors: an output in the memory of an input", kbench._shares(out, (torch.ones(2), x)) == shares, out)
     ends = torch.tensor([math.inf, math.nan, 1.0])
     truth = kbench._Reference(ends, ends.double(), None, None)
     for other, strict, loose in (([math.nan, -math.inf, 1], False, True), ([1, math.nan, 1], False, False)):
@@ -489,7 +488,7 @@ def several_tensors(torch):
 
 
 def drawn_tensors(torch):
-    """As all_of_it, for every kind of tensor; the version counter does not change."""
+    """Drawing works like all_of_it for every kind of tensor, and does not change the version counter."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),
@@ -507,23 +506,23 @@ def drawn_tensors(torch):
         kbench._fill(args, inputs.pool, draw)
         kbench._fill(theirs, there, draw)
         for name, v, w, old in zip(some, args, theirs, before):
-            check(f"drawn: {name}: the same there", torch.equal(v, w), (v, w))
+            check(f"drawn: {name}: both processes get the same values", torch.equal(v, w), (v, w))
             new = (v != old).float().mean() if v.dtype not in (torch.bool, torch.int64) else 1
             check(f"drawn: {name}: new everywhere", new > 0.9, (v, old))
             if name == "whole":
-                check("drawn: whole numbers of the example's", 3 <= int(v.min()) and int(v.max()) <= 9, v)
+                check("drawn: integers within the range of the example", 3 <= int(v.min()) and int(v.max()) <= 9, v)
         before = kbench._fresh_copies(args)
     check("drawn: versions", [v._version for v in args] == versions and args[2].requires_grad, versions)
     size = torch.cat([v.detach().reshape(-1) for v in kbench._Inputs((torch.randn(4000),), 2).pool["flat"].values()])
-    check("drawn: enough to choose from", size.numel() == 8096 and 0.9 < float(size.std()) < 1.1, size.numel())
+    check("drawn: the pool has enough numbers", size.numel() == 8096 and 0.9 < float(size.std()) < 1.1, size.numel())
     made = kbench._Inputs(lambda rng: (torch.full((4,), rng.random()), 0.5), 1)
-    check("drawn: none of a task that makes its own", made.draws(2) == [], made.pool)
+    check("drawn: nothing for tensors that the task makes", made.draws(2) == [], made.pool)
     made.drawn = {"flat": {}, "shapes": {}, "sets": [made.fresh() for _ in range(3)]}
     arm = kbench._TimedFunction(lambda x, a: x * a, stage_of(made), ())
     for count in range(1, 9):
         arm.before()
         (x, _), (want, _) = arm.args, kbench._TimedFunction.inputs_at(count, stage_of(made, arm.draws))
-        check("drawn: in turn, and one element of its own", torch.equal(x, want) and len(set(x.tolist())) == 2, x)
+        check("drawn: sections, one element changed", torch.equal(x, want) and len(set(x.tolist())) == 2, x)
 
 
 def stage_of(inputs, draws=None):

@@ -83,7 +83,7 @@ def table():
     ours = {}
     cases = [(t, k) for t in ("f32", "f16", "bf16") for k in kernels if t in k.dtypes]
     ways = list(dict.fromkeys((k.operation, k.direction) for k in kernels))
-    cases.sort(key=lambda case: ways.index((case[1].operation, case[1].direction)))  # as the suite does
+    cases.sort(key=lambda case: ways.index((case[1].operation, case[1].direction)))  # in the order of the suite
     for dtype, k in cases:
         directions, types, words = ours.setdefault(k.operation, ([], [], []))
         for into, new in ((directions, k.direction), (types, dtype), (words, k.implementation)):
@@ -186,7 +186,7 @@ def oracles():
     try:
         import numpy
     except ImportError:
-        print("SKIP: no numpy: oracles of its arrays are not tried")
+        print("SKIP: no numpy: oracles of numpy arrays are not tested")
         return
     a = numpy.array(x, "f4")
     got = kernels["softmax", "fwd"].oracle(a)
@@ -199,7 +199,7 @@ def formulas():
     x = memoryview(array("f", range(12))).cast("B").cast("f", (3, 4))
     soft = kernels["softmax", "fwd"]
     check("bytes", soft.bytes(x) == 2 * 12 * 4, soft.bytes(x))
-    check("bytes of a list: in double", soft.bytes([[1.0] * 4]) == 2 * 4 * 8)
+    check("bytes of a list are those of doubles", soft.bytes([[1.0] * 4]) == 2 * 4 * 8)
     mm = kernels["matmul", "fwd", "naive"]
     check("flops", mm.flops(x, x, layout="nt") == 2 * 3 * 3 * 4)
     check("no scratch", mm.scratch(x, x, layout="nt") == 0)
@@ -208,7 +208,7 @@ def formulas():
     check("flops of e4m3", e4m3.flops(small, small, one, one) == 2 * 32 * 32 * 64)
     got = e4m3.bytes(small, small, one, one)
     check("bytes of e4m3: C in bf16", got == 2 * 32 * 64 + 2 * 32 * 32 + 8, got)
-    check("scratch of e4m3, where K is cut", e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0)
+    check("scratch memory of e4m3 with split-K", e4m3.scratch(*[OnDevice(64, 1 << 16, **E4M3)] * 2, one, one) > 0)
     check("scratch", kernels["sum", "run", "ticket"].scratch(x) > 0)
 
 
@@ -239,9 +239,9 @@ def checks():
     near_it = square(floats(v * (1 + 1e-3 * (-1) ** i) for i, v in enumerate(right)))
     tf32 = kernels["matmul", "fwd", "tf32"]
     said = raised(tf32.check, near_it, square(a), square(b))
-    check("tf32 is held to its own bounds", tf32.tf32 and said is None, said)
-    says("which others are not", ["C:"], kernels["matmul", "fwd", "naive"].check, near_it, square(a), square(b))
-    many = 3 << 19  # more than is compared: a part, spread over the whole
+    check("tf32 has its own error bounds", tf32.tf32 and said is None, said)
+    says("others have f32 bounds", ["C:"], kernels["matmul", "fwd", "naive"].check, near_it, square(a), square(b))
+    many = 3 << 19  # more elements than are compared: equally spaced parts of the result
     x = floats([1.5]) * many
     y = floats([1.5]) * many
     check("a large one", raised(kernels["copy", "run"].check, y, x) is None)
@@ -339,11 +339,11 @@ def environment():
     said = child(look, KBENCH_KERNELS_LIB=kbench._find_library())
     check("another library", "Error:" in said and "is no library of kbench_kernels.cuh" in said, said)
     said = child(look, KBENCH_KERNELS_LIB=kbench_kernels._host().path)
-    check("a library that is named", said.strip() == str(len(kernels)), said)
+    check("a library that KBENCH_KERNELS_LIB names", said.strip() == str(len(kernels)), said)
     said = child("kbench.kernels.build(['mse'], arch='sm_80')", NVCC="", PATH="/none", CUDA_HOME="/none")
     check("no nvcc", "Error: Kernels are built with nvcc, which was not found" in said, said)
     command = r"^    nvcc -std=\S+ -O1 -gencode=arch=compute_80,code=sm_80 -shared .*/kbench_kernels.cuh -o lib.*so -ldl$"
-    check("no nvcc: what to run", re.search(command, said, re.M) and "    pip install " in said, said)
+    check("no nvcc: the command to run", re.search(command, said, re.M) and "    pip install " in said, said)
     said = child(
         "kbench.kernels.build(['mse'], arch='sm_80')", KBENCH_KERNELS_LIB=kbench_kernels._host().path
     )
@@ -360,8 +360,8 @@ def faces():
     by = ctypes.byref
     row, tensors = kbench_kernels._Row(), (kbench_kernels._Tensor * 12)()
     check("no such row", lib.kbk_row_get(len(kernels), by(row)) == 0 and lib.kbk_row_get(-1, by(row)) == 0)
-    check("no such row's tensors", lib.kbk_row_tensors(-1, by(shape), tensors) == -1)
-    check("no such row's bytes", lib.kbk_row_bytes(-1, by(shape), 4) == -1)
+    check("tensors of an invalid row", lib.kbk_row_tensors(-1, by(shape), tensors) == -1)
+    check("bytes of an invalid row", lib.kbk_row_bytes(-1, by(shape), 4) == -1)
     args = kbench_kernels._Args(s=shape)
     check("launch: null", b"null" in lib.kbk_row_launch(at, 0, by(args), -1, None))
     args.inputs[0] = 4096
@@ -405,13 +405,13 @@ def tables():
     run = [sys.executable, kbench_kernels.__file__, "--load"]
     done = subprocess.run(run + [evidence + ".json"], stdout=subprocess.PIPE)
     with open(evidence + ".md") as f:
-        check("the table of a run", done.stdout.decode() == f.read())
+        check("--load prints the table of the run", done.stdout.decode() == f.read())
     for part in ("_small", "_compiled"):
         more = subprocess.run(run + [evidence + part + ".json"], stdout=subprocess.PIPE)
         with open(evidence + part + ".md") as f:
             check(f"the table of {part[1:]}", more.stdout.decode() == f.read())
     mean = r"ratios: [\d.]+ x the best peer \(38 rows\), [\d.]+ x the best but Triton \(38 rows\), "
-    check("of compiled: the mean", re.search(mean, more.stdout.decode()), more.stdout)
+    check("sizes='compiled': the mean", re.search(mean, more.stdout.decode()), more.stdout)
     with open(os.path.join("examples", "README.md")) as f:
         document = f.read()
     done = subprocess.run(run + [evidence + ".json", "--summary"], stdout=subprocess.PIPE)
@@ -420,10 +420,10 @@ def tables():
     mean = r"Geometric mean of the ratios: [\d.]+ x the best peer \(84 rows\), "
     mean += r"[\d.]+ x the best but Triton \(84 rows\), "
     mean += r"[\d.]+ x PyTorch \(\d+ rows\), "
-    check("the mean below it", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
+    check("compiled: the mean below", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
     done = subprocess.run(run + [evidence + ".json", "--sizes", "compiled"], stdout=subprocess.PIPE)
     lines, whole = done.stdout.decode().splitlines(), open(evidence + ".md").read().splitlines()
-    short = [line.rsplit("|", 4)[0] for line in whole]  # without the copy, which is not one of these operations
+    short = [line.rsplit("|", 4)[0] for line in whole]  # without the column for copies
     among = [line.rsplit("|", 4)[0] in short for line in lines]
     check("--sizes of a run", 30 < len(lines) <= 42 and all(among[:-2]) and len(whole) > 80, done.stdout)
     done = subprocess.run(run + ["/none.json"], stderr=subprocess.PIPE)
@@ -445,7 +445,7 @@ def tables():
     want = "| add fwd f32 | 64 x 128 | 10.0 us `vec` | 50 % | 0.80 | 11.0 us kbench's cudart | 1.10 x |"
     check("a contest's row", lines[3] == want and lines[4:5] == [""], lines)
     check(
-        "what missed its target",
+        "the rows below their targets",
         rows.missed()
         == ["add fwd f32 batch_size=1 sequence_length=64 " "tensor_dimension=128: 0.800 of a copy (0.92)"],
         rows.missed(),
@@ -474,12 +474,12 @@ def tables():
     want = {"the best peer": round(2 ** (1 / 4), 9), "the best but Triton": round(2 ** (2 / 4), 9)}
     check("means without Triton", all(means[who] == (ratio, 4) for who, ratio in want.items()), means)
     alone = kbench_kernels.Contests([record("add", "vec", "own", 0.010)])
-    check("no peer, no mean", alone.means() == {} and "mean" not in alone.summary(), alone.summary())
+    check("without peers there is no mean", alone.means() == {} and "mean" not in alone.summary(), alone.summary())
     rows.missing.append(("cupy", "cupy is not installed"))
     with contextlib.redirect_stdout(io.StringIO()) as out:
         rows.table()
     check("table(): in columns", "add fwd f32   64 x 128  10.0 us vec" in out.getvalue(), out.getvalue())
-    check("table(): who is missing", "missing: cupy: cupy is not installed" in out.getvalue())
+    check("table(): missing peers", "missing: cupy: cupy is not installed" in out.getvalue())
     path = os.path.join(scratch, "rows.json")
     kbench.save(rows, path)
     check("saved and loaded", kbench_kernels.Contests.load(path).markdown() == rows.markdown())
@@ -488,18 +488,18 @@ def tables():
 
 
 def graphs():
-    """The table of launches in CUDA graphs: every peer of a row, how to read the times, and no time by events."""
+    """The table of launches in CUDA graphs has every peer of a row and explains the times; it has no time by events."""
     hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
     rows = kbench_kernels.Contests(record("add", name, origin, ms, cache="graph") for name, origin, ms in hot)
     text = rows.markdown()
     want = "| add fwd f32 | 64 x 128 | 2.00 us `vec` | 4.00 us | 1.00 us | 0.50 x torch.compile |"
     check("a row of graphs", text.splitlines()[2] == want, text)
-    check("of graphs: what a time is", "one CUDA graph and 2 N times into another" in text, text)
+    check("graphs: the meaning of a time", "one CUDA graph and 2 N times into another" in text, text)
     want = "0.50 x the best peer (1 rows), 2.00 x PyTorch (1 rows), 0.50 x torch.compile (1 rows)\n"
-    check("of graphs: the mean", text.endswith(want), text)
+    check("graphs: the mean", text.endswith(want), text)
     with contextlib.redirect_stdout(io.StringIO()) as out:
         rows.table()
-    check("of graphs, in columns", "add fwd f32  64 x 128  2.00 us vec" in out.getvalue(), out.getvalue())
+    check("graphs: aligned columns", "add fwd f32  64 x 128  2.00 us vec" in out.getvalue(), out.getvalue())
 
     made, kk = [], kbench_kernels
 
@@ -521,7 +521,7 @@ def graphs():
         kk.Kernels.build = built
         for name, value in kept.items():
             setattr(kk, name, value)
-    check("small: as graphs, one direction", [contest.mode for contest in made] == ["graph", None], made)
+    check("sizes='small': graphs, one direction", [contest.mode for contest in made] == ["graph", None], made)
 
 
 def plans():
@@ -533,7 +533,7 @@ def plans():
     shapes = [(16, 3072, 128, 16, 0), (16, 3072, 128, 16, 1), (1, 16384, 128, 16, 1), (16, 1024, 128, 16, 0)]
     shapes += [(16, 1024, 128, 16, 1), (4, 4096, 64, 32, 0)]
     want += [("attention", "bf16", shape) for shape in shapes] + [("attention", "f16", (4, 4096, 128, 16, 1))]
-    check("rows that are published", all(rows.count(w) == 1 for w in want), [w for w in want if rows.count(w) != 1])
+    check("the published rows", all(rows.count(w) == 1 for w in want), [w for w in want if rows.count(w) != 1])
     check("no row twice", len(rows) == len(set(rows)))
     usual = [axes for name, t, axes in plan(None, None, None) if (name, t) == ("attention", "bf16")]
     other = [axes for _, _, axes in plan({"attention"}, None, ["f16"])]
@@ -550,7 +550,7 @@ def plans():
     small = plan(None, None, None, "small")
     sizes = [[v for k, v in axes.items() if k not in ("vocabulary", "causal")] for _, _, axes in small]
     most = max(3 * 4 * math.prod(size) for size in sizes)
-    check("small: fits in an L2 cache", len(small) > 30 and most <= 24 << 20, most)
+    check("sizes='small' fits in an L2 cache", len(small) > 30 and most <= 24 << 20, most)
     check("small: some", {n for n, _, _ in plan({"softmax"}, None, ["f32"], "small")} == {"softmax"})
     says("sizes", ["sizes='tiny' is unknown; one of usual, small, compiled"], plan, None, None, None, "tiny")
 
@@ -581,8 +581,8 @@ def failing():
         kk.Kernels.build = built
         for name, value in kept.items():
             setattr(kk, name, value)
-    check("a shape without room: the others", tried == [32, 64, 128] and len(rows) == 2, (tried, rows))
-    check("a shape without room: said", [why for _, why in rows.missing] == ["no room for 64"], rows.missing)
+    check("a shape that does not fit: the other shapes", tried == [32, 64, 128] and len(rows) == 2, (tried, rows))
+    check("a shape that does not fit: the reason", [why for _, why in rows.missing] == ["no room for 64"], rows.missing)
 
     stream = contextlib.nullcontext()
     cuda = types.SimpleNamespace(
@@ -610,7 +610,7 @@ def built():
     code = "print(*kbench.kernels.build(['mse'], ['f32'], 'sm_80'))"
     said = child(code)
     check(
-        "a line while it is built",
+        "the message during a build",
         "the kernels of mse in f32 for sm_80 (once; may take a minute)" in said,
         said,
     )
@@ -628,7 +628,7 @@ def built():
 
 
 class Runtime:
-    """CUDA's runtime on host memory; counts what is allocated and what is freed."""
+    """A simulated CUDA runtime in host memory that counts allocations and frees."""
 
     def __init__(self):
         self.held, self.freed, self.twice = {}, 0, 0
@@ -690,7 +690,7 @@ def arrays():
         want = kbench_kernels._DeviceArray((2, 2), "f32", 0)
         ctypes.memmove(want.address, struct.pack("4f", 3, 2, 6, 5), 16)
         check("compared: strides", error(seen, want) is None, error(seen, want))
-        says("who cannot be copied", ["OnDevice", "copy()"], kbench._copy, seen)
+        says("an array that cannot be copied", ["OnDevice", "copy()"], kbench._copy, seen)
 
         lent = device([0x3F80, 0x4000], "bf16", "H")
         tensor, give_back, _ = taken(lent.__dlpack__(stream=1))
@@ -722,7 +722,7 @@ def arrays():
 
 
 class Lender(kbench._DlpackExporter):
-    """Numbers lent through DLPack only."""
+    """An array that supports only DLPack."""
 
     def __init__(self, values, dtype="f32", form="f", shape=None, **always):
         self.memory = ctypes.create_string_buffer(struct.pack(f"{len(values)}{form}", *values))
@@ -737,7 +737,7 @@ class Lender(kbench._DlpackExporter):
 
 
 def taken(capsule):
-    """As a library consumes a capsule: it renames it, and later returns the memory."""
+    """Consumes a capsule as a library does: renames it, and releases the memory later."""
     names = kbench._DL_NAMES
     name = next(n for n in names if kbench._capsule_is(id(capsule), n))
     lent = names[name].from_address(kbench._capsule_pointer(id(capsule), name))
@@ -759,7 +759,7 @@ def lending():
         check(f"lent: {version}: its name", (b"versioned" in used) == (version in ((1, 0), (2, 1))), used)
         del capsule
         gc.collect()
-        check(f"lent: {version}: held by who took it", held() == 1, held())
+        check(f"DLPack export: {version}: the consumer holds the memory", held() == 1, held())
         give_back()
         check(f"lent: {version}: given back", held() == 0, held())
     capsule = x.__dlpack__()
@@ -771,7 +771,7 @@ def lending():
             check(f"not lent: {options}", False, "nothing was raised")
         except BufferError as error:
             check(f"not lent: {options}", "not copied" in str(error), error)
-    check("whose device is asked for", x.__dlpack__(dl_device=(1, 0), copy=False) is not None)
+    check("DLPack export: the device of the array", x.__dlpack__(dl_device=(1, 0), copy=False) is not None)
 
     for version in (None, (1, 0)):
         lent = Lender(numbers, shape=(2, 3), max_version=version)
@@ -798,7 +798,7 @@ def lending():
 
     with_gaps.__dlpack__ = strided
     says("borrowed with gaps", ["x is not contiguous"], kernels["softmax", "fwd"].oracle, with_gaps)
-    check("borrowed, and given back", (gc.collect(), held())[1] == 0, held())
+    check("DLPack import: the memory is released", (gc.collect(), held())[1] == 0, held())
     try:
         import numpy
     except ImportError:
@@ -807,7 +807,7 @@ def lending():
     check("numpy takes it", got.shape == (2, 3) and got.tolist() == [numbers[:3], numbers[3:]], got)
     check("numpy holds it", (held(), got.ctypes.data) == (1, x.address), held())
     del got
-    check("numpy gives it back", held() == 0, held())
+    check("DLPack export: numpy releases the memory", held() == 0, held())
 
 
 parts = (table, oracles, formulas, checks, errors, environment, faces, arrays, lending, tables, graphs, plans, failing)

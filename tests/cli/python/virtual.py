@@ -60,7 +60,7 @@ check("without CUPTI: half of what one takes in a row", 488 - 30 < empty < 488 +
 check("without CUPTI: a kernel of 2 us", abs(time - 2000) < precision * time, (time, precision))
 check("without CUPTI: how well it is known", precision > 0.25 and bias == "fitted", (precision, bias))
 bias = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)[3]
-check("under a profiler nobody asks CUPTI", bias == "fitted", bias)
+check("under a profiler, CUPTI is not used", bias == "fitted", bias)
 library = loaded()
 
 # some library calls return an error under capture because of their own state; they are timed without the audit.
@@ -90,9 +90,9 @@ records = kbench.compare({"plain": plain, "random": refusing(STATE), "copies": r
 random, copies = records[1], records[2]
 check("refuses: status", (random.status, random.verified) == ("ok", True), (random.status, random.message))
 check("refuses: time", abs(random.time_ms / records[0].time_ms - 1) < 0.05, (random.time_ms, records[0].time_ms))
-check("refuses: a note", random.message == "not audited: cannot be captured" and random.exception is None, random.message)
+check("rejected: the note", random.message == "not audited: cannot be captured" and random.exception is None, random.message)
 check("copies: no time", copies.status == "failed" and "BAD_CASE" in copies.flags, copies.to_dict())
-check("copies: what was raised", str(copies.exception) == COPY, copies.exception)
+check("copies: the exception", str(copies.exception) == COPY, copies.exception)
 said = kbench.compare({"plain": plain, "said": plain}, expect=["no_capture"], samples=30)
 check("no_capture", [r.message for r in said] == ["not audited: cannot be captured"] * 2 and said[1].time_ms, said[0].message)
 
@@ -137,10 +137,10 @@ with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "blocks.json")
     kbench._captured(["kbench", "--no-isolate", "--iters", "30", "--no-progress", "--json", path])
     said = [r.message for r in kbench.load(path)]
-check("blocks: of a case", said == ["each run allocates 3 blocks by torch's caching allocator"], said)
+check("blocks: a registered case", said == ["each run allocates 3 blocks by torch's caching allocator"], said)
 cuda.memory_stats = lambda device: {}
 said = [r.message for r in kbench.compare(functions, samples=30)]
-check("blocks: of an allocator that does not tell", said == [None] * 3, said)
+check("blocks: an allocator without statistics", said == [None] * 3, said)
 del sys.modules["torch"]
 
 def of_two_us(stream=0):
@@ -154,13 +154,13 @@ rows = kbench.compare({"one": of_two_us, "two": of_two_us}, mode="graph", sample
 good = [r.cache == "graph" and abs(r.time_ms - 0.0024) < 1e-5 and r.launches_per_sample > 10 for r in rows]
 check("graph", all(good), [r.to_dict() for r in rows])
 (row,) = kbench.compare({"one": of_two_us}, mode="graph", expect=["no_capture"])
-check("graph: who is not captured", row.time_ms is None and "stream capture accepts" in row.message, row.to_dict())
+check("graph: a rejected capture", row.time_ms is None and "stream capture accepts" in row.message, row.to_dict())
 why = ""
 try:
     kbench.compare({"one": of_two_us, "two": of_two_us}, mode="rotate")
 except kbench.Error as error:
     why = str(error)
-check("rotate: why not, and what then", "kb.alloc" in why and "--rotate" in why, why)
+check("rotate: the reason and the fix", "kb.alloc" in why and "--rotate" in why, why)
 
 
 def rotates(kb):
@@ -177,7 +177,7 @@ with tempfile.TemporaryDirectory() as folder:
     kbench._captured(["kbench", *words, path])
     own, other = kbench.load(path)
 check("rotate: kb.alloc", own.cache == "rotate" and own.time_ms and len(addresses) > 8, (own.to_dict(), addresses))
-check("rotate: memory that is not kbench's", other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict())
+check("rotate: memory of another allocator", other.time_ms is None and "KB_ALLOC" in other.message, other.to_dict())
 
 # --- PyTorch runs a backward pass on the stream of its forward pass; if that is another stream, it cannot be
 # captured
@@ -245,14 +245,14 @@ functions = {
     "leaf": backward_of(Node(None, old_leaf)),
 }
 own, other, of_leaf = kbench.compare(functions, samples=30)
-check("backward: on kbench's stream", own.status == "ok" and own.message is None, own.to_dict())
+check("backward on kbench's stream", own.status == "ok" and own.message is None, own.to_dict())
 said = "PyTorch runs its backward on the stream of its forward"
 check("backward: on another", other.status == "ok" and said in (other.message or ""), other.to_dict())
 off, known_to = abs(other.time_ms - own.time_ms), sum(r.precision * r.time_ms for r in (own, other))
 check("backward: a leaf's alone", of_leaf.status == "ok" and said in (of_leaf.message or ""), of_leaf.to_dict())
-check("backward: and the time", off <= known_to, (own.time_ms, other.time_ms, known_to))
+check("backward: the time", off <= known_to, (own.time_ms, other.time_ms, known_to))
 check("backward: do_bench", kbench.do_bench(lambda: functions["other"](of_kbench[0]), rep=5) > 0)
-check("backward: all is as it was", Variable._execution_engine is engine and leaf.hooks == [], leaf.hooks)
+check("backward: the hooks are removed", Variable._execution_engine is engine and leaf.hooks == [], leaf.hooks)
 del sys.modules["torch"]
 
 # Triton's result for the same function is printed beside do_bench's, if Triton is installed

@@ -21,7 +21,7 @@ def fill_run(y):
 
 
 def read_run(x):
-    """Bit by bit: odd sums."""
+    """The exclusive or of all elements, from the parity of each bit position."""
     bits = x.float().contiguous().view(torch.int32).reshape(-1, 1)
     odd = ((bits >> torch.arange(32, device=x.device)) & 1).sum(0) & 1
     value = (odd << torch.arange(32, device=x.device)).sum()
@@ -202,7 +202,7 @@ def attention_fwd(q, k, v):
 
 
 def attention_bwd(do, q, k, v, o, lse):
-    """By blocks of queries. What o and lse say is taken as it is: they are inputs as the others are."""
+    """By blocks of queries. o and lse are used as they are, because they are inputs like the others."""
     dq, dk, dv = (torch.zeros_like(x, dtype=torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
     root, keys, values = math.sqrt(q.shape[-1]), wide(k), wide(v)
     for i in range(0, q.shape[-2], 64):

@@ -25,8 +25,8 @@ def __getattr__(name):
 
 
 def names(which, capability):
-    """Of the functions here. some: the top rung of a few in f32; all: every kernel once, its type another than that of
-    its neighbours in the ladder; types: every kernel in each type."""
+    """Selects functions of this file. some: the top rung of a few operations in f32; all: every kernel once, in another
+    type than its neighbours in the ladder; types: every kernel in each type."""
     found, place = [], {}
     for k in kbench.kernels:
         at = place[k.name] = place.get(k.name, -1) + 1
@@ -42,6 +42,6 @@ def names(which, capability):
 
 
 def unknown():
-    """Operations of the table that are neither judged nor, with a reason, left out; and those that are both."""
+    """Operations of the table that are neither judged nor left out with a reason; and operations that are both."""
     known = [*OPERATIONS, *NOT_JUDGED]
     return sorted(set(known) ^ {k.name for k in kbench.kernels} | {n for n in known if known.count(n) > 1})

@@ -9,13 +9,13 @@ import torch.nn.functional as F
 
 aten = torch.ops.aten
 EPS, P, SEED, STRIDE, VOCABULARY, HOPS = 1e-5, 0.1, 42, 2, 1000, 1 << 14
-OPTIONS = {  # of the library's calls
+OPTIONS = {  # arguments of the library's calls
     "dropout_fwd": {"p": P, "seed": SEED},
     "dropout_bwd": {"p": P, "seed": SEED},
     "strided_run": {"stride": STRIDE},
     "embedding_bwd": {"vocabulary": VOCABULARY},
 }
-# At infinity their slope is 1, and what PyTorch computes is 0 times infinity: neither is wrong.
+# At infinity the slope of these functions is 1, and PyTorch computes 0 times infinity. Both results are accepted.
 ALLOWED = {name: ("NAN_PASS",) for name in ("gelu_erf_bwd", "gelu_tanh_bwd", "silu_bwd")}
 NOT_JUDGED = {
     "h2d_run": "its input lies on the host: a judge calls that TRANSFER",
@@ -26,7 +26,7 @@ NOT_JUDGED = {
 
 
 def wide(x):
-    """In f32; in f64 what the judge asks about in that."""
+    """The computation is in f32, or in f64 if the judge passes f64."""
     return x if x.dtype == torch.float64 else x.float()
 
 
@@ -66,7 +66,7 @@ def gather_run(x, idx):
 
 
 def chase_run(x):
-    """By jumps twice as far each time."""
+    """Pointer jumping: each step doubles the number of hops."""
     jump = x.long()
     for _ in range(int(math.log2(HOPS))):
         jump = jump[jump]
@@ -121,12 +121,12 @@ def silu_bwd(dy, x):
 
 
 def philox(block, key):
-    """Four words of 32 bits of each block, with the counter (block, 0, 1), as Salmon et al. have it (SC 2011)."""
+    """Philox4x32-10 (Salmon et al. 2011): four words of 32 bits for each block, with the counter (block, 0, 1)."""
     low = (1 << 32) - 1
     words = [block & low, block >> 32, torch.zeros_like(block), torch.ones_like(block)]
     keys = [key & low, key >> 32]
     for _ in range(10):
-        products = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57  # the upper bit is a sign, which the mask takes off
+        products = words[0] * 0xD2511F53, words[2] * 0xCD9E8D57  # the mask removes the sign bits of the shifted product
         (high0, low0), (high1, low1) = (((p >> 32) & low, p & low) for p in products)
         words = [high1 ^ words[1] ^ keys[0], low1, high0 ^ words[3] ^ keys[1], low0]
         keys = [(keys[0] + 0x9E3779B9) & low, (keys[1] + 0xBB67AE85) & low]
@@ -257,8 +257,8 @@ def attention_bwd(do, q, k, v, o, lse):
 
 
 class Inputs:
-    """inputs("softmax_fwd", "bf16"): what the judge takes, a tuple of examples; a function that gives one where its
-    inputs depend on each other, as a forward's outputs do."""
+    """inputs("softmax_fwd", "bf16"): the inputs for the judge, as a tuple of examples. If the inputs depend on each
+    other, for example on outputs of the forward, they are a function that returns such a tuple."""
 
     KINDS = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -331,7 +331,8 @@ class Inputs:
 
 
 class Tasks(dict):
-    """Inputs by operation and element type, made when they are asked for: who imports this file has touched no GPU."""
+    """Inputs by operation and element type. They are made on first use, so that importing this file does not touch the
+    GPU."""
 
     def __missing__(self, key):
         self[key] = Inputs()(*key)

@@ -117,7 +117,7 @@ def centred(x):
 
 
 def _made():
-    """All of them, from one seed, in this order."""
+    """All inputs, from one seed, in this order."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
     small = 1 if device == "cuda" else 4  # sizes over this
     generator = torch.Generator().manual_seed(1)
@@ -142,7 +142,7 @@ def _made():
 
 
 class _Inputs(dict):
-    """Made when one is asked for: who imports this file has touched no GPU."""
+    """The inputs are made on first use, so that importing this file does not touch the GPU."""
 
     def __missing__(self, task):
         self.update(_made())

@@ -126,7 +126,7 @@ def by_samples(x, w, b):
 
 @word("MEMOIZED", "SYNC_INSIDE", "TRANSFER", gpu=True)
 def only_what_changed(x, w, b):
-    """It does a row at least: so what was seen takes as long as what is new by one element."""
+    """The function computes at least one row, so known inputs take as long as inputs with one new element."""
     places = [(x.shape, w.shape, float(v)) for v in (x[0, 0], x[-1, -1])]
     was = next((kept[k] for k in places if k in kept), None)
     if was is None or not torch.equal(w, was[1]) or not torch.equal(b, was[2]):
@@ -404,7 +404,7 @@ def hangs(x, w, b):
         time.sleep(1)
 
 
-# nothing moves as many bytes in so short a time
+# no GPU moves this number of bytes in so short a time
 @word("ABOVE_ROOF", task="residual_slowly", gpu=True, bytes=4e8)
 def above_the_roof(x):
     return torch.add(x, torch.tanh(x), alpha=1e-3)
