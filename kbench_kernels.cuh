@@ -8391,14 +8391,24 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
+// Forward: x is the table, y the rows. Backward: x is dy, y is dW.
 template <class T> struct kbki_embedding_io {
-    const T* w;
+    const T* x;
     const int* ids;
     T* y;
     int64_t tokens, cols, entries;
-    bool vector;
-    __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? w + id * cols : NULL; }
+    __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? x + id * cols : NULL; }
 };
+template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 128))) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> bool kbki_embedding_wide(const kbki_embedding_io<T>& io) {
+    return kbki_whole_packs<T>(io.x, io.y, io.cols);
+}
 template <class T, int Width>
 __device__ __forceinline__ void kbki_row_pack(kbki_pack<T, Width>& v, const T* row, int64_t at) {
     float none[Width];
@@ -8464,14 +8474,6 @@ template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row
     }
 }
 
-template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
-    if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
-        return KBKI_TEXT_ALIGN;
-    io->vector = kbki_aligned(io->w, 16) && kbki_aligned(io->y, 16) && io->cols % KBKI_WIDTH(T) == 0;
-    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 128))) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
-}
 template <class T> const char* kbk_embedding_fwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_embedding_io<T> io;
     const char* why = kbki_embedding_args(a, &io);
@@ -8484,7 +8486,7 @@ template <class T> const char* kbk_embedding_fwd_vec(const kbk_args* a, kbk_stre
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
     unsigned ctas = (unsigned)kbki_ceil(io.tokens, 8);
-    if (io.vector)
+    if (kbki_embedding_wide(io))
         kbk_embedding_fwd_vec_k<T, KBKI_WIDTH(T)><<<ctas, 256, 0, st>>>(io);
     else
         kbk_embedding_fwd_vec_k<T, 1><<<ctas, 256, 0, st>>>(io);
@@ -8495,7 +8497,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     kbki_embedding_io<T> io;
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
-    if (!io.vector) return kbk_embedding_fwd_vec<T>(a, st);
+    if (!kbki_embedding_wide(io)) return kbk_embedding_fwd_vec<T>(a, st);
     int64_t per = io.cols / KBKI_WIDTH(T);
     if (io.tokens <= 4 * kbki_sms()) {
         unsigned threads = per < 256 ? (unsigned)kbki_ceil(per, 32) * 32 : 256;
@@ -8578,13 +8580,6 @@ KBKI_REF(embedding_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_embedding_grad {
-    const T* dy;
-    const int* ids;
-    T* dw;
-    int64_t tokens, cols, entries;
-    bool vector;
-};
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 1>& v) { atomicAdd(p, v.v); }
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>& v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -8594,13 +8589,13 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
 #endif
 }
 // One thread per vector of dy.
-template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
+template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
     int64_t id = __ldg(io.ids + t);
     kbki_pack<T, Width> v;
-    v.load(io.dy + i * Width);
-    if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
+    v.load(io.x + i * Width);
+    if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -8744,7 +8739,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 /*  Sums one hot row, 16 vectors of it: eight streams of tokens with sixteen threads each; then their sums, in
     order. */
 template <class T, int Width>
-__device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, uint2 hot,
+__device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
     constexpr int Lanes = 16, Streams = KBKI_EMB_PUT / Lanes, Ahead = 4, Room = KBKI_EMB_PUT * 4;
     const unsigned stream = threadIdx.x / Lanes, lane = threadIdx.x % Lanes, n = o.info[o.order[hot.y]].x;
@@ -8761,7 +8756,7 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
 #pragma unroll
             for (int a = 0; a < Ahead; a++) {
                 v[a].fill(0);
-                if (i + a * Streams < m) v[a].load_cached(io.dy + tokens[i + a * Streams] * io.cols + c);
+                if (i + a * Streams < m) v[a].load_cached(io.x + tokens[i + a * Streams] * io.cols + c);
             }
 #pragma unroll
             for (int a = 0; a < Ahead; a++) {
@@ -8780,13 +8775,13 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
         for (int w = 0; w < Width; w++)
             for (int i = 1; i < Streams; i++) f[w] += part[(i * Width + w) * Lanes + lane];
         v.set(f);
-        v.store(io.dw + hot.x * io.cols + c);
+        v.store(io.y + hot.x * io.cols + c);
     }
     __syncthreads();
 }
 // The hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, unsigned cta,
+__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
@@ -8839,7 +8834,7 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     runs load their vectors of dy in the meantime (PDL). */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
-    kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
+    kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
                                unsigned lead, unsigned hot, unsigned sums) {
     constexpr int Threads = KBKI_EMB_PUT, U = KBKI_EMB_U;
     unsigned b = blockIdx.x < lead ? blockIdx.x : blockIdx.x - hot;
@@ -8859,7 +8854,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         v.fill(0);
 #pragma unroll 4
         for (unsigned i = threadIdx.x; i < rows * per; i += Threads)
-            if (!(some >> i / per & 1)) v.store(io.dw + r0 * io.cols + (int64_t)i * Width);
+            if (!(some >> i / per & 1)) v.store(io.y + r0 * io.cols + (int64_t)i * Width);
         return;
     }
     int64_t start = (int64_t)b * (Threads * U), t0 = start >> 32 ? start / per : (unsigned)start / per;
@@ -8874,7 +8869,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         c[u] = (at - ahead * per) * Width, token[u] = (unsigned)t0 + ahead;
         if (token[u] >= io.tokens) continue;
         id[u] = __ldg(io.ids + token[u]);
-        v[u].load(io.dy + (start + threadIdx.x + u * Threads) * Width);
+        v[u].load(io.x + (start + threadIdx.x + u * Threads) * Width);
     }
     kbki_follow_wait();
 #pragma unroll
@@ -8885,43 +8880,39 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (info[u].x == 0 || info[u].x > KBKI_EMB_HOT) continue;
-        if (info[u].x > 1) kbki_emb_add_rows<T, Width>(v[u], io.dy + c[u], io.cols, o.order + info[u].y, info[u].x);
-        v[u].store(io.dw + id[u] * io.cols + c[u]);
+        if (info[u].x > 1) kbki_emb_add_rows<T, Width>(v[u], io.x + c[u], io.cols, o.order + info[u].y, info[u].x);
+        v[u].store(io.y + id[u] * io.cols + c[u]);
     }
 }
 
-template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_grad<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
-    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->dw, sizeof(T)) || !kbki_aligned(io->ids, 4))
-        return KBKI_TEXT_ALIGN;
-    io->vector = kbki_aligned(io->dy, 16) && kbki_aligned(io->dw, 16) && io->cols % KBKI_WIDTH(T) == 0;
-    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(io->tokens) || !kbki_grid_ok(io->entries)) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
+template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_io<T>* io) {
+    const char* why = kbki_embedding_args(a, io);
+    return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
 // Sets dW to 0, then adds; dW may have rows without tokens.
-template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
+template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
-    if (!io.dw || io.entries * io.cols == 0) return NULL;
+    if (!io.y || io.entries * io.cols == 0) return NULL;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (cudaMemsetAsync(io.dw, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
+    if (cudaMemsetAsync(io.y, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
         return kbki_launched();
     if (ctas) kbk_embedding_bwd_atomic_k<T, Width><<<(unsigned)ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     return why ? why : kbki_embedding_add<T, 1>(io, st);
 }
 template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (!why && io.vector) why = kbki_needs(90);
+    if (!why && kbki_embedding_wide(io)) why = kbki_needs(90);
     if (why) return why;
-    return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
+    return kbki_embedding_wide(io) ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
 template <class T, int Width>
-const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
+const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
     unsigned group = 32; // rows of dW per CTA that writes zeros
@@ -8940,14 +8931,14 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
                        io, o, (unsigned)per, group, lead, hot, (unsigned)sums);
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (why || !io.dw || io.entries * io.cols == 0) return why;
+    if (why || !io.y || io.entries * io.cols == 0) return why;
     if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, (int)sizeof(T), KBKI_WORD_sorted))) != NULL)
         return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
-    return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
-                     : kbki_embedding_sorted<T, 1>(io, work, st);
+    return kbki_embedding_wide(io) ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
+                                   : kbki_embedding_sorted<T, 1>(io, work, st);
 }
 #endif // __CUDACC__
 
