@@ -8150,7 +8150,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB. Loses where a row fits into one SM:
+                                              <- one read of rows up to 1.4 MiB. Loses if a row fits into one SM:
                every row waits for the other CTA, and the column DRAM falls
                Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
     predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
@@ -9531,6 +9531,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
                 FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+    see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
                         4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
                 swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
