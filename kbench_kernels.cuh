@@ -6897,6 +6897,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
     // Few elements: all loads are in flight at once.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
+    if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
     // time.
