@@ -6860,6 +6860,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
     // Few elements: all loads are in flight at once.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
+    if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
     // time.
@@ -7184,12 +7185,11 @@ template <class T> struct kbki_wsum {
         part = (float*)(work + KBK_TICKETS);
         product = (float*)(work + (bwd ? (kbki_part_bytes(cols) + 255) / 256 * 256 : KBK_TICKETS));
         const char* why = kbki_check_dims(&a->s);
-        done = why || n == 0;
-        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(w, sizeof(T)) || !kbki_aligned(dy, sizeof(T)) ||
-            !kbki_aligned(y, sizeof(T)) || !kbki_aligned(dw, sizeof(T)))
-            return done = true, KBKI_TEXT_ALIGN;
-        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return done = true, KBKI_TEXT_GRID;
-        if (done) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
+        done = true;
+        for (int k = 0; k < 3; k++)
+            if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
+        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return KBKI_TEXT_GRID;
+        if (why || n == 0) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
@@ -7863,7 +7863,6 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
     }
 }
 
-// Arguments of the launchers: forward, backward, or both.
 template <class T> struct kbki_ce {
     const T* x;
     const int* t;
@@ -7873,18 +7872,25 @@ template <class T> struct kbki_ce {
     T* dx;
     float scale;
     int64_t rows, cols;
-    const char* get(const kbk_args* a, bool fwd, bool bwd) {
-        x = (const T*)a->in[0], t = (const int*)a->in[1], g = fwd ? NULL : (const float*)a->in[3], pair = NULL;
-        loss = fwd ? (float*)a->out[0] : NULL, dx = bwd ? (T*)a->out[fwd] : NULL;
-        lse = fwd && bwd ? NULL : fwd ? (float*)a->out[1] : (float*)a->in[2];
-        scale = a->scalar != 0 ? a->scalar : 1, rows = a->s.rows, cols = a->s.cols;
-        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(dx, sizeof(T)) || !kbki_aligned(t, 4) ||
-            !kbki_aligned(g, 4) || !kbki_aligned(loss, 4) || !kbki_aligned(lse, 4))
-            return KBKI_TEXT_ALIGN;
-        return !kbki_grid_ok(rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
-    }
-    bool empty() const { return rows * cols == 0; }
 };
+// Launches run(arguments), unless they are wrong or there is nothing to do.
+template <class T, bool Fwd, bool Bwd, class Run>
+const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
+    kbki_ce<T> io = {};
+    io.x = (const T*)a->in[0], io.t = (const int*)a->in[1], io.rows = a->s.rows, io.cols = a->s.cols;
+    if (Fwd) io.loss = (float*)a->out[0], io.scale = a->scalar != 0 ? a->scalar : 1;
+    if (!Fwd) io.g = (const float*)a->in[3];
+    if (!Fwd || !Bwd) io.lse = (float*)(Fwd ? a->out[1] : a->in[2]);
+    if (Bwd) io.dx = (T*)a->out[Fwd];
+    if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.dx, sizeof(T)) || !kbki_aligned(io.t, 4) ||
+        !kbki_aligned(io.g, 4) || !kbki_aligned(io.loss, 4) || !kbki_aligned(io.lse, 4))
+        return KBKI_TEXT_ALIGN;
+    const char* why = !kbki_grid_ok(io.rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
+    if (why || io.rows * io.cols == 0) return why;
+    if (scratch) why = kbki_check_workspace(a, scratch);
+    if (!why) why = run(io);
+    return why ? why : kbki_launched();
+}
 // Launches kbki_cross_entropy_row_k for rows that it can take, and says whether it did. Most: its longest rows, in
 // vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
@@ -7905,39 +7911,34 @@ template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>&
 }
 
 template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    if (!why && !io.empty())
-        why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
-    if (why || io.empty()) return why;
-    float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
-    kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
-    kbki_cross_entropy_fwd_gather_k<float>
-        <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(log_p, io.t, io.loss, io.rows, io.cols);
-    return kbki_launched();
+    const auto run = [&](const kbki_ce<T>& io) {
+        float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
+        kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
+        kbki_cross_entropy_fwd_gather_k<float>
+            <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(log_p, io.t, io.loss, io.rows, io.cols);
+        return (const char*)NULL;
+    };
+    return kbki_ce_launch<T, true, false>(a, run, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
 }
 template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    if (why || io.empty()) return why;
-    kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
-    return kbki_launched();
+    return kbki_ce_launch<T, true, false>(a, [&](const kbki_ce<T>& io) {
+        kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
+        return (const char*)NULL;
+    });
 }
 template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
-    if (kbki_ce_rows<true, Gradient>(io, st)) return kbki_launched();
+    if (kbki_ce_rows<true, Gradient>(io, st)) return NULL;
     const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
     const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
                         : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
                                  : kbk_cross_entropy_fwd_unroll_k<T, 1, Many, Gradient>;
     kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
         io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
-    return kbki_launched();
+    return NULL;
 }
 template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    return why || io.empty() ? why : kbki_ce_loss_too<false>(io, st);
+    return kbki_ce_launch<T, true, false>(a, [&](auto& io) { return kbki_ce_loss_too<false>(io, st); });
 }
 #endif // __CUDACC__
 
@@ -8027,15 +8028,15 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, false, true);
-    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (why || ctas == 0) return why;
+template <class T> const char* kbki_ce_bwd_naive(const kbki_ce<T>& io, kbk_stream st) {
+    const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_naive_k<T>
         <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
-    return kbki_launched();
+    return NULL;
+}
+template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_naive(io, st); });
 }
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
@@ -8044,21 +8045,18 @@ template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_c
     if (!kbki_grid_ok(pieces) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_unroll_k<T, Width, Threads, U><<<(unsigned)ctas, 256, 0, st>>>(
         io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols, (unsigned)pieces, io.pair, io.scale);
-    return kbki_launched();
+    return NULL;
 }
 template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_rows<false, true>(io, st)) return kbki_launched();
+    if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
+    // in shorter rows, most lanes of a warp would be idle
+    if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, false, true);
-    if (why || io.empty()) return why;
-    // in shorter rows, most lanes of a warp would be idle
-    if (io.cols < 16 && io.cols % KBKI_WIDTH(T)) return kbk_cross_entropy_bwd_naive<T>(a, st);
-    return kbki_ce_bwd_unroll(io, st);
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_unroll(io, st); });
 }
 #endif // __CUDACC__
 
@@ -8084,7 +8082,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB. Loses where a row fits into one SM:
+                                              <- one read of rows up to 1.4 MiB. Loses if a row fits into one SM:
                every row waits for the other CTA, and the column DRAM falls
                Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
     predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
@@ -8294,19 +8292,15 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 }
 
 template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    if (!why && !io.empty())
-        why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
-    if (why || io.empty()) return why;
-    io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
-    why = kbki_ce_loss_too<false>(io, st);
-    return why ? why : kbki_ce_bwd_unroll(io, st);
+    const auto run = [&](kbki_ce<T>& io) {
+        io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
+        const char* why = kbki_ce_loss_too<false>(io, st);
+        return why ? why : kbki_ce_bwd_unroll(io, st);
+    };
+    return kbki_ce_launch<T, true, true>(a, run, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    return why || io.empty() ? why : kbki_ce_loss_too<true>(io, st);
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
 #define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
@@ -8334,18 +8328,15 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
                                                                        : kbki_ce_ring_of<T, Cluster, 1024>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    return why || io.empty() ? why : kbki_ce_ring<T, 1>(io, st);
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
 // The smallest cluster in which a CTA's share fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    if (why || io.empty()) return why;
-    const int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
-    if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
-    return packs <= 4 * most ? kbki_ce_ring_of<T, 4, 1024>(io, st) : kbki_ce_ring_of<T, 8, 1024>(io, st);
+    const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
+        if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
+        return packs <= 4 * most ? kbki_ce_ring_of<T, 4, 1024>(io, st) : kbki_ce_ring_of<T, 8, 1024>(io, st);
+    });
 }
 #endif // __CUDACC__
 
@@ -9563,6 +9554,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
                 FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+    see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
                         4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
                 swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
