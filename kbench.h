@@ -1241,7 +1241,7 @@ static double kbi_real_of(const char* s, char** end) {
     return x;
 }
 
-// The shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
+// Returns the shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
 static const char* kbi_number(double x, char out[40]) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, x);
@@ -1249,7 +1249,7 @@ static const char* kbi_number(double x, char out[40]) {
     }
     return kbi_unlocalise(out), out;
 }
-// x with this number of significant digits. From 1e15 on it has an exponent.
+// Writes x with this number of significant digits. From 1e15 on, the text has an exponent.
 static const char* kbi_digits(double x, int digits, char out[40]) {
     int whole = 1; // digits before the point
     snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
@@ -1270,6 +1270,7 @@ static void* kbi_grow(void* p, size_t bytes) {
     fprintf(stderr, "kbench: error: out of host memory (%zu bytes): free some, or choose fewer cases\n", bytes);
     _exit(1);
 }
+#define KBI_GROW(p, type, n) ((type*)kbi_grow(p, sizeof(type) * (size_t)(n)))
 
 typedef struct kbi_arena { // memory of strings and arrays that are freed together
     char* block;           // its first bytes point to the previous block
@@ -1288,6 +1289,7 @@ static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to
     memset(p, 0, bytes);
     return p;
 }
+#define KBI_ARRAY(arena, type, n) ((type*)kbi_arena_alloc(arena, sizeof(type) * (size_t)(n)))
 static void kbi_arena_free(kbi_arena* a) {
     while (a->block) {
         char* previous;
@@ -1376,7 +1378,7 @@ static int kbi_utf8(const char* s, unsigned* code) {
     return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
-// Whether a character is invisible: control (C0, C1), writing direction, zero width, tag.
+// Returns whether a character is invisible: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
     static const unsigned first_last[] = { 0,      0x1f,   0x7f,   0x9f,   0xad,   0xad,    0x61c,   0x61c,   0x180e,
                                            0x180e, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060,  0x206f,  0xfeff,  0xfeff,
@@ -1483,7 +1485,7 @@ static const char* kbi_word(const char* p, size_t* n) {
     return p + *n + (p[*n] == ',');
 }
 
-// Whether a comma-separated list contains the name.
+// Returns whether a comma-separated list contains the name.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
     if (kbi_same_name(list, name)) return true; // a name with a comma
@@ -1756,8 +1758,8 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Whether a file is of this kind, or empty. In a file of lines one record is enough, since other tools may have
-// added lines, and the first record may be incomplete. False: see errno; 0: the file is of another kind.
+// Returns whether a file is of this kind, or empty. In a file of lines one record is enough, because other tools may
+// have added lines, and the first record may be incomplete. False: see errno; 0: the file is of another kind.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1829,7 +1831,7 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-// Whether the file reached the disk, or has none.
+// Returns whether the file reached the disk, or needs no disk, as a pipe.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
 // Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe.
@@ -1998,7 +2000,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     return kbi_out_open(l, option, path, &kbi_line_mark, false);
 }
 
-// Whether the locked file still has all lines of this process, in order.
+// Returns whether the locked file still has all lines of this process, in order.
 static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX) && all.n;
@@ -2437,7 +2439,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// The bits of an element, in the low end of the result. value: the element, or for integers its normal deviate.
+// Returns the bits of an element, in the low end of the result. value: the element; for integers a normal deviate.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
@@ -2841,10 +2843,9 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// Median of log ratios of rounds with the interval of the sign test. Drift, clock steps and autocorrelation
-// cancel, because each round measures both implementations. The caller divides alpha by the number of
-// implementations (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a
-// value is not usable.
+// Median of log ratios of rounds with the interval of the sign test. Drift, clock steps and autocorrelation cancel,
+// because each round measures both implementations. The caller divides alpha by the number of implementations
+// (Bonferroni). False, with lo = hi = NAN: too few rounds. If a value is not usable, median is NAN.
 static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
                        double* hi) {
     *median = *lo = *hi = NAN;
@@ -2882,8 +2883,7 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent normal error of standard deviation sd to a 95 % interval about `centre`; NAN if sd is not
-// usable.
+// Adds a normal error of standard deviation sd to a 95 % interval about `centre`; NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -3412,7 +3412,7 @@ static int kbi_traffic_roof(int traffic) { // not given: copy
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
 static const double kbi_product_margin = 1.1; // of matrix products: on an H200, fp8 rates of zeros differ by 8 %
 
-// The first peak, base first, that is not known or not below `rate` operations per second.
+// Returns the first peak, base first, that is not known or not below `rate` operations per second.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
@@ -3428,7 +3428,7 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) 
 }
 
 static double* kbi_copy_reals(const void* from, int64_t n) { // the caller frees; never NULL
-    double* to = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(n + 1));
+    double* to = KBI_GROW(NULL, double, n + 1);
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
 }
@@ -3575,7 +3575,7 @@ static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets null; li
 static void kbi_result_clear(kb_result* r) {
     memset(r, 0, sizeof *r);
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_field_clear(r, &kbi_keys[i]);
-    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+    r->owned = KBI_GROW(NULL, struct kbi_arena, 1);
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
@@ -3836,12 +3836,12 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// The entries by file and line, grouped at the first entry of an operation. The caller frees the list.
+// Returns the entries by file and line, grouped at the first entry of an operation. The caller frees the list.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
-    kb_entry** sorted = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
-    size_t* next = (size_t*)kbi_grow(NULL, sizeof(size_t) * n); // next entry of the same operation; n: none
+    kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
+    kb_entry** sorted = KBI_GROW(NULL, kb_entry*, n);
+    size_t* next = KBI_GROW(NULL, size_t, n); // next entry of the same operation; n: none
     kbi_map operations = KBI_BLANK;                             // last entry of each operation
     for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
     qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
@@ -3945,7 +3945,7 @@ typedef struct kbi_strings { // values of a repeatable option
 
 typedef char kbi_none; // of an option without a value: C has no empty structure
 
-// How an option combines with others, in kb_option.rules.
+// Rules: how an option combines with other options.
 enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
@@ -4139,7 +4139,7 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-// A time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
+// Reads a time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
 static bool kbi_take_number(const kb_option* option, void* values, const char* value) {
     void* field = kbi_option_field(option, values);
     const char *above = option->low > 0 ? " above 0" : "", *kind = option->argument;
@@ -4258,11 +4258,11 @@ void kb_add_options(kb_option_set* set) {
     if (last == set) return;
     last->next = set, set->next = NULL;
     if (!set->given)
-        set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // never freed, like the set
+        set->given = KBI_GROW(NULL, bool, set->count); // never freed, like the set
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// The set of option *k, counted over all sets; *k becomes its index in that set. NULL: fewer options.
+// Returns the set of option *k, counted over all sets; *k becomes its index in that set. NULL: fewer options.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4279,7 +4279,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of the rules, from *k on. *k becomes the index after it. NULL: none.
+// Returns the next given option with one of the rules, from *k on. *k becomes the index after it. NULL: none.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4639,23 +4639,23 @@ static bool kbi_parse_word(kbi_list_reader* l) {
 // Reads "512,1024:8192:*2" for an axis of that type. The values live in the arena.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
     kbi_list_reader l = { { kbi_arena_text(a, name), type, NULL, 0, NULL }, a, kbi_arena_text_n(a, s, length) };
-    kb_param* buffer = l.d.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
+    kb_param* buffer = l.d.values = KBI_GROW(NULL, kb_param, KBI_VALUES);
     while ((type == KB_AXIS_STRINGS ? kbi_parse_word(&l) : kbi_parse_item(&l)) && *l.next)
         if (*l.next++ != ',') {
             kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.next - 1);
             break;
         }
     if (l.d.wrong) l.d.n = 0;
-    l.d.values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(l.d.n + 1));
+    l.d.values = KBI_ARRAY(a, kb_param, l.d.n + 1);
     memcpy(l.d.values, buffer, sizeof(kb_param) * (size_t)l.d.n);
     KBENCH_FREE(buffer);
     return l.d;
 }
 
-// The values of a declaration, up to the value that ends the list.
+// Returns the values of a declaration, up to the value that ends the list.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
-    kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
+    kb_param* values = KBI_ARRAY(a, kb_param, KB_AXIS_MAX + 1);
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
         kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
@@ -4743,7 +4743,7 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Whether a list contains an operation or an alias of it.
+// Returns whether a list contains an operation or an alias of it.
 static bool kbi_names_operation(const char* list, const char* operation) {
     static const char* const aliases[][2] = {
         { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
@@ -4782,7 +4782,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     kbi_case c;
     kbi_text name = KBI_BLANK;
     memset(&c, 0, sizeof c);
-    kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
+    kb_param* params = KBI_ARRAY(a, kb_param, n + 1);
     for (int i = 0; i < n; i++)
         if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
@@ -4818,7 +4818,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
         const kb_param* values[KBI_DIMENSIONS];
         for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
         if ((plan->n & (plan->n - 1)) == 0) // the capacity doubles
-            plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
+            plan->cases = KBI_GROW(plan->cases, kbi_case, KBI_MAX(16, 2 * plan->n));
         plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
         plan->cases[plan->n++].size = size;
     }
@@ -4946,7 +4946,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         plan->cases[i].place = i;
     }
     KBENCH_FREE(keys.slots);
-    int* order = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    int* order = KBI_GROW(NULL, int, plan->groups);
     kbi_shuffle(order, plan->groups, o->seed, 2, 0);
     for (int i = 0; i < plan->n && o->on[KBI_OPTION_shuffle]; i++) plan->cases[i].group = order[plan->cases[i].group];
     KBENCH_FREE(order);
@@ -4959,7 +4959,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
 // direction, because one shard could otherwise get all large cases.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
+    double* dealt = KBI_GROW(NULL, double, groups); // -(cases) * 2^32 + first case, exactly
     for (int g = 0, first = 0, end; g < groups; g++, first = end) {
         end = kbi_group_end(plan, first);
         dealt[g] = (first - end) * 4294967296.0 + first;
@@ -4980,7 +4980,7 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Whether best->wanted, or the whole list if it has commas, is a registered name of this kind. Sets the nearest name.
+// Returns whether best->wanted, or all of a list with commas, is a registered name. Sets the nearest name.
 static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
     const bool commas = strchr(list, ',') != NULL;
     bool found = false;
@@ -5004,7 +5004,7 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
     return found;
 }
 
-// Whether each word of the lists (of NAME=LIST: NAME) is a registered name.
+// Checks that each word of the lists (of NAME=LIST: NAME) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
@@ -5094,9 +5094,9 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// The plan for outputs that supply records of earlier runs (--resume); the caller frees the array.
+// Returns the plan for outputs that supply records of earlier runs (--resume); the caller frees the array.
 static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
-    kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
+    kb_planned* cases = KBI_GROW(NULL, kb_planned, plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
         cases[i].runs = true, cases[i].record = NULL;
@@ -5104,7 +5104,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Whether each case that runs, of the group that begins at `first`, has a record.
+// Returns whether all cases that run, of the group that begins at `first`, have records.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5513,7 +5513,7 @@ static void kbi_add_sample(kbi_run* run, double ns) {
         run->schedule.discard--;
     } else {
         if (run->m.n % 256 == 0)
-            run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)(run->m.n + 256));
+            run->m.samples = KBI_GROW(run->m.samples, double, run->m.n + 256);
         run->m.samples[run->m.n++] = ns;
     }
 }
@@ -5829,7 +5829,7 @@ static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How functions changed this process, so that the next case needs a fresh one, or NULL.
+// Says how functions changed this process, so that the next case needs a fresh process. NULL: they did not.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
@@ -5909,8 +5909,8 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean: not measured
 }
 
-// What kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values. Only
-// values prevent the compiler from removing or precomputing the block.
+// Finds what kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values.
+// Only values prevent the compiler from removing or precomputing the block.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -5968,9 +5968,9 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether another thread had the processor during a sample of host work: the thread's clock stood still although
-// the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the shorter samples
-// do, the machine or the block causes it, and all samples count.
+// Returns whether another thread had the processor during a sample of host work. The thread's clock then stood
+// still, although the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the
+// shorter samples do, the machine or the block causes it, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6181,7 +6181,7 @@ static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
     return any;
 }
 
-// Whether a run from restored outputs changed one; stale: whether it did not change one that earlier runs changed.
+// Returns whether a run from restored outputs changed one. stale: whether one that earlier runs changed stayed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6294,7 +6294,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     char* shared = kbi_shared_place(b, m, place, total);
     if (m->n == m->n_known) {
         if ((m->n & (m->n - 1)) == 0) // the capacity doubles
-            m->blocks = (kbi_block*)kbi_grow(m->blocks, sizeof(kbi_block) * (size_t)KBI_MAX(4, 2 * m->n));
+            m->blocks = KBI_GROW(m->blocks, kbi_block, KBI_MAX(4, 2 * m->n));
         memset(&m->blocks[m->n_known++], 0, sizeof(kbi_block));
     }
     kbi_block* block = &m->blocks[m->n];
@@ -6360,7 +6360,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// The tracked block that contains p, or an empty block at p. NULL: there is none.
+// Returns the tracked block that contains p, or an empty block at p. NULL: no block.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
@@ -6378,7 +6378,7 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. Memory that kb_alloc did
+// Checks that `call` may access n elements of `size` bytes at p. Otherwise the case fails. Memory that kb_alloc did
 // not allocate is trusted, because its size is unknown.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
@@ -6577,7 +6577,7 @@ static void kbi_evict(void) { kbi_gpu_read(kbi_meter.gpu.clean, kbi_meter.gpu.cl
 
 // --- the gate: work that is queued behind it starts when the host opens it ---
 
-// The watchdog of the gate. A block that waits for the GPU behind a closed gate would never end.
+// The handler of SIGALRM is the watchdog of the gate. A block that waits behind a closed gate would never end.
 static void kbi_gate_alarm(int number) {
     signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 may select, forgets the handler
     if (kbi_meter.gpu.flag) *kbi_meter.gpu.flag = 1;
@@ -6643,8 +6643,8 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. Streams are compared
-// by number, because addresses are used again.
+// Says how a benchmark function damaged the context or kb->stream, which all cases share. NULL: not at all. Streams
+// are compared by number, because addresses are used again.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6676,7 +6676,7 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     return (int64_t)high;
 }
 
-// The current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
+// Returns the current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -6696,8 +6696,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: errors of the
-// captured calls and of the end.
+// Ends a capture of kb->stream that a function left; false: none. inside, end: errors of its calls and its end.
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -6855,7 +6854,7 @@ static bool kbi_cupti_open(void) {
     if (c->open) return true;
     c->error = 0;
     if (!kbi_cupti_load()) return false;
-    if (!c->spans) c->spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
+    if (!c->spans) c->spans = KBI_GROW(NULL, kbi_span, KBI_SPANS);
     for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && !c->error; i++) c->error = c->enable(kbi_cupti_kinds[i]);
     c->open = c->error == 0;
     if (c->open) kbi_cupti_settle(began);
@@ -6985,7 +6984,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample counts. It is taken again if the process was stopped or the gate's watchdog ended it.
+// Returns whether a sample counts. It is taken again if the process was stopped or the watchdog opened the gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7001,14 +7000,14 @@ static bool kbi_sample_valid(kbi_run* run) {
 
 // --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
-// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
+// Returns the index of the empty kernel of a shape; 0, the plainest kernel, if the GPU cannot launch this shape.
 static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     const int n = c->n_empties;
     for (int i = 0; i < n; i++)
         if (memcmp(&c->empties[i].shape, shape, sizeof *shape) == 0) return i;
     if (n && !kbi_launch_empty(shape)) return 0;
-    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(n + 1));
+    c->empties = KBI_GROW(c->empties, kbi_empty, n + 1);
     memset(&c->empties[n], 0, sizeof(kbi_empty));
     c->empties[n].shape = *shape;
     return c->n_empties++;
@@ -7160,8 +7159,8 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// The mean of a sample in ns, by CUPTI; NaN: launches are missing, and the sample is taken again. Stream capture,
-// or the first sample that divides evenly, gives the number of records of a launch.
+// Returns the mean of a sample in ns, by CUPTI. NaN: launches are missing, and the sample is taken again. Stream
+// capture, or the first sample that divides evenly, gives the number of records of a launch.
 static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7347,8 +7346,7 @@ typedef struct kbi_captured {                                        // the work
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which also knows the kernels of other runtimes. function: NULL if
-// unknown.
+// Gets a kernel of a graph from the driver, which knows the kernels of all runtimes. function: NULL if unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -7426,8 +7424,8 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a 
     return false;
 }
 
-// The index of the empty kernel that is launched like the block's first kernel. It has at most one block for each
-// multiprocessor, because more take time of their own.
+// Returns the index of the empty kernel that is launched like the block's first kernel. It has at most one block for
+// each multiprocessor, because more take time of their own.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
@@ -7506,7 +7504,7 @@ static kbi_capture kbi_capture_end(kbi_run* run) {
     kbi_capture c = { NULL, NULL, 0, cudaGetLastError(), cudaSuccess };
     c.end = cudaStreamEndCapture(run->kb.stream, &c.graph);
     if (c.inside == cudaSuccess && c.end == cudaSuccess && cudaGraphGetNodes(c.graph, NULL, &c.n) == cudaSuccess) {
-        c.nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (c.n + 1));
+        c.nodes = KBI_GROW(NULL, cudaGraphNode_t, c.n + 1);
         cudaGraphGetNodes(c.graph, c.nodes, &c.n);
     }
     return c;
@@ -7577,7 +7575,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     KBENCH_FREE(c.nodes);
     cudaGetLastError();
     if (judged && !w->repeat_audit && !kbi_failed(run)) { // kept for rotation and graphs
-        kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
+        kbi_graph* kept = KBI_GROW(NULL, kbi_graph, 1);
         memset(kept, 0, sizeof *kept);
         kept->one = c.graph;
         w->graph = kept;
@@ -7586,7 +7584,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
 }
 
-// An exception left the block. A library may have thrown it because capture rejected a call.
+// Called if an exception left the block. A library may throw an exception because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
     if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
@@ -7611,7 +7609,7 @@ static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the fi
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// What a call of the CUDA API does, as bits.
+// Bits: what a call of the CUDA API does.
 enum {
     KBI_SUBMITS = 1 << 0, // work, to a stream
     KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
@@ -7649,8 +7647,7 @@ typedef struct kbi_order_node {
     bool stream, reached;
 } kbi_order_node;
 
-// What `second` does later waits for what `first` did before. second < 0: work of call -1 - second on stream
-// `first`.
+// An edge: later work of `second` waits for earlier work of `first`. second < 0: call -1 - second on stream `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7843,8 +7840,7 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Beginnings of names of the runtime's functions whose errors mean that work is missing, even without a driver
-// call.
+// Beginnings of names of runtime functions whose errors mean missing work, even without a call of the driver.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -7870,7 +7866,7 @@ static __thread struct kbi_runtime_call { // the runtime's function that this th
     int number, first;                    // of the call; index of its first driver call
 } kbi_runtime_call;
 
-// Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
+// Returns whether a list separated by blanks holds the first n characters of name (prefix: a beginning of them).
 static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
@@ -7880,7 +7876,7 @@ static bool kbi_names_contain(const char* list, const char* name, size_t n, bool
     return false;
 }
 
-// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
+// Returns the row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; NULL: none. per_thread: the name has _ptsz or _ptds.
 static const kbi_driver_call* kbi_driver_call_find(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
     *per_thread = end != NULL;
@@ -7904,7 +7900,7 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
     static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
-    if (!all->list) all->list = (kbi_cuda_call*)kbi_grow(NULL, sizeof(kbi_cuda_call) * KBI_CALLS_LIMIT);
+    if (!all->list) all->list = KBI_GROW(NULL, kbi_cuda_call, KBI_CALLS_LIMIT);
     all->lost |= all->n >= KBI_CALLS_LIMIT;
     kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
     memset(c, 0, sizeof *c);
@@ -8201,8 +8197,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which share of an L2's worth of data the eviction removes, the least of 8 places: 0: data are read as fast as
-// cached data; 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
+// Returns the share of an L2's worth of data that the eviction removes, the least of 8 places. 0: data are read as
+// fast as cached data. 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8244,8 +8240,7 @@ static void kbi_measure_memory(kbi_machine* m) {
     cudaGetLastError();
 }
 
-// f32 operations a second of a grid that fills the device, 256 FMA per thread and iteration. KBI_UNTOLD: it
-// failed.
+// Returns f32 operations per second of a grid that fills the device. KBI_UNTOLD: it failed.
 static double kbi_fma_roof(void) {
     double best_ns = INFINITY;
     uint64_t iterations = 200;
@@ -8339,8 +8334,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rate over sizes, of random numbers (of) and of zeros (most). Small products leave the GPU
-// cool.
+// Finds the highest rate over sizes, of random numbers (of) and zeros (most). Small products keep the GPU cool.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
@@ -8419,7 +8413,7 @@ static void kbi_require_roofs(kbi_run* run) {
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
             kbi_require_roof(run, i); // undeclared traffic is compared with the highest of the three
-        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+        double* scratch = KBI_GROW(NULL, double, m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
         KBENCH_FREE(scratch);
@@ -8602,7 +8596,7 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
     double bias = kbi_bias_of(&run->m), early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char text[2][40];
     if (n <= 0 || kbi_failed(run)) return;
-    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
+    double* scratch = KBI_GROW(NULL, double, n);
     double first = 0, last = kbi_median_of(run->m.samples, n, scratch);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
@@ -8734,7 +8728,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Whether the block is not timed: under valgrind, and for GPU work under compute-sanitizer or a profiler.
+// Returns whether the block is not timed: under valgrind, and for GPU work under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -8758,7 +8752,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     return out_of_time;
 }
 
-// Whether a case alone has enough samples. time: seconds of sampling.
+// Returns whether a case without a comparison has enough samples. time: seconds of sampling.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -8803,7 +8797,7 @@ static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block runs for the audit: under capture, else to show whether the device works on after the block.
+// Returns whether the block runs for the audit: under capture, or to see whether the device works on after it.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -9135,7 +9129,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether kb_fill wrote only zeros, and four samples of each block of at least 64 bytes are constant.
+// Returns whether kb_fill wrote only zeros, and four samples of each block of at least 64 bytes are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9253,7 +9247,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call. It is repeated if device memory is missing afterwards, because code may have been loaded.
+// Makes the first call, and repeats it if device memory is missing afterwards, because code may have been loaded.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9501,7 +9495,7 @@ typedef struct kbi_comparison {
     const kbi_recipe* recipe;
 } kbi_comparison;
 
-// The second call: audit, warm-up, samples, final check. A function without a fiber rests by returning.
+// Makes the second call: audit, warm-up, samples, final check. A function without a fiber rests by returning.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_run* run = &a->run;
@@ -9569,7 +9563,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
                  "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(run)) return;
-    a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
+    a->replicas = KBI_GROW(NULL, kbi_member, n - 1);
     for (int i = 1; i < n && !kbi_failed(run); i++) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
@@ -9825,7 +9819,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         c.n = c.slots = together ? n : 1;
         memcpy(c.members, members + i, sizeof *members * (size_t)c.n);
         if (c.n > 1) {
-            kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+            kbi_member* control = c.members[c.slots++] = KBI_GROW(NULL, kbi_member, 1);
             kbi_member_copy(control, members[0]);
             control->run.work = members[0]->run.work;
             control->run.memory.layout_peak = members[0]->run.memory.layout_peak;
@@ -9851,12 +9845,12 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
 // Measures or profiles a group's n cases with a flag in wanted. false: the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)n);
+    kbi_member** members = KBI_GROW(NULL, kbi_member*, n);
     int count = 0;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         if (!wanted[i]) continue;
-        kbi_member* a = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+        kbi_member* a = KBI_GROW(NULL, kbi_member, 1);
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
@@ -9914,7 +9908,7 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
 
 // Raises a flag only if the median can lie outside of the interval, or if there is none.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
+    double* scratch = KBI_GROW(NULL, double, s->n + 1);
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
     double clock_range = (m->clock_high - m->clock_low) / m->clock_high, low, high;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
@@ -9972,7 +9966,7 @@ static const char kbi_empty_note[] =
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // time of an empty loop or function by kbi_kept; more beside a busy neighbour
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
-    double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
+    double* ms = KBI_ARRAY(r->owned, double, KBI_MAX(m->n, (int64_t)1));
     double bias = kbi_bias_of(m);
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
@@ -10127,16 +10121,16 @@ typedef struct kbi_pool {
     int rows, processes;
 } kbi_pool;
 
-// Of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
+// Pools of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
 typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool p = { NULL, NULL, NULL, 0, processes };
     const size_t rows = 2 * (size_t)cases;
     for (int i = 0; i < 3; i++) {
-        p.values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
-        p.ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
-        p.spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        p.values = KBI_ARRAY(a, double, rows * (size_t)processes);
+        p.ms = KBI_ARRAY(a, double, rows);
+        p.spread = KBI_ARRAY(a, kbi_spread, rows);
         *(i == 0 ? &pools->times : i == 1 ? &pools->ratios : &pools->equals) = p;
     }
 }
@@ -10181,7 +10175,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
     const double time = exp(s->mean), scale = r->time_ms / time;
     double* rates[] = { &r->inference_speed, &r->throughput_gbps,  &r->gflops,
                         &r->gpu_efficiency,  &r->items_per_second, &r->queries_per_second };
-    double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)processes);
+    double* ms = KBI_ARRAY(r->owned, double, processes);
     int n = 0, raised[KB_FLAG_COUNT] = { 0 };
     r->wall_ms = 0;
     for (int p = 0; p < processes; p++) {
@@ -10265,7 +10259,7 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
         for (int k = 0; k < 2 && !kbi_finite(ratio) && second >= 0; k++) {
             const kbi_measured* m = c->m[p * c->n + (k ? second : first)];
             if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
-            double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+            double* scratch = KBI_GROW(NULL, double, m->n);
             ns[k] = kbi_median_of(m->samples, m->n, scratch) - kbi_bias_of(m);
             KBENCH_FREE(scratch);
         }
@@ -10283,8 +10277,8 @@ static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int pr
     c->results = results;
     c->n = n;
     c->processes = processes;
-    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n * (size_t)processes);
-    c->rows = (int*)kbi_grow(NULL, sizeof(int) * 2 * (size_t)n);
+    c->m = KBI_GROW(NULL, const kbi_measured*, (size_t)n * (size_t)processes);
+    c->rows = KBI_GROW(NULL, int, 2 * (size_t)n);
 }
 
 static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
@@ -10488,7 +10482,7 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
 
 static void kbi_record_start(kb_result* r, const kb_result* run) {
     *r = *run;
-    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+    r->owned = KBI_GROW(NULL, struct kbi_arena, 1);
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
@@ -10739,10 +10733,10 @@ typedef struct kbi_how {
     const char *sort, *columns;            // as on the command line; NULL: default order, default columns
 } kbi_how;
 
-// Whether the stream is a terminal with escape sequences.
+// Returns whether the stream is a terminal with escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// The width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
+// Returns the width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -10779,7 +10773,7 @@ static int kbi_character_width(unsigned code) {
     return 1;
 }
 
-// The length in bytes of the longest prefix of s (n bytes) that takes at most so many columns; used: its columns.
+// Returns the bytes of the longest prefix of s (n bytes) that takes at most `columns` columns. used: its columns.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t length = 0;
     *used = 0;
@@ -10838,7 +10832,7 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         }
 }
 
-// Whether all values have a readable size in the unit of the column.
+// Returns whether all values have a readable size in the unit of the column.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
@@ -10847,13 +10841,13 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     return true;
 }
 
-// A counter: all digits of a whole number, otherwise four.
+// Shows a counter with all digits of a whole number, otherwise four digits.
 static const char* kbi_show_count(double x, char out[40]) {
     bool whole = fabs(x) < 1e15 && x == floor(x);
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// The text of a record's field in its column; "-" if the field has no value.
+// Writes the text of a record's field in its column; "-" if the field has no value.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
     int column = cell->what.column;
@@ -10942,8 +10936,6 @@ typedef struct kbi_table {
     kbi_arena scratch; // strings that live until the output is written
 } kbi_table;
 
-#define KBI_ARRAY(arena, type, n) ((type*)kbi_arena_alloc(arena, sizeof(type) * (size_t)(n)))
-
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     memset(t, 0, sizeof *t);
     t->how = *how;
@@ -11023,7 +11015,7 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) { // a coun
     if (unit && *unit && !time && !bytes) kbi_puts(s, " "), kbi_clean(s, unit);
 }
 
-// The counters of a case that are not 0, below its row.
+// Prints the counters of a case that are not 0, below its row.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     kbi_text line = KBI_BLANK;
     for (int64_t i = 0; i < r->counters.n; i++) {
@@ -11041,13 +11033,13 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Whether two records are of one run, device and comparison group.
+// Returns whether two records are of one run, device and comparison group.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Whether the operation has no other case, or no plan, so that it shares its heading.
+// Returns whether the operation has no other case, or no plan. Its row then shares the heading.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
@@ -11061,7 +11053,7 @@ static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
     return kbi_table_text(t, "%s%s%s", operation, *direction ? " " : "", direction);
 }
 
-// The axes of a record: "rows=16 cols=4096".
+// Returns the axes of a record: "rows=16 cols=4096".
 static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     kbi_text shape = KBI_BLANK;
     for (int64_t i = 0; i < r->params.n; i++) {
@@ -11072,7 +11064,7 @@ static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     return kbi_table_keep(t, &shape);
 }
 
-// The label of a row: the implementation, and what no line above the row says about the case.
+// Returns the label of a row: the implementation, and facts about the case that no line above the row has.
 static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compared) {
     const char* shape = compared ? "" : kbi_table_shape(t, r);
     bool named = compared || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
@@ -11177,7 +11169,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// The rest of the row of a case that has a time. won: 0, 1 if it has the shortest time, 2 if significantly so.
+// Prints the rest of the row of a case that has a time. won: 1: the shortest time, 2: significantly.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11219,7 +11211,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// The rest of the row of a case that has no time: a flag or "skipped", and the reason, if necessary on a line below.
+// Prints the rest of the row of a case without a time: a flag or "skipped", and the reason, here or below.
 static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -11255,7 +11247,7 @@ static int kbi_table_compare(const void* left, const void* right) {
     return (a > b) - (a < b); // equal rows stay in order; both are elements of one array
 }
 
-// Whether two cases have the same heading, so that they are sorted together. A resumed run continues a run.
+// Returns whether two cases have the same heading, and are sorted together. A resumed run continues a run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
@@ -11433,7 +11425,7 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// The names in the params, counters or environment of all records; the caller frees the array.
+// Returns the names in the params, counters or environment of all records. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11442,7 +11434,7 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
         const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
         for (int64_t k = 0; k < object->n; k++) {
             if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, object->of[k].name))) continue;
-            names = (const char**)kbi_grow((void*)names, sizeof(char*) * (size_t)(*count + 1));
+            names = KBI_GROW((void*)names, const char*, *count + 1);
             names[(*count)++] = object->of[k].name;
         }
     }
@@ -11519,7 +11511,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // the next gr
     p->group_began = now;
 }
 
-// The estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
+// Returns the estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11579,7 +11571,7 @@ static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double pr
     b->cases += processes * n;
 }
 
-// The max_time of the next group in seconds, limited by max_time and min_time of the options.
+// Returns the max_time of the next group in seconds, limited by max_time and min_time of the options.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
     double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->overhead / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
@@ -11596,8 +11588,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. A record needs two processes. Therefore the second process always runs,
-// and the first one leaves it as much time as it took for the batch itself.
+// Returns whether there is no time for another group. A record needs two processes. Therefore the second process
+// always runs, and the first one leaves it as much time as it took for the batch itself.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -11654,7 +11646,7 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
 
 // Returns an array of pointers to the words in a text, and NULL. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
-    char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
+    char** words = KBI_GROW(NULL, char*, size + 1);
     *count = 0;
     for (size_t i = 0; i < size; i += strlen(text + i) + 1) words[(*count)++] = text + i;
     words[*count] = NULL;
@@ -11758,7 +11750,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     return b;
 }
 
-// The child process that measures the calibration's launches with CUPTI; without CUPTI, it writes nothing.
+// Runs in the child process that measures the calibration's launches with CUPTI. Without CUPTI, it writes nothing.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
@@ -11907,7 +11899,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Whether an option writes to stdout, so that the table goes to stderr.
+// Returns whether an option writes to stdout. The table then goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     KBI_EACH_OUTPUT(i) some |= i->on && i->fill && kbi_is(i->value, "-");
@@ -12018,7 +12010,7 @@ static void kbi_watch_ends(void) {
         if (signal(numbers[i], kbi_interrupt) == SIG_IGN && numbers[i] != SIGTERM) signal(numbers[i], SIG_IGN);
 }
 
-// Whether a child process has ended. A traced process that only stopped has not.
+// Returns whether a child process has ended. A traced process that only stopped has not ended.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -12185,8 +12177,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays,
-// such as OOM before a crash.
+// Called if a worker ended, or was ended, because of a case. A flag that the case had raised stays, such as OOM.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12201,8 +12192,8 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
         kbi_case_end(s, i, &m, NULL);
 }
 
-// The worker has ended (limit 0), or is over its limit in seconds and is ended here. The current case fails. Without
-// one, the worker is replaced twice before the first wanted case fails.
+// Called if the worker has ended (limit 0), or is over its limit in seconds and is ended here. The current case
+// fails. Without a current case, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12229,7 +12220,7 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
 
 typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
-// Whether a message with this head is valid now.
+// Returns whether a message with this head is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
     const kbi_group* g = &s->group;
     int i = m->index - g->first;
@@ -12315,7 +12306,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->m = m;
     g->profiles = profiles;
     if (!n) return;
-    g->spent_ns = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
+    g->spent_ns = KBI_GROW(NULL, int64_t, n);
     g->wanted = (char*)memset(kbi_grow(NULL, (size_t)n), 0, (size_t)n);
     g->verdicts = s->verdicts + first;
 }
@@ -12402,9 +12393,8 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs
-// or for profiles. In the only process, all cases come before all profiles. The last batch is not smaller than the
-// others.
+// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs or
+// for profiles. In the only process, all cases come before all profiles. The last batch is not the smallest.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12591,7 +12581,7 @@ static void kbi_show_held(kbi_supervisor* s) {
 }
 
 static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result* results, int n) {
-    *all = (kb_result*)kbi_grow(*all, sizeof(kb_result) * (size_t)(*n_all + n));
+    *all = KBI_GROW(*all, kb_result, *n_all + n);
     memcpy(*all + *n_all, results, sizeof(kb_result) * (size_t)n);
     *n_all += n;
 }
@@ -12645,7 +12635,7 @@ static const char* kbi_no_gpu(const kbi_supervisor* s) {
 
 // Writes the existing records of a group to all outputs of the run except --jsonl.
 static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
-    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
+    kb_result* results = KBI_GROW(NULL, kb_result, end - first);
     int n = 0;
     for (int i = first; i < end; i++) {
         if (!s->planned[i].record) continue;
@@ -12682,7 +12672,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->job.device = device;
     s->job.has_reference = false;
     kbi_roofs_clear(&s->job.roofs);
-    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
+    s->verdicts = KBI_GROW(NULL, kbi_verdict, plan->n);
     for (int i = 0; i < plan->n; i++) memset(&s->verdicts[i], 0, sizeof(kbi_verdict)), s->verdicts[i].flag = -1;
     s->inspected = s->done = 0;
     if (!kbi_learn_machine(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
