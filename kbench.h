@@ -1546,7 +1546,7 @@ typedef struct kbi_map { // hash table with linear probing
 } kbi_map;
 typedef kbi_map kbi_set; // a map of which only the keys count
 
-// Returns the slot of a key, or the free slot for kbi_map_take. Valid until the next call.
+// Returns the slot of a key, or the free slot for kbi_map_take. The slot is valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
@@ -2352,7 +2352,7 @@ static uint16_t kbi_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-// Element i of an array as a double. 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
+// Returns element i of an array as a double. 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
     uint64_t bits = 0;
@@ -2551,7 +2551,7 @@ static double kbi_select(double* a, int64_t n, int64_t k) {
     return a[k];
 }
 
-// Quantile q in [0, 1] of n >= 1 values, type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q.
+// Returns quantile q in [0, 1] of n >= 1 values, type 7 of Hyndman and Fan 1996: linear, at h = (n - 1) q.
 static double kbi_quantile(const double* sorted, int64_t n, double q) {
     const double h = (double)(n - 1) * q;
     const int64_t i = (int64_t)h;
@@ -2562,7 +2562,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
+// Returns the median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -2573,7 +2573,7 @@ static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     return 0.5 * lower + 0.5 * upper;
 }
 
-// Median of |x - centre| in O(n); scratch holds n values.
+// Returns the median of |x - centre| in O(n); scratch holds n values.
 static double kbi_mad_of(const double* x, int64_t n, double centre, double* scratch) {
     for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - centre);
     return kbi_median_of(scratch, n, scratch);
@@ -2613,8 +2613,8 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
     }
 }
 
-// Factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1); at
-// least 1. r is first corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
+// Returns the factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact
+// for AR(1); at least 1. r is corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
@@ -2860,7 +2860,7 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
     return rank > 0;
 }
 
-// Noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
+// Returns the noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
 static double kbi_noise_floor(double lo, double hi) {
     if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
@@ -2949,7 +2949,7 @@ static double kbi_trigamma(double x) {
     return sum + (1.0 + 0.5 / x + series) / x;
 }
 
-typedef struct kbi_spread { // of the log medians of a case, or the log ratios of an implementation, over processes
+typedef struct kbi_spread { // scatter over processes of a case's log medians, or an implementation's log ratios
     int n;                  // processes that gave a value
     double mean, lo, hi;    // mean and its 95 % interval; NAN if n < 2
     double sd, df;          // pooled standard deviation of one process, and its degrees of freedom
@@ -3133,7 +3133,7 @@ static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes
     kbi_fiber_rest(f);
 }
 
-// False without memory for the stack. It is as large as the limit of the main stack, from 8 to 64 MiB.
+// Returns false without memory for the stack. Its size is the limit of the main stack, from 8 to 64 MiB.
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     struct rlimit limit;
     rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
@@ -3193,7 +3193,7 @@ typedef struct kbi_verdict {
     char note[320];    // for the record
 } kbi_verdict;
 
-typedef struct kbi_recipe { // what the measure stage does: made from the command line or from a kb_desc
+typedef struct kbi_recipe { // orders of the measure stage, from the command line or from a kb_desc
     kbi_target target;
     int device; // index of the GPU
     kbi_mode mode;
@@ -3240,7 +3240,7 @@ typedef struct kbi_case {
     int n_params, group;
     int place;           // position in the plan, from 1, counted over all shards
     uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
-    const kb_desc* desc; // of a measurement inside another program; NULL: the case is of a plan
+    const kb_desc* desc; // description of a measurement inside another program; NULL: the case belongs to a plan
 } kbi_case;
 
 // clang-format off
@@ -3300,7 +3300,7 @@ typedef struct kbi_measured {
     int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
     int32_t core;                // peaks are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
-    int32_t bias_fitted;         // the own time of an empty kernel was not measured
+    int32_t bias_fitted;         // the duration of an empty kernel was not measured
     int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
@@ -3324,7 +3324,7 @@ typedef struct kbi_measured {
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
     double clock_low, clock_high;                      // range of the SM clock during the samples
     char throttle[96];
-    int64_t preemptions;                      // of the process, during the samples; KB_NONE: not known
+    int64_t preemptions;                      // preemptions during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
     kbi_roofs roofs;                          // at the end of the case
     double reached; // bytes per second of a copy, read or write of as many bytes, cached alike; NaN: not known
@@ -3338,9 +3338,9 @@ typedef struct kbi_machine {
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
     char gpu[96], driver[40], cuda[16], why[200];     // why: reason for no GPU
     int64_t memory, l2;
-    kbi_roofs roofs, core;        // of the device; of one core of the host
+    kbi_roofs roofs, core;        // peaks of the device; of one core of the host
     double floor[3], bias[2];     // ns. floor: empty kernel, cold, hot, graph; bias of events: cold, hot
-    double own_error;             // ns, uncertainty of an empty kernel's own time; 0: it was measured
+    double own_error;             // ns, uncertainty of an empty kernel's duration; 0: it was measured
     double quantum, empty_pair;   // ns: step of event times; a pair of events without work between
     char truth[64];               // reference of the bias
     double cold;                  // share of an L2-sized buffer that the eviction pushes out; NaN: not known
@@ -3410,7 +3410,7 @@ static int kbi_traffic_roof(int traffic) { // not given: copy
 }
 
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
-static const double kbi_product_margin = 1.1; // of matrix products: on an H200, fp8 rates of zeros differ by 8 %
+static const double kbi_product_margin = 1.1; // for matrix products: on an H200, fp8 rates of zeros differ by 8 %
 
 // Returns the first peak, base first, that is not known or not below `rate` operations per second.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
@@ -3465,7 +3465,7 @@ enum { KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCK
 
 typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
     int64_t start, end;    // ns of one clock for host and device
-    int64_t bytes;         // of a copy or a memset
+    int64_t bytes;         // size of a copy or a memset
     int32_t kind, run;     // KBI_EVENT_RUN, ...; number of the run
     int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: unknown
     int32_t symbol;        // linker name of a kernel; offset in the texts
@@ -3860,7 +3860,7 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Text of a macro argument, or of its string literals in sequence; otherwise: for no text.
+// Returns the text of a macro argument, or of its string literals in sequence; otherwise: for no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3943,7 +3943,7 @@ typedef struct kbi_strings { // values of a repeatable option
     int n;
 } kbi_strings;
 
-typedef char kbi_none; // of an option without a value: C has no empty structure
+typedef char kbi_none; // type of an option without a value: C has no empty structure
 
 // Rules: how an option combines with other options.
 enum {
@@ -4158,7 +4158,7 @@ static bool kbi_take_number(const kb_option* option, void* values, const char* v
     return true;
 }
 
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and `others`
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4374,7 +4374,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
               near ? best.name : "", near ? "?" : "");
 }
 
-// Index of an option by its first n bytes ("--json", "-a"); -1 after an error message.
+// Returns the index of an option by its first n bytes ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
     static const char* const aliases[][2] = {
         // clang-format off
@@ -4459,7 +4459,7 @@ static bool kbi_options_usual(kbi_options* o) {
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
-// False, after an error message, if one option would silently override another.
+// Returns false after an error message if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
     // clang-format off
     static const char* const exclusive[] = {
@@ -4503,7 +4503,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (i->fill && i->row.name && !i->argument)
             return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option);
         if (i->option && kbi_output_named(i->option) != i)
-            return kbi_error("two outputs are called --%s: one needs another name", i->option);
+            return kbi_error("two outputs are called --%s; rename one of them", i->option);
     }
     KBI_EACH_INSTRUMENT(i) {
         i->on = false, i->value = NULL;
@@ -4723,14 +4723,14 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
+// Returns the longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     KBI_EACH_INSTRUMENT(i) profiling += i->on ? i->seconds : 0;
     return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
-// Index of the first case behind the group that begins at `first`.
+// Returns the index of the first case after the group that begins at `first`.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
@@ -5155,7 +5155,7 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// One selected operation a line: name, directions, dtypes, implementations; with -v also notes.
+// Writes one selected operation per line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set listed = KBI_BLANK;
@@ -5186,7 +5186,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// One selected shape a line: operation, size, and all axes but dir and dtype.
+// Writes one selected shape per line: operation, size, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
@@ -5237,7 +5237,7 @@ typedef struct kbi_backend {
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
         int64_t (*free_bytes)(void);      // free device memory
-        int64_t (*pool_peak)(bool reset); // of stream-ordered memory; reset: to the bytes in use
+        int64_t (*pool_peak)(bool reset); // peak of stream-ordered memory; reset: to the bytes in use
     } memory;
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
@@ -5271,7 +5271,7 @@ enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
     char* data;            // NULL: the block is not allocated
     char* saved;           // contents at the begin of the timed loop; NULL: none
-    size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
+    size_t bytes, shift;   // size of the data; bytes before the first guard
     kb_place place;
     bool shared;  // lies in the shared buffers
     bool output;  // the checked call read it after its timed loop
@@ -5288,18 +5288,18 @@ typedef struct kbi_shared_buffers {
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // by order of allocation, also released ones
+    kbi_block* blocks;                // in order of allocation, released blocks included
     int n, n_known;                   // blocks of this call; entries of `blocks`
-    kbi_shared_buffers* shared;       // NULL: each block is its own allocation
+    kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
     size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; most of any call
     bool separate;                    // a block did not fit into the layout of the checked call
     struct kbi_memory* original;      // the original, if this is a copy for --rotate
-    int copies;                       // of the data in the shared buffers, with the original; 0: 1
+    int copies;                       // copies of the data in the shared buffers, the original included; 0: 1
     size_t copy_offset, used_bytes;   // begin of this copy; original: bytes of all copies
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
     bool keep;                        // the last call left its blocks to the next one
-    int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
+    int64_t output_bytes, saved_bytes; // size of the outputs; of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
     int64_t free_before, free_lowest; // device bytes before the call, minimum; KB_NONE: unknown
@@ -5307,10 +5307,10 @@ typedef struct kbi_memory {
 } kbi_memory;
 
 // clang-format off
-typedef enum kbi_unit { // what a run of the block is for
+typedef enum kbi_unit { // purpose of a run of the block
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // profiling has a call of its own, after an audit
+typedef enum kbi_phase { // profiling has a separate call, after an audit
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
@@ -5340,7 +5340,7 @@ typedef struct kbi_window { // a part of the warm-up
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
-    double median, clock; // of the previous window: ns, MHz
+    double median, clock; // the previous window's median in ns and clock in MHz
 } kbi_window;
 
 typedef struct kbi_body_call { // one call of the benchmark function
@@ -5383,15 +5383,15 @@ typedef struct kbi_sampling {
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
     bool resolved;                // the batch is long enough for the clock
-    kbi_load load;                // of the machine, when the first sample began
+    kbi_load load;                // load of the machine when the first sample began
     double sum_ns;                // time of the runs of the open sample
-    int64_t sum_runs, n_traced;   // number of those runs; samples timed by CUPTI
+    int64_t sum_runs, n_traced;   // runs in sum_ns; samples timed by CUPTI
     bool traced;                  // the open sample is timed by CUPTI
     double traced_ns[KBI_TRACED]; // latest samples of CUPTI
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_work_change {   // evidence whether later launches do the work of the first ones
+typedef struct kbi_work_change {   // evidence whether later launches do the same work as the first launches
     double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
     int n_early;
     double early_mhz;              // SM clock when they began; NaN: unknown
@@ -5427,7 +5427,7 @@ typedef struct kbi_run {
     kbi_machine* machine; // its peaks are measured when first needed
     const kbi_case* bench_case;
     const kbi_sink* sink;      // NULL: nobody listens
-    int index;                 // of the case in the plan; -1: a copy of a case
+    int index;                 // index of the case in the plan; -1: a copy of a case
     int64_t start_ns, beat_ns; // begin; last sign of life
     uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
@@ -5584,13 +5584,13 @@ typedef struct kbi_gpu {
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
     int all_registers, all_shared, most_blocks;   // of a multiprocessor
-    int shared_taken;                             // bytes of a block beside its own
+    int shared_taken;                             // bytes of a block that the system takes
     int at, size;                                 // index of the launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
     bool ungated;       // a tool waits for every launch, so nothing can be queued behind a gate
     bool persisting;    // the program has set aside a part of L2
-    int alarms;         // consecutive ones while the empty kernel was timed
+    int alarms;         // consecutive alarms while the empty kernel was timed
     char error[256];
     volatile sig_atomic_t alarmed; // the gate's watchdog fired
 } kbi_gpu;
@@ -5633,7 +5633,7 @@ typedef struct kbi_activity {
 } kbi_activity;
 typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
-    uint8_t which, from, to, flags; // of a memset: its value
+    uint8_t which, from, to, flags; // value of a memset
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
@@ -5649,7 +5649,7 @@ typedef struct kbi_cupti {
     int (*flush)(uint32_t flags);
     int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
     int (*disable)(int kind);
-    int (*time)(uint64_t* ns); // of the records' clock
+    int (*time)(uint64_t* ns); // time by the clock of the records
     int (*version)(uint32_t* version);
     int (*text)(int error, const char** text);
     int (*call)(int domain, uint32_t id, const char** name);
@@ -5658,9 +5658,9 @@ typedef struct kbi_cupti {
     int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
     void* library;
     bool loaded, open;                        // attached; records of kernels are enabled
-    int error;                                // of the last attempt to enable them; 0: none
+    int error;                                // error of the last attempt to enable CUPTI; 0: none
     void (*look)(const kbi_activity* record); // receives every record, which is then not kept; or NULL
-    kbi_span* spans;                          // of kernels that are not the harness's own
+    kbi_span* spans;                          // kernels that do not belong to the harness
     int n;
 } kbi_cupti;
 
@@ -5672,7 +5672,7 @@ typedef struct kbi_readings { // latest readings of an empty kernel
 typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // bound of its own time in ns; 0: not computed yet
+    double most[KBI_EVENT_MODES];          // bound of the duration in ns; 0: not computed yet
 } kbi_empty;
 typedef struct kbi_calibration {
     kbi_empty* empties; // the first has one warp and one argument, and writes
@@ -5759,7 +5759,7 @@ extern char** environ; // strict standards hide it
 #endif
 
 typedef struct kbi_process_state {
-    uint64_t settings;              // hash of what has to stay the same
+    uint64_t settings;              // hash of settings that have to stay the same
     int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
 } kbi_process_state;
 
@@ -5850,8 +5850,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Step of a clock in ns, from n times of slightly different length, which it sorts. They cluster at multiples of
-// the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Returns the step of a clock in ns, from n times of slightly different length, which it sorts. The times cluster at
+// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -5891,8 +5891,8 @@ static void kbi_serialise(void) { // later instructions begin after earlier ones
 #endif
 }
 
-// Time in ns between two readings of the clock around no work, with the same calls as around a block. The median
-// of the means of 20 batches, because a mean resolves times below the clock's step.
+// Returns the time in ns between two readings of the clock around no work, with the same calls as around a block. It
+// is the median of the means of 20 batches, because a mean resolves times below the clock's step.
 static double kbi_measure_wall_bias(void) {
     double mean[20], scratch[KBI_COUNT(mean)];
     for (int i = 0; i < KBI_COUNT(mean); i++) {
@@ -5951,7 +5951,7 @@ static void kbi_watch_stops(int step) {
 }
 static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
 
-static int64_t kbi_wall_runs(const kbi_run* run) { // of the block between two readings of the clock
+static int64_t kbi_wall_runs(const kbi_run* run) { // runs of the block between two readings of the clock
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
@@ -6114,7 +6114,7 @@ static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place
 
 // --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
-// Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
+// Returns random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6192,7 +6192,7 @@ static bool kbi_output_seen(const kbi_run* run, bool stale) {
 
 // --- shared buffers
 
-// First offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
+// Returns the first offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
 static size_t kbi_shared_align(size_t offset, size_t total) {
     size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
     return (offset + boundary - 1) & ~(boundary - 1);
@@ -6972,7 +6972,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
             if (s->traced && !kbi_cupti_open())
                 kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) cudaDeviceSynchronize(), kbi_cupti_read(1, NULL, 0); // drops those of the set-up
+        if (kbi_meter.cupti.open) cudaDeviceSynchronize(), kbi_cupti_read(1, NULL, 0); // drops set-up records
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -7013,8 +7013,8 @@ static int kbi_empty_index(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// Times an empty kernel once; returns the trimmed mean of the latest times in ns. It is timed in turn with the
-// block, because event times drift by 0.1 us, equally for all kernels of a shape.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. The empty kernel is timed in turn
+// with the block, because event times drift by 0.1 us, equally for all kernels of a shape.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7037,15 +7037,15 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     int k = shape->threads > 256;
     double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
     double share = KBI_MAX(shape->threads - first, 0) / (next - first);
-    for (int i = 0; i < 2; i++) { // of one block; of one on each multiprocessor
+    for (int i = 0; i < 2; i++) { // one block; one block on each multiprocessor
         const double* ns = reference->ns[mode][shape->writes][i];
         time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
     }
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that of
-// the plainest kernel in a row, with its gap, plus what events read more around this shape.
+// Returns the longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that
+// of the plainest kernel in a row, with its gap, plus what events read more around this shape.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7297,7 +7297,7 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // of the last mode, hot, which --env shows
+        m->own_error = c->measured ? 0 : own; // the last mode is hot, which --env shows
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
@@ -7342,7 +7342,7 @@ static void kbi_reference_set(const kbi_reference* truth) { // measured by anoth
 #if KBI_CUDA
 typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
-    cudaGraphNode_t node;                                            // of the first kernel
+    cudaGraphNode_t node;                                            // node of the first kernel
     kbi_cu_kernel first;
 } kbi_captured;
 
@@ -7497,7 +7497,7 @@ typedef struct kbi_capture { // a capture of kb->stream that has ended
     cudaGraph_t graph;       // NULL: it failed
     cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
     size_t n;
-    cudaError_t inside, end; // of the captured calls, unless the block fetched it; of the capture's end
+    cudaError_t inside, end; // error of the captured calls, unless the block fetched it; of the capture's end
 } kbi_capture;
 
 static kbi_capture kbi_capture_end(kbi_run* run) {
@@ -7540,7 +7540,7 @@ static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end
                  "stream capture rejected a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
                  "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. "
                  "If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
-                 v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
+                 v && v->note[0] ? ": " : ", because only a separate process inspects the calls", v ? v->note : "");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
 }
@@ -7597,7 +7597,7 @@ static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the fi
         kbi_audit_rejected(run, c.inside, c.end);
     else if (kbi_work_hash(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
+                 "a launch after the samples submits different work from the first launch (%zu nodes)", c.n);
     KBENCH_FREE(c.nodes);
     if (c.graph) cudaGraphDestroy(c.graph);
     cudaGetLastError();
@@ -7624,13 +7624,13 @@ enum {
     KBI_CREATES = 1 << 9,        // a stream
     KBI_CAPTURES = 1 << 10,      // work of a stream into a graph: this work does not run
     KBI_HOST_FUNCTION = 1 << 11, // runs in a stream
-    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call, or changes what it does
+    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects or changes the call
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
 typedef struct kbi_cuda_call { // a call of the CUDA API, listed when it returned
-    int32_t kind, number;      // what it does; its place among the block's calls, from 1
+    int32_t kind, number;      // bits of its effects; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
@@ -7790,8 +7790,8 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
                      v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// The driver's functions that submit, order, wait or allocate; those of the runtime call them. stream and object: the
-// offsets of the stream and of the event or address in CUPTI's parameters (generated_cuda_meta.h); -1: none.
+// The driver's functions that submit, order, wait or allocate. Functions of the runtime call them. stream and
+// object: the offsets of the stream and of the event or address in CUPTI's parameters; -1: none.
 enum { KBI_IN_CONFIG = -2, KBI_CONFIG_STREAM = 32 }; // the stream's offset in CUlaunchConfig
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
@@ -7853,7 +7853,7 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // of the block that is inspected
+static struct kbi_calls { // calls of the inspected block
     kbi_cuda_call* list;
     int n, number; // in the list; of the calls so far
     bool on, lost; // lost: there were too many
@@ -7863,7 +7863,7 @@ static struct kbi_calls { // of the block that is inspected
 
 static __thread struct kbi_runtime_call { // the runtime's function that this thread is in
     const char* name;                     // NULL: none
-    int number, first;                    // of the call; index of its first driver call
+    int number, first;                    // number of the call; index of its first driver call
 } kbi_runtime_call;
 
 // Returns whether a list separated by blanks holds the first n characters of name (prefix: a beginning of them).
@@ -7929,7 +7929,7 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
-// An error of the driver counts only if the runtime's function reports an error, too.
+// Counts an error of the driver only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
@@ -8023,14 +8023,14 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or
-// writes. Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the
-// next type that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8. ABOVE_ROOF, on a
-// GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only if the cache
-// is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
-// Operations are compared with products of zeros, because random numbers need power and so lower the clock. f32 is
-// measured by chains of FMA, other types by products of cuBLASLt, if it is installed. On the CPU it is what one
-// core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
+// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
+// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8. ABOVE_ROOF, on a GPU: more
+// than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only if the cache is cold and
+// they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count. Operations are compared
+// with products of zeros, because random numbers need power and so lower the clock. f32 is measured by chains of
+// FMA, other types by products of cuBLASLt, if it is installed. On the CPU, a peak is the rate that one core reaches
+// beyond its caches. Several threads may exceed it, so nothing is checked there.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8186,7 +8186,7 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 }
 
 enum { KBI_PROBE = 65536 };
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // size of buffers under a tool, which slows every access
 
 // ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
 static double kbi_probe_ns(const char* p, bool cold) {
@@ -8396,7 +8396,8 @@ static void kbi_require_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
+// Measures the peaks that this case will be compared with, unless they are known. For host work, the peaks are those
+// of one core.
 static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
@@ -8584,7 +8585,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Ratios that clock and caches do not explain; on a CPU, learning branch prediction made a loop 7 times as fast.
-static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // of GPU and host work
+static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // for GPU work; for host work
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
 
@@ -9242,7 +9243,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->work = work;
     if (kbi_failed(run))
         kbi_note(&run->m, "with fresh inputs (seed %llu) %s%s", (unsigned long long)seed, when,
-                 run->m.flags >> KB_FLAG_VERIFY_FAIL & 1 ? ", from which what is expected has to follow" : "");
+                 run->m.flags >> KB_FLAG_VERIFY_FAIL & 1 ? ", from which the expected values have to follow" : "");
     run->m.bytes = before.bytes, run->m.flops = before.flops, run->m.items = before.items;
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
@@ -9365,7 +9366,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     kbi_note_call(kb, call, false);
     if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
     if (!run->call.looped)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block does not see the output of the block");
     return run->call.looped;
 }
 
@@ -9633,7 +9634,7 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
 }
 
 // Fills in the order of n slots in a round (Williams 1949). Over n rounds (2 n if n is odd) each case has every
-// position, and follows each other case equally often. Then numbers are drawn anew.
+// position, and follows each other case equally often. The numbers are then drawn again.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -9980,7 +9981,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
         r->status = KB_FAILED;
         r->message = !usable    ? "the clock returned a time that is not a number"
-                     : !no_work ? "nothing is left of the time but what reading the clock costs; time more work"
+                     : !no_work ? "the time is not longer than the reading of the clock; time more work"
                                 : kbi_empty_note;
         return;
     }
@@ -10201,11 +10202,11 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
 }
 
 typedef struct kbi_compared {
-    kb_result* results;     // of n cases, the baseline first
+    kb_result* results;     // records of n cases, the baseline first
     int n, processes;
     int fastest;            // -1: fewer than two cases have times
     const kbi_measured** m; // process p's measurement of case i: [p * n + i]; NULL: none
-    int* rows; // of pools, -1: none. [0]: baseline / control; [i]: baseline / case i; [n + i]: case i / fastest
+    int* rows; // rows of pools, -1: none. [0]: baseline / control; [i]: baseline / case i; [n + i]: case i / fastest
 } kbi_compared;
 
 enum { KBI_CONTROL = -1 }; // in place of the second case of a pair, whose first case is the baseline
@@ -10926,7 +10927,7 @@ typedef struct kbi_table {
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
-    bool signs[KBI_SIGNS];          // those of kbi_signs that occurred
+    bool signs[KBI_SIGNS];          // which signs of kbi_signs occurred
     int64_t cases[3];               // by kb_status
     int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
     bool gpu;                       // at least one case ran on a GPU
@@ -11199,7 +11200,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_putf(&marks, " %s", kbi_flags[f].mark);
     }
     int room = KBI_MAX(t->how.width - used, (int)KBI_MARKS_WIDTH);
-    bool fits = marks.n <= (size_t)room; // otherwise "+" follows those that do
+    bool fits = marks.n <= (size_t)room; // otherwise "+" follows the marks that fit
     kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
     kbi_text_free(&marks);
     kbi_table_line_end(t);
@@ -11603,7 +11604,7 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
 typedef struct kbi_message {
     uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
-    uint32_t size;       // of the data, in bytes
+    uint32_t size;       // bytes of the data
 } kbi_message;
 enum { KBI_MAGIC = 0x6b626e63, KBI_MESSAGE_LIMIT = 1 << 30 };
 
@@ -11653,7 +11654,7 @@ static char** kbi_split_command(char* text, size_t size, int* count) {
     return words;
 }
 
-// This process's own command line, even if main passed another one to kb_main.
+// Returns this process's command line, even if main passed another command line to kb_main.
 static char** kbi_own_words(const kbi_options* o) {
     int count;
     char** argv = kbi_split_command(kbi_startup.command.s, kbi_startup.command.n, &count);
@@ -11669,7 +11670,7 @@ static bool kbi_receive_command(int* argc, char*** argv) {
     return *argc > 0;
 }
 
-// In a child process: executes another program. Its stderr and, if `all`, its stdout go to a file.
+// Executes another program in a child process. Its stderr and, if `all`, its stdout go to a file.
 KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -11861,7 +11862,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     return apart;
 }
 
-static kbi_outputs* kbi_outputs_now; // of this run, for outputs that open further files
+static kbi_outputs* kbi_outputs_now; // outputs of this run, for outputs that open further files
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
@@ -11969,7 +11970,7 @@ typedef struct kbi_supervisor {
     kbi_recipe recipe; // from the options
     kbi_machine machine;
     bool isolated, unseen, unstored; // unseen: an instrument saw nothing; unstored: a file could not be written
-    const kbi_backend* backend;      // of the only process
+    const kbi_backend* backend;      // backend of the only process
     kbi_worker worker;
     kbi_group group;
     kbi_job job; // the current or the next one
@@ -11984,7 +11985,7 @@ typedef struct kbi_supervisor {
     kbi_budget budget;
     bool silent; // no table, and no message without a table
     unsigned instruments;       // bits of the instruments that profile cases
-    kbi_verdict* verdicts;      // of the inspection, for all cases
+    kbi_verdict* verdicts;      // verdicts of the inspection, for all cases
     char warned[400];           // the last warning about a case
     int64_t read_ns;            // when the supervisor last waited for messages
     int done, absent, recalled; // number of cases: that ended, that this machine cannot run, that have a record
@@ -12046,7 +12047,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     if (process != 0) return process;
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    dup2(2, 1); // what benchmarks print is not part of the results
+    dup2(2, 1); // the output of benchmarks is not part of the results
     signal(SIGXFSZ, SIG_DFL);
     signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12404,7 +12405,7 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects, in another process, the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
+// Inspects in another process the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
 // CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
@@ -12567,7 +12568,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
-// Prints the held records, and frees those that no output needs later.
+// Prints the held records, and frees the records that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->silent) kbi_table_add(&s->table, s->held, s->n_held);
     for (int64_t i = 0; i < s->n_held; i++) {
@@ -12735,7 +12736,7 @@ static int kbi_nothing_measured(const kbi_supervisor* s) {
         if (!s->silent) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
         return KBI_EXIT_FINE;
     }
-    const char* why = "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU";
+    const char* why = "the selected cases are not for this GPU; --device cpu runs the benchmarks for the CPU";
     if (!s->silent || !no_gpu) kbi_error("nothing was measured: %s", no_gpu ? kbi_no_gpu(s) : why);
     return KBI_EXIT_NO_GPU;
 }
@@ -12912,7 +12913,7 @@ typedef struct kbi_pending {
     kb_entry entry;
     kb_function fn;
     void* user;
-    const char* fault; // what is wrong with the description; NULL: nothing
+    const char* fault; // fault of the description; NULL: none
 } kbi_pending;
 
 static struct kbi_host_program { // the program's process; the device is opened once
