@@ -3207,7 +3207,8 @@ KBK_FN int kbk_chase_run_tensors(const kbk_shape* s, kbk_tensor* t) {
 }
 KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
 KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
-KBKI_FORMULAS(gather_run, s->rows * s->cols, 0, n * (elem + 8) + (depth > 0 && depth < n ? depth : n) * elem)
+KBKI_FORMULAS(gather_run, s->rows * s->cols, 0,
+              n * (elem + 8) + (s->among > 0 && (double)s->among < n ? (double)s->among : n) * elem)
 KBKI_SCRATCH(chase) { return KBK_TICKETS + sizeof(int64_t); }
 KBKI_REF(strided_run) {
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
