@@ -292,8 +292,8 @@ static struct kbi_perf {
     int64_t runs, began;
 } kbi_perf;
 
-// Opens an event of this thread and of the threads that it starts. It counts user code only, which most systems
-// allow without privileges.
+// Opens an event of this thread and of the threads that it starts. The event counts user code only, which most
+// systems allow without privileges.
 static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
     struct { // the first version of perf_event_attr
@@ -706,8 +706,8 @@ static int kbi_recorded_order(const void* a, const void* b) { // enclosing event
     return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
-// Finds the runs and their calls. Of nested calls only the outermost is kept. callers: the call of each
-// correlation id.
+// Finds the runs and their calls. Only the outermost of nested calls is kept. callers: the call of each correlation
+// id.
 static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_event outer;
@@ -892,7 +892,7 @@ static bool kbi_range(kbi_range_call call, uint64_t* words) {
     if (f)
         kbi_insight_say("%s", kbi_cupti_error_text(kbi_range_calls[call].name, error, why));
     else
-        kbi_insight_say("this libcupti.so has no %s; counters need the one of CUDA 12.6 or later",
+        kbi_insight_say("this libcupti.so has no %s; counters need the library of CUDA 12.6 or later",
                         kbi_range_calls[call].name);
     return false;
 }
@@ -1212,8 +1212,8 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     kbi_text_free(&why);
 }
 
-// Arithmetic intensity at each memory level, from the declared operations, or from the counted ones if nearly all
-// are counted. Returns the number of levels.
+// Computes the arithmetic intensity at each memory level from the declared operations, or from the counted
+// operations if nearly all are counted. Returns the number of levels.
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
     double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
@@ -1433,11 +1433,11 @@ static bool kbi_tool_number(const char* s, double* out) {
 typedef struct kbi_csv_reader {
     kbi_launch_list* to;
     char* at;
-    char **cells, **head, **units; // of this record; of the heading; of the row of units
+    char **cells, **head, **units; // cells of this record; of the heading; of the row of units
     int n, size, n_head;
     int inside;     // the case between whose marks the reader is; -1: none
     double ended;   // ns: end of the last work between the marks; NaN: none yet
-    kbi_metric* of; // of the launch that is being read, in its own units
+    kbi_metric* of; // metrics of the launch that is being read, in the file's units
     int n_of, room;
     double ns;
 } kbi_csv_reader;
@@ -2013,7 +2013,7 @@ static int kbi_profiled_main(const kbi_options* o) {
     return KBI_EXIT_FINE;
 }
 
-// The files of a tool; those of nsys follow from the name of the report.
+// The files of a tool. The names of nsys's files follow from the name of the report.
 enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
 static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
                                                      "report.nsys-rep", "report.sqlite" };
@@ -2030,7 +2030,7 @@ enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
 } kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
-static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // what the tools saw
+static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // launches that the tools recorded
 
 // Checks before the run that the requested tool is available. Returns false after an error message.
 static bool kbi_vendor_available(int vendor) {
@@ -2164,7 +2164,7 @@ static const struct {
     { "nrecogni", "this version does not know the options above. Use a newer one" }, // unrecogni[sz]ed option
 };
 
-// Reports a failure in one line: the remedy if the error is known, otherwise the tool's own words.
+// Reports a failure in one line: the remedy if the error is known, otherwise the words of the tool.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text output = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
@@ -2438,7 +2438,7 @@ static struct { // The option of an output is NULL if it is always active.
 } kbi_inspect_parts;
 
 #if KBI_CUDA
-static bool kbi_activity_wanted(const char* value) { // it has no option of its own
+static bool kbi_activity_wanted(const char* value) { // --profile, --trace and --sass each switch it on
     (void)value;
     kbi_inspect_parts.activity.on = kbi_inspect_given.on[KBI_INSPECT_profile] ||
                                     kbi_inspect_given.on[KBI_INSPECT_trace] || kbi_inspect_given.on[KBI_INSPECT_sass];

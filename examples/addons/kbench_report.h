@@ -228,7 +228,7 @@ enum {
 };
 
 typedef struct kbi_records { // records of one or several files, in the order of the files
-    kb_result* of;           // own no memory: their texts, parameters and samples are in the arena
+    kb_result* of;           // texts, parameters and samples of the records are in the arena
     int64_t n, size;
     kbi_arena arena;
     kbi_map texts, cases; // texts read so far; the first record of each case of a run on a device
@@ -1033,8 +1033,8 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
 // The effect of a difference in each key. TOLD: it is only listed. OFF: the times are not comparable. MAJOR: this
-// holds if the first number of the version differs. BUILD: if optimisation or instrumentation differ. Of the first
-// three keys only the first difference is reported.
+// holds if the first number of the version differs. BUILD: if optimisation or instrumentation differ. Only the
+// first difference in the first three keys is reported.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: the key's name in messages
@@ -2236,7 +2236,7 @@ static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     }
 }
 
-// Writes what is constant from run to run. benchstat does not compare results with different values.
+// Writes the settings that are constant from run to run. benchstat does not compare results with different values.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
     for (int i = 0; i < KBI_COUNT(texts); i++) {
@@ -2854,7 +2854,7 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
 
 // --- grouping ---
 
-typedef struct kbi_grouping { // what the records of a subset have in common, besides machine, cache and timer
+typedef struct kbi_grouping { // common properties of a subset's records, besides machine, cache and timer
     bool operation, implementation, params, run;
     bool numbers;          // numbers: numeric parameters may differ
     const char *but, *nor; // parameters that may differ
@@ -3694,8 +3694,8 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
     KBENCH_FREE(sorted);
 }
 
-// Returns the divisor of samples. It is the case's own median if the medians are far apart, because the scatter
-// would be invisible on a common scale.
+// Returns the divisor of samples. The divisor is the case's median if the medians are far apart, because the
+// scatter would be invisible on a common scale.
 static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     double lo = INFINITY, hi = 0;
     for (int64_t i = 0; i < subset.n; i++)
@@ -5391,7 +5391,8 @@ static void kbi_regression_side(FILE* out, const char* side, const char* file, c
                    r->build ? r->build : "");
 }
 
-// Returns the records of a history from the same kind of machine. They show how far runs of these cases differ.
+// Returns the records of a history from the same kind of machine. The records show how far runs of these cases
+// differ.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
     const kb_result** past = KBI_GROW(NULL, const kb_result*, history->n + n);
@@ -5547,7 +5548,7 @@ static int kbi_env_loaded(const kbi_options* o) {
     if (good) {
         kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
         kbi_differences_of(&all, &c);
-        if (!all.n) printf("no difference in what both files record\n");
+        if (!all.n) printf("no difference in the properties that both files record\n");
         fflush(stdout);
         kbi_differences_show(&how, &all);
         kbi_arena_free(&all.texts);
@@ -5557,7 +5558,7 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-typedef struct kbi_loaded { // what loaded records are compared with
+typedef struct kbi_loaded { // records that loaded records are compared with
     kbi_records before, history;
     kbi_contrast contrast;
 } kbi_loaded;
@@ -5762,7 +5763,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // a record that is not host work, which has its own timer
+    const kb_result* first = &r->of[0]; // a record of GPU work, because host work has another timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];

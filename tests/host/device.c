@@ -1312,7 +1312,7 @@ static void test_metrics(void) {
         CHECK_STR(kbi_meter.insight.head.message, i ? "" : "cuptiRangeProfilerStart: CUPTI_ERROR_OF_SOME_KIND (9)");
         new_run(), r->failed = i;
         CHECK(!kbi_range(KBI_RANGE_STOP, w)), CHECK(r->failed);
-        CHECK_HAS(kbi_meter.insight.head.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the one of CUDA 12.6");
+        CHECK_HAS(kbi_meter.insight.head.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the library of CUDA 12.6");
     }
     memset(r, 0, sizeof *r);
     kbi_insight_clear();
