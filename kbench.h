@@ -798,7 +798,8 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // of an operation is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
 // Measures the KB_TIME loop between kb_open and kb_close, in the calling process. NULL: out of memory. If desc is
-// invalid, the loop does not run, and the result of kb_close says why.
+// invalid, the loop does not run, and the result of kb_close says why. Until kb_close, kbench handles SIGCONT to
+// notice stops of the process, and calls the program's handler of SIGCONT, too.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
