@@ -1934,7 +1934,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     o->option = option;
     o->mark = mark;
     o->file = -1;
-    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
+    if (!*path) return kbi_error("--%s needs the name of a file, and this name is empty", option), false;
     o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
     if (kbi_is(path, "-")) return o->file = 1, true;
     bool exists = stat(o->path, &o->old) == 0, good = exists || errno == ENOENT, ours = true;
@@ -1957,7 +1957,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
         *name = first;
     }
     if (!good && !ours && !errno)
-        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
+        kbi_error("--%s %s: another program wrote this file, so it is not replaced; name another file",
                   option, path);
     else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
@@ -4851,7 +4851,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         for (int v = 0; v < axis->n; v++)
             if (axis->values[v].i < lowest)
-                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                return kbi_error("-a %s: %s/%s takes no %s below %d, because it declares none", s, e->operation,
                                  e->implementation, name, (int)lowest);
     }
     if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values");
@@ -5040,7 +5040,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 #else
     if (!all->n)
         kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
-                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call "
+                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive after it, or call "
                   "kb_add once with one of its entries",
                   kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
 #endif
@@ -7304,7 +7304,7 @@ static void kbi_calibrate(kbi_machine* m) {
     m->quantum = c->quantum;
     m->empty_pair = c->empty_pair;
     snprintf(m->truth, sizeof m->truth, "%s",
-             c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
+             c->measured ? "measured by CUPTI" : "fitted, not measured: half of its time in a row");
 }
 
 // Measures empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
@@ -9319,7 +9319,7 @@ void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype) {
     kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops");
     if (kbi_arithmetic_by(dtype, true).base < 0)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
-                 "kb_flops_as knows no roof of %s: it takes f64, f32, tf32, f16, bf16, e4m3, e5m2, i8 and u8",
+                 "kb_flops_as knows no peak of %s: it takes f64, f32, tf32, f16, bf16, e4m3, e5m2, i8 and u8",
                  kb_dtype_name(dtype));
     kb->run->m.arithmetic = (int32_t)dtype;
 }
@@ -10583,7 +10583,7 @@ static const char* kbi_binary_hash(void) {
     if (!warned)
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)h);
     else
-        kbi_warn("the file of this %s cannot be read (%s): records do not say which build they are of",
+        kbi_warn("the file of this %s cannot be read (%s): records do not name their build",
                  program ? "script" : "program", kbi_why_not_open(errno));
     return hash;
 }
@@ -10692,7 +10692,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
-    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
+    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: a later attempt wrote all of it", s->jsonl);
     if (!lines && errno)
         kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n, strerror(errno));
     if (!array) {
@@ -12349,7 +12349,7 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
     if (ended) return kbi_error("the worker ended before it began; --no-isolate shows why");
-    return kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
+    return kbi_error("the worker did not start in %.0f s; check that nvidia-smi answers, and that main reaches kb_main",
                      kbi_start_limit(s));
 }
 
@@ -12734,7 +12734,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
     if (!no_gpu && (!s->absent || s->counts[KB_SKIPPED])) {
-        if (!s->silent) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        if (!s->silent) kbi_warn("nothing was measured: all selected cases were skipped; the table says why");
         return KBI_EXIT_FINE;
     }
     const char* why = "the selected cases are not for this GPU; --device cpu runs the benchmarks for the CPU";
@@ -12766,7 +12766,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
-        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out either"),
+        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out one of them"),
                KBI_EXIT_USAGE;
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;

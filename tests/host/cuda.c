@@ -865,7 +865,7 @@ static void test_nothing(void) {
     check_output("--device cpu runs the benchmarks for the CPU");
     run("--op skips --fast"); // the function calls kb_skip
     CHECK_INT(code, 0);
-    check_output("nothing was measured: all that was selected was skipped");
+    check_output("nothing was measured: all selected cases were skipped");
     run("VIRTUAL_FORKS=2 --op faults,lazy --fast"); // a second worker cannot be started
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 2);
@@ -1764,7 +1764,7 @@ int main(int argc, char** argv) {
     // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.
     start("--env");
     check_output("an empty kernel's own duration"), check_output("or more or less by up to");
-    check_output("fitted, not measured: half of what one takes in a row");
+    check_output("fitted, not measured: half of its time in a row");
     start("VIRTUAL_CUPTI=1 --env");
     check_output("measured by CUPTI"), check_no_output("or more or less");
     check_machine("ecc", "yes"), check_machine("mig", "no"), check_machine("clocks_locked", "no");
