@@ -6220,7 +6220,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (!in_time && r->rounds) return KBI_RACE_OVER;
     if (!in_time) {
         kbi_race_clear(r);
-        kbi_error("--race: %s did not end in %.0f s and was stopped. There is no time of it to compare. Run it alone "
+        kbi_error("--race: %s did not end in %.0f s and was stopped. It gave no time to compare. Run it alone "
                   "to see why, or raise --budget.",
                   one->path.s, limit);
         return KBI_EXIT_USAGE;
