@@ -1634,6 +1634,8 @@ static struct kbi_process {
     const char* own_device; // name of a backend that the program adds to cpu and cuda (--device NAME); NULL: none
     const struct kbi_backend* own_backend;
 } kbi_process;
+#define KBI_EACH_OUTPUT(o) for (kb_output* o = kbi_process.outputs; o; o = o->next)
+#define KBI_EACH_INSTRUMENT(i) for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
 static void kbi_say(const char* level, const char* format, va_list list) {
     kbi_text text = KBI_BLANK;
     kbi_putf(&text, "%s: %s", kbi_process.program ? kbi_process.program : "kbench", level);
@@ -3973,98 +3975,94 @@ enum {
 #define KBI_FROM(low, high) low, high, NULL
 #define KBI_ONE_OF(words) 0, 0, words
 // Rows without value, with a text, several texts, a time, a percentage, a whole number from 1, one of several words.
-#define KBI_BARE(x, id, name, group, help, rules) x(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
-#define KBI_TEXT(x, id, name, argument, group, help, rules) \
-    x(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
-#define KBI_LIST(x, id, name, argument, group, help, rules) \
-    x(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, rules)
-#define KBI_SPAN(x, id, name, group, help, low, rules) \
-    x(id, name, "T", group, help, double, kbi_take_number, KBI_FROM(low, 0), rules)
-#define KBI_SHARE(x, id, name, group, help, low, high, rules) \
-    x(id, name, "PCT", group, help, double, kbi_take_number, KBI_FROM(low, high), rules)
-#define KBI_NUMBER(x, id, name, group, help, high, rules) \
-    x(id, name, "N", group, help, int64_t, kbi_take_number, KBI_FROM(1, high), rules)
-#define KBI_WORD(x, id, name, argument, group, help, words, rules) \
-    x(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), rules)
+#define KBI_BARE(id, name, group, help, rules) KBI_X(id, name, NULL, group, help, kbi_none, NULL, KBI_ANY, rules)
+#define KBI_TEXT(id, name, argument, group, help, rules) \
+    KBI_X(id, name, argument, group, help, const char*, kbi_take_text, KBI_ANY, rules)
+#define KBI_LIST(id, name, argument, group, help, rules) \
+    KBI_X(id, name, argument, group, help, kbi_strings, kbi_take_list, KBI_ANY, rules)
+#define KBI_SPAN(id, name, group, help, low, rules) \
+    KBI_X(id, name, "T", group, help, double, kbi_take_number, KBI_FROM(low, 0), rules)
+#define KBI_SHARE(id, name, group, help, low, high, rules) \
+    KBI_X(id, name, "PCT", group, help, double, kbi_take_number, KBI_FROM(low, high), rules)
+#define KBI_NUMBER(id, name, group, help, high, rules) \
+    KBI_X(id, name, "N", group, help, int64_t, kbi_take_number, KBI_FROM(1, high), rules)
+#define KBI_WORD(id, name, argument, group, help, words, rules) \
+    KBI_X(id, name, argument, group, help, const char*, kbi_take_word, KBI_ONE_OF(words), rules)
 // clang-format off
-#define KBI_OPTIONS(x) \
-    KBI_BARE(x, list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD | KBI_COMMON) \
-    KBI_BARE(x, list_ops, "list-ops", "choose", "print operations, directions, dtypes and implementations", \
+#define KBI_OPTIONS \
+    KBI_BARE(list, "list", "choose", "print the selected cases, one per line", KBI_INSTEAD | KBI_COMMON) \
+    KBI_BARE(list_ops, "list-ops", "choose", "print operations, directions, dtypes and implementations", \
       KBI_INSTEAD) \
-    KBI_BARE(x, list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", KBI_INSTEAD) \
-    KBI_LIST(x, op, "op", "A,B", "choose", "operations; aliases: swish, gelu, loss", \
-      KBI_SELECTS_SHOWN | KBI_COMMON) \
-    KBI_LIST(x, impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS_SHOWN) \
-    KBI_LIST(x, dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", KBI_SELECTS_SHOWN) \
-    KBI_LIST(x, size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
-    x(axis, "axis", "NAME=LIST", "choose", "replace the values of an axis: -a rows=512,1k:8k:*2", kbi_strings, \
+    KBI_BARE(list_sizes, "list-sizes", "choose", "print the sizes of each operation, by category", KBI_INSTEAD) \
+    KBI_LIST(op, "op", "A,B", "choose", "operations; aliases: swish, gelu, loss", KBI_SELECTS_SHOWN | KBI_COMMON) \
+    KBI_LIST(impl, "impl", "A,B", "choose", "implementations", KBI_SELECTS_SHOWN) \
+    KBI_LIST(dtype, "dtype", "A,B", "choose", "element types: f32, f16, bf16, ...", KBI_SELECTS_SHOWN) \
+    KBI_LIST(size, "size", "A,B", "choose", "categories: small, medium, large, batch, ...", KBI_SELECTS) \
+    KBI_X(axis, "axis", "NAME=LIST", "choose", "replace the values of an axis: -a rows=512,1k:8k:*2", kbi_strings, \
       kbi_take_axis, KBI_ANY, KBI_SELECTS | KBI_COMMON) \
-    KBI_LIST(x, filter, "filter", "RE", "choose", "cases whose name matches (the same as FILTER)", \
-      KBI_SELECTS_SHOWN) \
-    KBI_LIST(x, exclude, "exclude", "RE", "choose", "leave out cases whose name matches", KBI_SELECTS_SHOWN) \
-    x(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
+    KBI_LIST(filter, "filter", "RE", "choose", "cases whose name matches (the same as FILTER)", KBI_SELECTS_SHOWN) \
+    KBI_LIST(exclude, "exclude", "RE", "choose", "leave out cases whose name matches", KBI_SELECTS_SHOWN) \
+    KBI_X(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
       kbi_take_shard, KBI_ANY, 0) \
-    x(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
+    KBI_X(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
       KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu; 0" : "cpu is the only device in a build without CUDA", \
       const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
-    KBI_BARE(x, fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", \
-      KBI_EFFORT | KBI_COMMON) \
-    KBI_BARE(x, thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
-    KBI_SHARE(x, precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, \
+    KBI_BARE(fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", KBI_EFFORT | KBI_COMMON) \
+    KBI_BARE(thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
+    KBI_SHARE(precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, \
       100, KBI_EFFORT) \
-    KBI_SPAN(x, max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT) \
-    KBI_SPAN(x, min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT) \
-    KBI_SPAN(x, budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
+    KBI_SPAN(max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT) \
+    KBI_SPAN(budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
       KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE | KBI_COMMON) \
-    KBI_NUMBER(x, rounds, "rounds", "how long", "number of rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
+    KBI_NUMBER(rounds, "rounds", "how long", "number of rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
       KBI_EFFORT) \
-    KBI_NUMBER(x, iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT) \
-    KBI_NUMBER(x, launches, "launches", "how long", "launches per sample; 8, more on a CPU", KBI_LAUNCHES_LIMIT, \
-      0) \
-    x(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, kbi_take_warmup, \
+    KBI_NUMBER(iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT) \
+    KBI_NUMBER(launches, "launches", "how long", "launches per sample; 8, more on a CPU", KBI_LAUNCHES_LIMIT, 0) \
+    KBI_X(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, kbi_take_warmup, \
       KBI_FROM(0, 1000000), 0) \
-    KBI_SPAN(x, timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, 0) \
-    KBI_BARE(x, all, "all", "how long", "run all cases if the program runs a part by default", 0) \
-    KBI_BARE(x, dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE) \
-    KBI_BARE(x, cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
-    KBI_BARE(x, hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
-    KBI_BARE(x, rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU) \
-    KBI_WORD(x, timer, "timer", "WHICH", "how", "events, cupti, both alternately, or wall", \
+    KBI_SPAN(timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, 0) \
+    KBI_BARE(all, "all", "how long", "run all cases if the program runs a part by default", 0) \
+    KBI_BARE(dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE) \
+    KBI_BARE(cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
+    KBI_BARE(hot, "hot", "how", "launch repeatedly on the same data, in cache", KBI_GPU | KBI_COMMON) \
+    KBI_BARE(rotate, "rotate", "how", "rotate copies of the data that exceed L2", KBI_GPU) \
+    KBI_WORD(timer, "timer", "WHICH", "how", "events, cupti, both alternately, or wall", \
       "events,cupti,both,wall", KBI_GPU) \
-    KBI_BARE(x, no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
-    KBI_BARE(x, fresh, "fresh", "how", "run kb_check with two more inputs", 0) \
-    KBI_BARE(x, no_audit, "no-audit", "how", "do not inspect the timed block", 0) \
-    KBI_BARE(x, no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", 0) \
-    KBI_NUMBER(x, procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, \
+    KBI_BARE(no_verify, "no-verify", "how", "skip kb_check; records are UNVERIFIED", 0) \
+    KBI_BARE(fresh, "fresh", "how", "run kb_check with two more inputs", 0) \
+    KBI_BARE(no_audit, "no-audit", "how", "do not inspect the timed block", 0) \
+    KBI_BARE(no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", 0) \
+    KBI_NUMBER(procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, \
       KBI_COMMON) \
-    KBI_BARE(x, shuffle, "shuffle", "how", "run comparison groups in random order", 0) \
-    x(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
-    x(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_number, KBI_FROM(0, INT64_MAX), \
+    KBI_BARE(shuffle, "shuffle", "how", "run comparison groups in random order", 0) \
+    KBI_X(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    KBI_X(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_number, KBI_FROM(0, INT64_MAX), \
       0) \
-    KBI_TEXT(x, json, "json", "FILE", "out", "write records as one array; - is stdout", \
+    KBI_TEXT(json, "json", "FILE", "out", "write records as one array; - is stdout", \
       KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
-    KBI_TEXT(x, jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
+    KBI_TEXT(jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
       KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
-    KBI_TEXT(x, csv, "csv", "FILE", "out", "write records as CSV, one row per case", KBI_WRITES | KBI_IN_LOAD) \
-    x(sort, "sort", "KEY,-KEY", "out", "sort rows by KEY, -KEY descending, per operation", const char*, \
+    KBI_TEXT(csv, "csv", "FILE", "out", "write records as CSV, one row per case", KBI_WRITES | KBI_IN_LOAD) \
+    KBI_X(sort, "sort", "KEY,-KEY", "out", "sort rows by KEY, -KEY descending, per operation", const char*, \
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    x(columns, "columns", "A,B,C", "out", "columns of the table; also keys of the record", const char*, \
+    KBI_X(columns, "columns", "A,B,C", "out", "columns of the table; also keys of the record", const char*, \
       kbi_take_columns, KBI_ANY, KBI_IN_LOAD) \
-    KBI_WORD(x, color, "color", "WHEN", "out", "always, never, or auto (on a terminal)", "always,auto,never", \
+    KBI_WORD(color, "color", "WHEN", "out", "always, never, or auto (on a terminal)", "always,auto,never", \
       KBI_ALWAYS) \
-    KBI_BARE(x, no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
-    KBI_BARE(x, no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
-    KBI_BARE(x, quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS) \
-    KBI_BARE(x, verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS) \
-    KBI_BARE(x, help, "help", "out", "print the common options; --help all: all (-h)", 0) \
-    KBI_BARE(x, version, "version", "out", "print the version", 0) \
-    KBI_BARE(x, env, "env", "inspect", "print the machine; with two files, the differences", \
+    KBI_BARE(no_color, "no-color", "out", "plain text (the same as NO_COLOR)", KBI_ALWAYS) \
+    KBI_BARE(no_progress, "no-progress", "out", "no progress line on stderr", KBI_ALWAYS) \
+    KBI_BARE(quiet, "quiet", "out", "no warnings, no progress line", KBI_ALWAYS) \
+    KBI_BARE(verbose, "verbose", "out", "messages and winners of every case (-v)", KBI_ALWAYS) \
+    KBI_BARE(help, "help", "out", "print the common options; --help all: all (-h)", 0) \
+    KBI_BARE(version, "version", "out", "print the version", 0) \
+    KBI_BARE(env, "env", "inspect", "print the machine; with two files, the differences", \
       KBI_INSTEAD | KBI_IN_LOAD | KBI_COMMON)
 // clang-format on
 
 enum kbi_option_id {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) KBI_OPTION_##id,
-    KBI_OPTIONS(KBI_X)
+    KBI_OPTIONS
 #undef KBI_X
         KBI_OPTION_COUNT
 };
@@ -4072,7 +4070,7 @@ enum kbi_option_id {
 typedef struct kbi_options {
     bool on[KBI_OPTION_COUNT]; // true if the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
-    KBI_OPTIONS(KBI_X)
+    KBI_OPTIONS
 #undef KBI_X
     double warmup_time;   // seconds; negative: not given
     int64_t warmup_count; // samples; negative: not given
@@ -4246,7 +4244,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
 static const kb_option kbi_options_table[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
     { name, argument, group, help, read, offsetof(kbi_options, id), limits, (rules) ^ KBI_RARE },
-    KBI_OPTIONS(KBI_X)
+    KBI_OPTIONS
 #undef KBI_X
 };
 
@@ -4398,9 +4396,9 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     const kb_option* option = kbi_option_at(k);
     const kb_option_set* set = kbi_option_set_of(&k);
     *(set->given ? &set->given[k] : &o->on[k]) = true;
-    for (kb_output* i = kbi_process.outputs; i; i = i->next)
+    KBI_EACH_OUTPUT(i)
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
-    for (kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         if (kbi_is(i->option, option->name)) i->on = true, i->value = value;
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
@@ -4497,7 +4495,7 @@ static bool kbi_options_agree(const kbi_options* o) {
 static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
     o->argc = argc, o->argv = argv;
     kbi_options_now = o;
-    for (kb_output* i = kbi_process.outputs; i; i = i->next) {
+    KBI_EACH_OUTPUT(i) {
         i->on = !i->option, i->value = NULL;
         if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "out", i->help,
                             KBI_IN_LOAD | (i->fill ? KBI_WRITES : 0)))
@@ -4507,7 +4505,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (i->option && kbi_output_named(i->option) != i)
             return kbi_error("two outputs are called --%s: one needs another name", i->option);
     }
-    for (kb_instrument* i = kbi_process.instruments; i; i = i->next) {
+    KBI_EACH_INSTRUMENT(i) {
         i->on = false, i->value = NULL;
         if (!kbi_option_own(&i->set, &i->row, i->option, i->argument, "inspect", i->help,
                             KBI_MEASURES | (i->host ? 0 : KBI_GPU)))
@@ -4728,7 +4726,7 @@ typedef struct kbi_plan {
 // Longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next) profiling += i->on ? i->seconds : 0;
+    KBI_EACH_INSTRUMENT(i) profiling += i->on ? i->seconds : 0;
     return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
@@ -5091,7 +5089,7 @@ static void kbi_recipe_of(kbi_recipe* r, const kbi_options* o) {
 // Bits of the instruments that profile timed cases. host: only those that profile host work.
 static unsigned kbi_profile_bits(bool host) {
     unsigned bits = 0;
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         if (i->on && (i->open || i->end || i->close) && (i->host || !host)) bits |= i->bit;
     return bits;
 }
@@ -5124,7 +5122,7 @@ static bool kbi_recalls(void) { // whether an output can supply records of earli
 
 // Sets the records of cases whose whole group has been measured on this machine.
 static bool kbi_recall(kb_planned* cases, const kbi_plan* plan, const kb_result* like) {
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+    KBI_EACH_OUTPUT(i)
         if (i->on && i->recall && !i->recall(cases, plan->n, like)) return false;
     for (int first = 0, end; first < plan->n; first = end) {
         bool whole = kbi_group_recorded(cases, plan, first);
@@ -5443,7 +5441,7 @@ typedef struct kbi_run {
 
 // Ends a range and begins one with this name (NULL: none), in every instrument that shows ranges.
 static void kbi_show_range(uint64_t* range, const char* name, const char* category) {
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         if (i->range) i->range(range, name, category);
 }
 
@@ -5692,11 +5690,9 @@ typedef struct kbi_insight { // profile of a case so far
     bool open, again, over;  // it is open; it needs another run; all are done
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
-    char message[400];
-    int runs, passes;         // counted runs, without the first; passes of counters
-    double energy_mj, idle_w; // 0: unknown
-    int64_t window[KBI_INSIDE_RUNS][2], began, dropped;
-    kbi_verdict verdict;
+    int passes; // of counters
+    int64_t window[KBI_INSIDE_RUNS][2], began;
+    kbi_inside head; // its runs leave out the first, and are -1 before it
 } kbi_insight;
 
 static struct kbi_meter {
@@ -5742,7 +5738,7 @@ void kb_not_found(kb_state* kb, const char* format, ...) {
     va_list list;
     (void)kb;
     va_start(list, format);
-    kbi_vsay(kbi_meter.insight.message, sizeof kbi_meter.insight.message, format, list);
+    kbi_vsay(kbi_meter.insight.head.message, sizeof kbi_meter.insight.head.message, format, list);
     va_end(list);
 }
 
@@ -5928,11 +5924,31 @@ static int32_t kbi_kept_values(const kb_build* build, int line) {
 }
 
 // Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample during which it stood still is taken again.
-static void kbi_count_stop(int number) {
-    signal(number, kbi_count_stop);
+static struct sigaction kbi_sigcont; // the action of the program, whose handler is called, too
+static void kbi_count_stop(int number, siginfo_t* info, void* context) {
     kbi_meter.stops = kbi_meter.stops + 1;
+    if (kbi_sigcont.sa_flags & SA_SIGINFO)
+        kbi_sigcont.sa_sigaction(number, info, context);
+    else if (kbi_sigcont.sa_handler != SIG_DFL && kbi_sigcont.sa_handler != SIG_IGN)
+        kbi_sigcont.sa_handler(number);
 }
-static void kbi_watch_stops(void) { signal(SIGCONT, kbi_count_stop); }
+// step: 1 before a measurement, -1 after it; measurements nest. After the outermost, the program's action returns,
+// unless the program has set another action meanwhile.
+static void kbi_watch_stops(int step) {
+    static int open;
+    struct sigaction now;
+    const bool first = step > 0 && !open;
+    open += step;
+    sigaction(SIGCONT, NULL, &now);
+    if (first) {
+        kbi_sigcont = now;
+        now.sa_flags = (now.sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO | SA_RESTART;
+        now.sa_sigaction = kbi_count_stop;
+        sigaction(SIGCONT, &now, NULL);
+    } else if (!open && now.sa_flags & SA_SIGINFO && now.sa_sigaction == kbi_count_stop) {
+        sigaction(SIGCONT, &kbi_sigcont, NULL);
+    }
+}
 static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
 
 static int64_t kbi_wall_runs(const kbi_run* run) { // of the block between two readings of the clock
@@ -6007,10 +6023,11 @@ static void kbi_wall_end(kbi_run* run) {
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
     // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
-    // processor may start a block before it reads the clock; half of the bias is the 95 % bound of this effect.
+    // processor may start a block before it reads the clock; half of the bias is the 95 % bound of this effect. The
+    // bounds add up: beside busy processes, blocks of 13 ns read 1.1 times the root of the bounds' squares too long.
     if (run->call.sampled) {
         run->m.step_ns = kbi_meter.wall_step / (double)KBI_MAX(run->recipe->launches, (int64_t)1);
-        run->m.bias_error_ns = run->m.bias_apart_ns = hypot(kbi_meter.wall_step, kbi_meter.wall_bias) / 2 / 1.96;
+        run->m.bias_error_ns = run->m.bias_apart_ns = (kbi_meter.wall_step + kbi_meter.wall_bias) / 2 / 1.96;
         run->m.empty = KBI_NO_SHAPE;
     }
     run->m.launches = (int32_t)KBI_MIN(launches, (int64_t)INT32_MAX);
@@ -7961,7 +7978,7 @@ static bool kbi_inspect_open(kb_state* kb) {
         error = kbi_meter.cupti.subscribe(&kbi_calls.subscriber, kbi_api_called, NULL);
     if (found && !error) return true;
     kbi_calls.subscriber = NULL;
-    snprintf(kbi_meter.insight.verdict.note, sizeof kbi_meter.insight.verdict.note, "%.300s",
+    snprintf(kbi_meter.insight.head.verdict.note, sizeof kbi_meter.insight.head.verdict.note, "%.300s",
              found ? kbi_cupti_error_text("cuptiSubscribe", error, why) : kbi_cupti_unavailable(why));
     return false;
 }
@@ -7986,7 +8003,7 @@ static bool kbi_inspect_end(kb_state* kb) {
 
 static void kbi_inspect_close(kb_state* kb) {
     kbi_run* run = kb->run;
-    kbi_verdict* v = &kbi_meter.insight.verdict;
+    kbi_verdict* v = &kbi_meter.insight.head.verdict;
     cudaDeviceSynchronize();
     if (!kbi_failed(run))
         kbi_streams_judge(v, kbi_calls.list, kbi_calls.n, (uint64_t)(uintptr_t)run->kb.stream, run->work.expect);
@@ -8472,8 +8489,11 @@ static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why has the 
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
+    int driver = 1;
+    if (e == cudaErrorInsufficientDriver) cudaDriverGetVersion(&driver); // 0: there is no driver
     if (e != cudaSuccess || !m->devices)
-        snprintf(m->why, sizeof m->why, "no GPU: %s", e == cudaSuccess ? "none found" : cudaGetErrorString(e));
+        snprintf(m->why, sizeof m->why, "no GPU: %s",
+                 e == cudaSuccess ? "none found" : driver ? cudaGetErrorString(e) : "no NVIDIA driver was found");
     else if (device >= m->devices)
         snprintf(m->why, sizeof m->why, "no GPU %d: this machine has %d", device, m->devices);
     if (m->why[0]) return false;
@@ -8557,7 +8577,7 @@ static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine
 }
 
 static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         if (i->on && i->machine && m->gpu_present) i->machine(m);
     for (int i = 0; i < KBI_ROOFS; i++) {
         if (kbi_nan(m->roofs.of[i]) && b->timing.roof) b->timing.roof(m, i);
@@ -8633,7 +8653,7 @@ static void kbi_insight_clear(void) {
     kbi_text_free(&in->texts);
     KBENCH_FREE(in->names.slots);
     memset(in, 0, sizeof *in);
-    in->verdict.flag = -1;
+    in->head.verdict.flag = -1;
 }
 
 // Opens the instruments one after another. true: one needs a run of the block.
@@ -8671,21 +8691,15 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     const kbi_text* parts[] = { &in->events, &in->counters, &in->texts };
     kbi_text all = KBI_BLANK;
-    kbi_inside head;
+    kbi_inside* head = &in->head;
     if (in->open && in->by->close) in->by->close(&run->kb);
     if (kbi_failed(run)) kbi_insight_say("%.300s", run->m.message);
-    memset(&head, 0, sizeof head);
-    head.runs = KBI_MAX(in->runs, 0);
-    head.device = run->machine->device;
-    head.events = (int64_t)(in->events.n / sizeof(kbi_event));
-    head.counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
-    head.texts = (int64_t)in->texts.n;
-    head.dropped = in->dropped;
-    head.energy_mj = in->energy_mj;
-    head.idle_w = in->idle_w;
-    memcpy(head.message, in->message, sizeof head.message);
-    head.verdict = in->verdict;
-    kbi_put(&all, (const char*)&head, sizeof head);
+    head->runs = KBI_MAX(head->runs, 0);
+    head->device = run->machine->device;
+    head->events = (int64_t)(in->events.n / sizeof(kbi_event));
+    head->counters = (int64_t)(in->counters.n / sizeof(kbi_counter));
+    head->texts = (int64_t)in->texts.n;
+    kbi_put(&all, (const char*)head, sizeof *head);
     for (int i = 0; i < KBI_COUNT(parts); i++)
         if (parts[i]->n) kbi_put(&all, parts[i]->s, parts[i]->n);
     kbi_insight_clear();
@@ -10521,7 +10535,7 @@ static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured*
 static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_machine* machine) {
     size_t size = kbi_inside_size(found);
     kbi_inside* in = (kbi_inside*)memcpy(kbi_arena_alloc(r->owned, size), found, size);
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         if (i->judge && i->on) i->judge(r, in, machine);
     r->inside = in;
     kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
@@ -11201,7 +11215,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     bool numbers = (r->flags >> KB_FLAG_OUTLIERS & 1) || (wall && (r->flags >> KB_FLAG_FLOOR & 1)); // in the message
     if ((details || numbers) && r->message) kbi_table_wrap(t, 4, r->message);
     if (details) kbi_table_counters(t, r);
-    for (const kb_output* o = kbi_process.outputs; o; o = o->next)
+    KBI_EACH_OUTPUT(o)
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
@@ -11774,7 +11788,7 @@ static int kbi_worker_main(const kbi_options* o) {
     close(kbi_startup.in);
     kbi_startup.role = KBI_BUSY;
     for (int i = 0; i < KBI_COUNT(ignored); i++) signal(ignored[i], SIG_IGN);
-    kbi_watch_stops();
+    kbi_watch_stops(1);
     memset(&plan, 0, sizeof plan);
     if (link < 0 || (!o->on[KBI_OPTION_env] && !kbi_plan_here(&plan, o))) return KBI_EXIT_USAGE;
     while (kbi_read_all(link, &job, sizeof job)) {
@@ -11844,12 +11858,12 @@ static bool kbi_outputs_apart(const kbi_options* o) {
             all->paths[all->n++] = kbi_real_path(file == 1 ? "/proc/self/fd/1" : "/proc/self/fd/2");
     bool apart = !o->json || !*o->json || kbi_destination_take("json", o->json);
     if (apart && o->jsonl && *o->jsonl) apart = kbi_destination_take("jsonl", o->jsonl);
-    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
-        if (i->on && i->value && *i->value &&
+    KBI_EACH_OUTPUT(i)
+        if (apart && i->on && i->value && *i->value &&
             (i->fill || (i->row.name && i->argument && strstr(i->argument, "FILE"))))
             apart = kbi_destination_take(i->option, i->value);
-    for (const kb_output* i = kbi_process.outputs; i && apart; i = i->next)
-        if (i->on && i->ready) apart = i->ready(i->value);
+    KBI_EACH_OUTPUT(i)
+        if (apart && i->on && i->ready) apart = i->ready(i->value);
     for (int i = 0; i < all->n; i++) KBENCH_FREE(all->paths[i]);
     memset(all, 0, sizeof *all);
     return apart;
@@ -11881,9 +11895,9 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
     kbi_outputs_now = all;
-    for (const kb_output* i = kbi_process.outputs; i && good; i = i->next) {
+    KBI_EACH_OUTPUT(i) {
         kbi_signature mark = { i->begins ? i->begins : "", i->inside ? i->inside : "", i->lines ? i->lines : 8 };
-        if (!i->on) continue;
+        if (!i->on || !good) continue;
         if (i->fill && i->option && !i->value) good = kbi_error("--%s needs a file: --%s=FILE", i->option, i->option);
         good = good && (!i->open || i->open(i->value));
         if (good && i->fill && i->value) good = kbi_outputs_add(all, i->option, i->fill, &mark, i->value, false);
@@ -11896,7 +11910,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
 // Whether an option writes to stdout, so that the table goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) some |= i->on && i->fill && kbi_is(i->value, "-");
+    KBI_EACH_OUTPUT(i) some |= i->on && i->fill && kbi_is(i->value, "-");
     return some;
 }
 
@@ -11923,7 +11937,7 @@ static void kbi_csv_add(void) { // registers the output --csv
 }
 
 static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next)
+    KBI_EACH_OUTPUT(i)
         if (i->on && i->end) code = i->end(records, n, code);
     return code;
 }
@@ -11976,8 +11990,7 @@ typedef struct kbi_supervisor {
     int64_t n_held;
     kbi_progress progress;
     kbi_budget budget;
-    void (*collect)(void* to, const kb_result* r); // NULL: records are only stored and shown
-    void* collect_to;
+    bool silent; // no table, and no message without a table
     unsigned instruments;       // bits of the instruments that profile cases
     kbi_verdict* verdicts;      // of the inspection, for all cases
     char warned[400];           // the last warning about a case
@@ -12541,7 +12554,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
             kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
-        for (const kb_instrument* k = kbi_process.instruments; k; k = k->next)
+        KBI_EACH_INSTRUMENT(k)
             if (k->amend && k->on) k->amend(r, b->first + i);
         if (b->profiles[i] && r->status == KB_OK) kbi_record_inside(r, b->profiles[i], &s->machine);
         rows[b->n_rows++] = i;
@@ -12566,10 +12579,10 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
 
 // Prints the held records, and frees those that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
-    if (!s->collect) kbi_table_add(&s->table, s->held, s->n_held);
+    if (!s->silent) kbi_table_add(&s->table, s->held, s->n_held);
     for (int64_t i = 0; i < s->n_held; i++) {
-        for (const kb_output* o = kbi_process.outputs; o; o = o->next)
-            if (o->each && o->on && !s->collect) o->each(&s->held[i]);
+        KBI_EACH_OUTPUT(o)
+            if (o->each && o->on) o->each(&s->held[i]);
         if (!s->outputs.keeps) kb_result_free(&s->held[i]);
     }
     KBENCH_FREE(s->held);
@@ -12591,7 +12604,7 @@ static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n,
     if (s->outputs.keeps) kbi_records_append(&s->outputs.kept, &s->outputs.n_kept, results, n);
     if (s->n_held && !kbi_table_together(&s->held[0], &results[0])) kbi_show_held(s);
     kbi_records_append(&s->held, &s->n_held, results, n);
-    if (!s->table.how.sort || s->collect) kbi_show_held(s);
+    if (!s->table.how.sort) kbi_show_held(s);
 }
 
 static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
@@ -12614,10 +12627,7 @@ static void kbi_batch_run(kbi_supervisor* s, int first, int n) {
     s->job.process = 0;
     kbi_batch_profile(s, &b);
     kbi_batch_judge(s, &b);
-    for (const kb_result* r = b.results; r < b.results + b.n_rows; r++) {
-        s->counts[r->status]++;
-        if (s->collect) s->collect(s->collect_to, r);
-    }
+    for (int i = 0; i < b.n_rows; i++) s->counts[b.results[i].status]++;
     for (int i = 0; i < b.n_groups; i++) kbi_output_group(s, b.groups[i].results, b.groups[i].n, true);
     for (size_t i = 0; i < cases * processes; i++) kbi_measured_free(&b.m[i]);
     for (size_t i = 0; i < cases; i++) KBENCH_FREE(b.profiles[i]);
@@ -12694,12 +12704,12 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     for (int i = 0; i < plan->n; i++) s->recalled += s->planned[i].record != NULL;
     int cases;
     double seconds = kbi_plan_time(s, kbi_is(o->device, "all") ? KBI_MAX(s->machine.devices - device, 1) : 1, &cases);
-    if (!s->collect && cases && (o->usual || (seconds >= 60 && !o->on[KBI_OPTION_no_progress]))) {
+    if (!s->silent && cases && (o->usual || (seconds >= 60 && !o->on[KBI_OPTION_no_progress]))) {
         char text[40];
         kbi_warn("%d case%s%s%s, at most %s%s", cases, cases == 1 ? "" : "s", gpu ? " on " : "",
                  gpu ? s->machine.gpu : "", kbi_show_span(seconds, text), o->usual ? "; --all runs everything" : "");
     }
-    if (!s->collect) kbi_table_machine(&s->table, &s->run_record), kbi_table_flush(&s->table);
+    if (!s->silent) kbi_table_machine(&s->table, &s->run_record), kbi_table_flush(&s->table);
     kbi_progress_begin(&s->progress, seconds);
     for (int first = 0, end; first < plan->n && !kbi_control.interrupted; first = end) {
         bool recalled = kbi_group_recorded(s->planned, plan, first);
@@ -12721,7 +12731,7 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
     how.colour = kbi_colour(out, o->on[KBI_OPTION_no_color] ? "never" : o->color);
     how.verbose = o->on[KBI_OPTION_verbose];
     how.quiet = o->on[KBI_OPTION_quiet];
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         how.counters |= i->on && i->option && (i->open || i->end || i->close);
     how.sort = o->sort;
     how.columns = o->columns;
@@ -12732,11 +12742,11 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
     if (!no_gpu && (!s->absent || s->counts[KB_SKIPPED])) {
-        if (!s->collect) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        if (!s->silent) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
         return KBI_EXIT_FINE;
     }
     const char* why = "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU";
-    if (!s->collect || !no_gpu) kbi_error("nothing was measured: %s", no_gpu ? kbi_no_gpu(s) : why);
+    if (!s->silent || !no_gpu) kbi_error("nothing was measured: %s", no_gpu ? kbi_no_gpu(s) : why);
     return KBI_EXIT_NO_GPU;
 }
 
@@ -12757,12 +12767,10 @@ static kbi_supervisor* kbi_supervisor_init(const kbi_options* o, const kbi_plan*
     return s;
 }
 
-// Runs a plan and returns the exit code. collect: called with each record, instead of the table; NULL: none.
-static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*collect)(void* to, const kb_result* r),
-                        void* to) {
+// Runs a plan and returns the exit code. silent: without a table.
+static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, kbi_outputs_stdout(o) ? stderr : stdout);
-    s->collect = collect;
-    s->collect_to = to;
+    s->silent = silent;
     s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
@@ -12779,12 +12787,12 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
     kbi_watch_ends();
     if (!s->isolated) {
         kbi_warn("one process: a crash ends the run, and --timeout has no effect");
-        kbi_watch_stops();
+        kbi_watch_stops(1);
     }
     signal(SIGXFSZ, SIG_IGN); // a write over the file size limit fails, as on a full disk
     signal(SIGCHLD, SIG_DFL); // if ignored, waitpid would not report how a worker ended
-    for (const kb_instrument* i = kbi_process.instruments; i && !kbi_control.interrupted; i = i->next)
-        if (i->before && i->on && !i->before()) s->unseen = true;
+    KBI_EACH_INSTRUMENT(i)
+        if (i->before && i->on && !kbi_control.interrupted && !i->before()) s->unseen = true;
     int code = plan->n ? kbi_run_device(s, (int)o->gpu, o->device && s->recipe.target == KBI_ON_GPU) : 0;
     int devices = kbi_is(o->device, "all") ? s->machine.devices : 0;
     for (int device = 1; !code && device < devices && !kbi_control.interrupted; device++) {
@@ -12793,7 +12801,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
         if (!over) code = kbi_run_device(s, device, true);
     }
     kbi_progress_clear(&s->progress);
-    if (!code && !collect) {
+    if (!code && !silent) {
         kbi_table_end(&s->table);
         if (s->absent)
             kbi_warn("%d not run: %s", s->absent, s->machine.gpu_present ? "not for this GPU" : "they need a GPU");
@@ -12802,7 +12810,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, void (*colle
                      o->jsonl ? "; the same command with --resume runs them" : "");
         if (kbi_control.interrupted) kbi_warn("interrupted: cases that were not finished have no record");
     }
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         if (i->after && i->on) i->after();
     bool stored = kbi_store_close(&s->store);
     if (!kbi_outputs_write(&s->outputs, s->outputs.kept, s->outputs.n_kept)) stored = false;
@@ -12884,6 +12892,7 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         kbi_env_roofs(&m->roofs, "");
     }
     kbi_env_roofs(&m->core, ", one core");
+    kbi_env_line("roof", "a measured peak rate; work on the CPU is compared with the peak of one core", "");
     kb_result_free(&s->run_record);
     return KBI_EXIT_FINE;
 }
@@ -13039,6 +13048,7 @@ kb_state* kb_open_from(const kb_desc* desc, const kb_build* build) {
     e->planned = kbi_pending_case(&e->pending, desc, NULL, &e->arena, NULL, build);
     kbi_host_program_open(&e->recipe, &e->pending.desc);
     kbi_run_init(&e->run, kbi_host_program.backend, &kbi_host_program.machine, &e->recipe, &e->planned);
+    kbi_watch_stops(1);
     kbi_body_begins(&e->run, KBI_PHASE_CHECK, KBI_PHASE_FINAL);
     if (e->pending.fault) kbi_stop(&e->run, KB_FLAG_BAD_CASE, "%s", e->pending.fault);
     return &e->run.kb;
@@ -13055,6 +13065,7 @@ kb_result kb_close(kb_state* kb) {
     kbi_embedded* e = (kbi_embedded*)kb->run;
     kbi_body_ended(&e->run);
     kbi_run_finish(&e->run);
+    kbi_watch_stops(-1);
     r = kbi_pending_result(&e->planned, &e->run.m, &e->recipe);
     kbi_measured_free(&e->run.m);
     kbi_arena_free(&e->arena);
@@ -13110,7 +13121,9 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         kbi_note(&m[i], "another function of the comparison lost the device, and this process cannot get it back");
     }
     kbi_host_program_open(&recipe, &pending[0].desc);
+    kbi_watch_stops(1);
     kbi_run_cases(cases, &recipe, kbi_host_program.backend, &kbi_host_program.machine, 0, (int)n, wanted, &sink);
+    kbi_watch_stops(-1);
     kbi_compared_open(&c, results, (int)n, 1);
     for (size_t i = 0; i < count; i++) {
         results[i] = kbi_pending_result(&cases[i], &m[i], &recipe);
@@ -13196,7 +13209,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     kbi_process.quiet = o->on[KBI_OPTION_quiet];
     if (o->on[KBI_OPTION_help]) return kbi_help(o->filter.n == 1 && kbi_is(o->filter.of[0], "all")), KBI_EXIT_FINE;
     if (o->on[KBI_OPTION_version]) return printf("kbench %s\n", KBENCH_VERSION), KBI_EXIT_FINE;
-    for (const kb_instrument* i = kbi_process.instruments; i; i = i->next)
+    KBI_EACH_INSTRUMENT(i)
         if (i->ready && (!worker || i->open || i->end || i->close) && (i->on || !i->option) && !i->ready(i->value))
             return KBI_EXIT_USAGE;
     if (worker) return kbi_worker_main(o);
@@ -13207,7 +13220,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
         if (given && (option->rules & KBI_WRITES) && !(k == KBI_OPTION_jsonl && kbi_recalls()))
             kbi_warn("--%s writes no records: --%s is without effect", idle->name, option->name);
     }
-    for (const kb_output* i = kbi_process.outputs; i; i = i->next) {
+    KBI_EACH_OUTPUT(i) {
         int instead = i->instead && i->on ? i->instead(i->value) : -1;
         if (instead >= 0) return instead;
     }
@@ -13223,7 +13236,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (!listed && o->on[KBI_OPTION_dry_run])
         kbi_dry_run(&lists, o, &plan);
     else if (!listed)
-        code = kbi_run_plan(o, &plan, NULL, NULL);
+        code = kbi_run_plan(o, &plan, false);
     fwrite(lists.n ? lists.s : "", 1, lists.n, stdout);
     kbi_text_free(&lists);
     kbi_plan_free(&plan);

@@ -24,15 +24,11 @@
 
     The suite takes more than a minute to compile. The Makefile therefore compiles two parts in parallel and links them:
     SUITE_PART=2 has the matrix products and attention, SUITE_PART=1 the rest. Without SUITE_PART it is one program. */
-#if SUITE_PART == 2
-#define KBK_ONLY matmul, bmm, attention
-#else
-#define KBENCH_IMPLEMENTATION
-#if SUITE_PART == 1
-#define KBK_ONLY                                                                                                     \
-    memory, access, transfer, elementwise, activation, dropout, softmax, layernorm, rmsnorm, sum, mse, weighted_sum, \
-        transpose, cross_entropy, embedding
+#ifdef SUITE_PART
+#define KBK_PART SUITE_PART
 #endif
+#if SUITE_PART != 2
+#define KBENCH_IMPLEMENTATION
 #endif
 #include "kbench.h"
 #include "addons/kbench_inspect.h"
@@ -41,101 +37,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// --- shapes by operation, otherwise by family ---
+// --- shapes ---
 
-typedef struct suite_sizes {
-    int family;                                 // -1: any family
-    const char* ops;                            // NULL: every operation of the family
-    const char *small, *medium, *large, *batch; // NULL: no shape in this category
-} suite_sizes;
-
-static const suite_sizes on_gpu[] = {
-    { -1, "cross_entropy", "batch_size=1 sequence_length=512 tensor_dimension=1024",
-      "batch_size=1 sequence_length=1024 tensor_dimension=50257",
-      "batch_size=4 sequence_length=2048 tensor_dimension=50304",
-      "batch_size=1,2,4,8 sequence_length=512 tensor_dimension=32000" },
-    { -1, "bmm", "batch_size=8 sequence_length=128 tensor_dimension=64",
-      "batch_size=64 sequence_length=256 tensor_dimension=256",
-      "batch_size=128 sequence_length=1024 tensor_dimension=512",
-      "batch_size=1,8,64,256 sequence_length=512 tensor_dimension=64" },
-    { -1, "h2d,d2h,d2d,alloc", "n=16384", "n=262144", "n=67108864", NULL },
-    { -1, "null", "n=1", NULL, NULL, NULL },
-    { -1, "copy,fill,read,triad", "n=2097152", "n=16777216", "n=268435456", NULL },
-    { -1, "strided", "n=65536 stride=1,32", "n=8388608 stride=1,2,4,8,32", NULL, NULL },
-    { -1, "gather", "n=65536 among=65536 sequential=0,1", "n=4194304 among=4194304 sequential=0,1",
-      "n=33554432 among=4194304,268435456 sequential=0,1", NULL },
-    { -1, "chase", "n=4096", "n=1048576", "n=268435456", NULL },
-    { -1, "transpose", "batch_size=1 sequence_length=1024 tensor_dimension=1024",
-      "batch_size=4 sequence_length=1024 tensor_dimension=4096",
-      "batch_size=16 sequence_length=1024 tensor_dimension=8192",
-      "batch_size=1,2,4,8 sequence_length=512 tensor_dimension=768" },
-    { KBK_LOOKUP, NULL, "batch_size=1 sequence_length=512 tensor_dimension=768 vocabulary=50257",
-      "batch_size=16 sequence_length=1024 tensor_dimension=768 vocabulary=50304",
-      "batch_size=16 sequence_length=1024 tensor_dimension=4096 vocabulary=131072",
-      "batch_size=1,4,16,64 sequence_length=512 tensor_dimension=768 vocabulary=50304" },
-    { KBK_ATTN, NULL, "batch_size=1 heads=8 sequence_length=512 tensor_dimension=64 causal=0,1",
-      "batch_size=4 heads=16 sequence_length=1024 tensor_dimension=64,128 causal=0,1",
-      "batch_size=4 heads=16 sequence_length=4096 tensor_dimension=128 causal=0,1",
-      "batch_size=1,2,4,8 heads=16 sequence_length=1024 tensor_dimension=128 causal=1" },
-    { KBK_GEMM, NULL, "batch_size=1 sequence_length=512 tensor_dimension=512",
-      "batch_size=2 sequence_length=1024 tensor_dimension=2048",
-      "batch_size=4 sequence_length=1024 tensor_dimension=4096",
-      "batch_size=1,2,4,8 sequence_length=256 tensor_dimension=1024" },
-    { -1, NULL, "batch_size=2 sequence_length=512 tensor_dimension=1024",
-      "batch_size=8 sequence_length=1024 tensor_dimension=1024,4096",
-      "batch_size=16 sequence_length=2048 tensor_dimension=4096",
-      "batch_size=16,32,64,128 sequence_length=512 tensor_dimension=768" },
-};
-
-// Shapes that a CPU finishes in reasonable time, because the oracles are not optimised.
-static const suite_sizes on_cpu[] = {
-    { -1, "h2d,d2h,d2d,alloc,null,copy,fill,read,triad,strided,gather,chase", NULL, NULL, NULL, NULL },
-    { KBK_LOOKUP, NULL, "batch_size=1 sequence_length=64 tensor_dimension=64 vocabulary=256",
-      "batch_size=1 sequence_length=256 tensor_dimension=256 vocabulary=1024", NULL, NULL },
-    { KBK_ATTN, NULL, "batch_size=1 heads=2 sequence_length=32 tensor_dimension=64 causal=0,1", NULL, NULL, NULL },
-    { KBK_GEMM, NULL, "batch_size=1 sequence_length=64 tensor_dimension=64",
-      "batch_size=1 sequence_length=128 tensor_dimension=256", NULL,
-      "batch_size=1,2,4 sequence_length=64 tensor_dimension=128" },
-    { -1, NULL, "batch_size=1 sequence_length=64 tensor_dimension=256",
-      "batch_size=1 sequence_length=128 tensor_dimension=512", NULL,
-      "batch_size=1,2,8 sequence_length=64 tensor_dimension=256" },
-};
-
-// Matrix products with M, N and K that differ: tall, wide, deep, few rows, and rows that are not aligned to 16 bytes.
-static const struct {
-    const char *op, *category, *on_gpu, *on_cpu; // on_cpu NULL: not on the CPU
-} rectangles[] = {
-    { "matmul", "rectangular", "M=16384 N=1024 K=512", "M=256 N=32 K=64" },
-    { "matmul", "rectangular", "M=16,2051 N=4096 K=1021", "M=32 N=256 K=61" },
-    { "matmul", "rectangular", "M=256 N=256 K=16384", "M=32 N=48 K=512" },
-    { "matmul", "large", "M=8192 N=14336 K=4096", NULL },
-    { "matmul", "large", "M=8192 N=8192 K=1024,8192", NULL },
-    { "matmul", "large", "M=4096 N=4096 K=16384", NULL },
-    { "matmul", "large", "M=16384 N=4096 K=4096", NULL },
-    { "matmul", "large", "M=8192 N=50304 K=768", NULL },
-    { "matmul", "large", "M=256 N=256 K=131072", NULL },
-    { "matmul", "large", "M=16 N=8192 K=8192", NULL },
-    { "matmul", "large", "M=8205 N=5921 K=2949", NULL },
-    { "matmul_e4m3", "rectangular", "M=16384 N=1024 K=512", "M=256 N=32 K=64" },
-    { "matmul_e4m3", "rectangular", "M=16,2051 N=4096 K=1040", "M=32 N=256 K=61" },
-    { "matmul_e4m3", "rectangular", "M=256 N=256 K=16384", "M=32 N=48 K=512" },
-    { "matmul_e4m3", "large", "M=4096 N=7168 K=16384", NULL },
-    { "bmm", "rectangular", "batch_size=64 M=1024 N=64 K=1024", "batch_size=4 M=64 N=16 K=64" },
-    { "bmm", "rectangular", "batch_size=64 M=1024 N=1024 K=64", "batch_size=4 M=64 N=64 K=16" },
-};
-enum { RECTANGLES = sizeof rectangles / sizeof *rectangles };
-
-static bool names(const char* list, const char* op) {
-    size_t n = strlen(op);
-    for (const char* p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
-        if (strcspn(p, ",") == n && strncmp(p, op, n) == 0) return true;
-    return false;
-}
-
-static const suite_sizes* sizes_of(const suite_sizes* list, const kbk_op* op) { // the last one fits all
-    while (list->ops ? !names(list->ops, op->name) : list->family >= 0 && list->family != op->family) list++;
-    return list;
-}
+// By operation, for kernels on a GPU and for oracles on the CPU, which are not optimised: see KBK_OPS.
+#define SIZES(op, dir, family, scratch, formula, signature, sizes, flops, bytes, check) { sizes },
+static const char* const sizes[][2] = { KBK_OPS(SIZES) };
 
 static int64_t axis(kb_state* kb, const char* name, int64_t otherwise) {
     return kb_has(kb, name) ? kb_int(kb, name) : otherwise;
@@ -150,13 +56,14 @@ static int layout_of(kb_state* kb) {
     return kb_fail(kb, "layout=%s is unknown; it is NN, NT or TN", name), KBK_NN;
 }
 
-static bool one_layout(const kbk_op* op) { return strcmp(op->name, "matmul_e4m3") == 0; } // NT
+// matmul_e4m3 supports only NT
+static bool one_layout(const kbk_op* op) { return op->family == KBK_GEMM && !kbk_has_option(op, "layout"); }
 
 static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
     int64_t batch = axis(kb, "batch_size", 1), length = axis(kb, "sequence_length", 1);
-    bool batched = op->family == KBK_ATTN || strcmp(op->name, "bmm") == 0;
+    bool batched = kbk_has_dimension(op, 'Z') || kbk_has_dimension(op, 'B');
     s.batch = batched ? batch : 1;
     s.heads = axis(kb, "heads", 1);
     s.rows = axis(kb, "M", batched ? length : batch * length);
@@ -177,7 +84,9 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
 
 enum { RANGES = 64 };
 typedef struct sample {
-    char name[256]; // identifies operation, shape, type and seed
+    const char *op, *dir; // with shape and dtype: the case
+    kbk_shape shape;
+    int dtype;
     int64_t from[RANGES], count[RANGES], units;
     int ranges;
     bool whole; // all units are sampled: then outputs that sum over all units (dw, db) can be compared as well
@@ -264,16 +173,12 @@ static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk
 static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, void* const* device) {
     kbk_tensor t[KBK_MAX_TENSORS];
     const double* in[KBK_MAX_TENSORS];
-    char name[sizeof known.name];
     int n = op->tensors(s, t), ins = 0, outs = 0;
-    int length = snprintf(name, sizeof name, "%s %s %d %d %d %d %.17g %llu", op->name, op->dir, dtype, s->causal,
-                          s->layout, s->sequential, s->p, (unsigned long long)kb->seed);
-#define APPEND(size) length += snprintf(name + length, sizeof name - (size_t)length, " %lld", (long long)s->size);
-    KBK_SIZES(APPEND)
-#undef APPEND
-    if (strcmp(name, known.name) == 0) return true;
+    if (known.op == op->name && known.dir == op->dir && known.dtype == dtype &&
+        memcmp(&known.shape, s, sizeof *s) == 0)
+        return true;
     for (int i = 0; i < 2 * KBK_OUTS; i++) free(known.out[i]), known.out[i] = NULL;
-    known.name[0] = 0;
+    known.op = NULL;
     choose_units(&known, op, s, kbk_dtype_size(dtype));
     bool good = true;
     for (int i = 0; i < n; i++) {
@@ -297,7 +202,7 @@ static bool know(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype, 
     for (int r = 0; r < known.ranges && good; at += known.count[r++])
         know_range(op, s, kbk_dtype_size(dtype), t, n, in, r, at);
     for (int i = 0; i < ins; i++) free((void*)(uintptr_t)in[i]);
-    if (good) memcpy(known.name, name, sizeof name);
+    if (good) known.op = op->name, known.dir = op->dir, known.dtype = dtype, memcpy(&known.shape, s, sizeof *s);
     return good;
 }
 
@@ -451,48 +356,59 @@ static void run_oracle(kb_state* kb) {
 
 // --- registration of all implementations, in the order of the library's table ---
 
-static const char* direction_names[] = { "fwd", "bwd", "fwdbwd", "run" };
-
-static void size(kb_axis* a, const char* category, const char* spec) {
-    a->name = category;
-    a->type = KB_AXIS_SIZE;
-    a->s[0] = spec;
+// Adds an axis for each category of a list of sizes, "AXIS x AXIS: CATEGORY VALUESxVALUES; CATEGORY ...", and returns the
+// end of the axes. Memory is never freed, because kbench keeps it.
+static kb_axis* add_sizes(kb_axis* a, const char* list) {
+    const char* names = list;
+    for (size_t n; *list; list += n + (list[n] != 0)) {
+        list += strspn(list, " ");
+        n = strcspn(list, ";:");
+        if (list[n] == ':') {
+            names = list;
+            continue;
+        }
+        size_t word = strcspn(list, " "), length = 0, room = n + 200;
+        char *category = (char*)calloc(word + 1, 1), *spec = (char*)calloc(room, 1);
+        if (!category || !spec) exit(1);
+        memcpy(category, list, word);
+        const char *name = names, *value = list + word + 1;
+        while (value < list + n) {
+            int name_length = (int)strcspn(name, " :"), value_length = (int)strcspn(value, "x;");
+            length += (size_t)snprintf(spec + length, room - length, "%s%.*s=%.*s", length ? " " : "", name_length, name,
+                                       value_length, value);
+            name += name_length + 3, value += value_length + 1; // after " x " and "x"
+        }
+        a->name = category;
+        a->type = KB_AXIS_SIZE;
+        a++->s[0] = spec;
+    }
+    return a;
 }
 
 // The axes of an operation: dir, dtype, axes of its own, sizes, and the end marker.
 static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
-    const suite_sizes* sizes = sizes_of(gpu ? on_gpu : on_cpu, op);
-    const char* specs[] = { sizes->small, sizes->medium, sizes->large, sizes->batch };
-    const char* categories[] = { "small", "medium", "large", "batch" };
-    kb_axis* a = (kb_axis*)calloc(8 + RECTANGLES, sizeof(kb_axis)); // never freed: kbench keeps it
-    int at = 2;
+    kb_axis *axes = (kb_axis*)calloc(24, sizeof(kb_axis)), *a = axes + 2; // never freed: kbench keeps it
     if (!a) exit(1);
-    a[0].name = "dir";
-    a[0].type = a[1].type = KB_AXIS_STRINGS;
-    a[1].name = "dtype";
-    for (size_t i = 0; i < sizeof direction_names / sizeof *direction_names; i++)
-        if (strcmp(direction_names[i], op->dir) == 0) a[0].s[0] = direction_names[i];
-    for (int i = 0; dtypes[i]; i++) a[1].s[i] = dtypes[i];
+    axes[0].name = "dir";
+    axes[0].type = axes[1].type = KB_AXIS_STRINGS;
+    axes[0].s[0] = op->dir;
+    axes[1].name = "dtype";
+    for (int i = 0; dtypes[i]; i++) axes[1].s[i] = dtypes[i];
     if (op->family == KBK_GEMM) {
-        a[at].name = "layout";
-        a[at].type = KB_AXIS_STRINGS;
-        for (int i = 0; layout_names[i] && !one_layout(op); i++) a[at].s[i] = layout_names[i];
-        if (one_layout(op)) a[at].s[0] = layout_names[KBK_NT];
-        at++;
+        a->name = "layout";
+        a->type = KB_AXIS_STRINGS;
+        for (int i = 0; layout_names[i] && !one_layout(op); i++) a->s[i] = layout_names[i];
+        if (one_layout(op)) a->s[0] = layout_names[KBK_NT];
+        a++;
     }
-    if (strcmp(op->name, "dropout") == 0) {
-        a[at].name = "p";
-        a[at].type = KB_AXIS_REALS;
-        a[at].r[0] = 0.1;
-        a[at++].r[1] = KB_LAST_REAL;
+    if (kbk_has_option(op, "p")) {
+        a->name = "p";
+        a->type = KB_AXIS_REALS;
+        a->r[0] = 0.1;
+        a++->r[1] = KB_LAST_REAL;
     }
-    for (int i = 0; i < 4; i++)
-        if (specs[i]) size(&a[at++], categories[i], specs[i]);
-    for (int i = 0; i < RECTANGLES; i++) {
-        const char* spec = gpu ? rectangles[i].on_gpu : rectangles[i].on_cpu;
-        if (spec && strcmp(rectangles[i].op, op->name) == 0) size(&a[at++], rectangles[i].category, spec);
-    }
-    return a;
+    if (add_sizes(a, sizes[op - kbk_ops][!gpu]) >= axes + 24) exit(1);
+    return axes;
 }
 
 static void add(const kbk_op* op, const kbk_variant* v, int order) {
@@ -501,7 +417,7 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     int n = 0;
     kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // never freed, either
     if (!e) exit(1);
-    if (!sizes_of(v ? on_gpu : on_cpu, op)->small) return; // this operation has no shapes for the CPU
+    if (!*sizes[op - kbk_ops][!v]) return; // no shapes for the CPU
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
     if (v && n == 0) return; // none of its element types is compiled

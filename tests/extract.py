@@ -53,6 +53,19 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     if (e == cudaSuccess && count < 64) known[count++] = { kernel, key, bytes, *value };
     return e;
 }""",
+    "kbki_attribute": """\
+// An attribute of the current device; 0 if there is none.
+inline int kbki_attribute(cudaDeviceAttr attribute) {
+    int device = 0, value = 0;
+    if (cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess) return value;
+    return cudaGetLastError(), 0;
+}""",
+    "kbki_needs_hopper": """\
+inline const char* kbki_needs_hopper(void) {
+    return kbki_capability() == 90 ? NULL : "this variant needs compute capability 9.0 exactly";
+}""",
+    "kbki_what": """\
+typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;""",
     "kbki_error": """\
 inline const char* kbki_error(cudaError_t e) { return cudaGetLastError(), cudaGetErrorString(e); }""",
     "kbki_want_shared": """\
@@ -125,11 +138,27 @@ def joined(tokens):
             tight = True
         if t.text in ("*", "&") and text and (text[-1].isalnum() or text[-1] in "_>)"):
             tight = True
+        tight = tight or t.text in ("++", "--") and (text[-1].isalnum() or text[-1] in "_)]")
         text += t.text if tight else " " + t.text
     return text
 
 
 # --- preprocessor
+
+
+def laid_out(text):
+    """A function that has no layout of its own, a statement a line."""
+    out, depth, inside = "", 0, 0
+    for i, c in enumerate(text):
+        inside += (c == "(") - (c == ")")
+        depth += c == "{"
+        if c == "}":
+            depth -= 1
+            out = out.rstrip() + "\n" + " " * 4 * depth
+        out += c if c != " " or not out.endswith((" ", "\n")) else ""
+        if c in "{};" and not inside and (c != "}" or depth):
+            out += "\n" + " " * 4 * depth
+    return re.sub(r"\{\n +\n( *)\}", r"{\n\1}", out)
 
 
 class Macro:
@@ -150,7 +179,6 @@ def macro_of(line):
 def condition(text, defined):
     """The value of a condition: True, False, or None if it depends on the compilation."""
     text = re.sub(r"//.*|/\*.*?\*/|\\\n", " ", text)
-    text = re.sub(r"\bKBKI_(BUILDS|IN)\(\w+\)", "1", text)
     if any(defined.get(name, 0) is None for name in re.findall(r"[A-Za-z_]\w*", text)):
         return None
     text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
@@ -386,7 +414,7 @@ class Header:
                 self.items.append(
                     Item(
                         self.names_of(current),
-                        self.with_comments(comments, joined(current)),
+                        self.with_comments(comments, joined(current) if len(current) < 60 else laid_out(joined(current))),
                         current,
                         tokens[0].start,
                         guards,
@@ -434,7 +462,7 @@ class Header:
         """Whether a macro makes declarations, or names by pasting."""
         if m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG"):
             return True
-        return any(t.text == "KBKI_LAUNCHER" or t.text.startswith("KBKI_WG_") for t in m.body)
+        return any(t.text in ("KBKI_LAUNCHER", "KBKI_REF") or t.text.startswith("KBKI_WG_") for t in m.body)
 
     @staticmethod
     def substitute(m, args):
@@ -994,11 +1022,11 @@ def table_of(header):
     """Rows of the library: op, dir, variant, dtypes, sm, origin, note; and of its operations."""
     ops, rows = {}, []
     for name, m in header.macros.items():
-        if not re.match(r"KBK_(OPS|TABLE)_[A-Z]", name):
+        if not re.match(r"KBK_(OPS|TABLE)_[a-z]", name) or name.endswith("_kbki_end"):
             continue
         c, i = m.body, 0
         while i < len(c):
-            args, depth, i = [[]], 1, i + 2
+            name_of_row, args, depth, i = c[i].text, [[]], 1, i + 2
             while depth:
                 depth += c[i].text == "("
                 depth -= c[i].text == ")"
@@ -1007,9 +1035,13 @@ def table_of(header):
                 elif depth:
                     args[-1].append(c[i])
                 i += 1
+            if name_of_row == "KBKI_CUBLAS":  # no kernel of its own
+                continue
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
-                ops[a[0], a[1]] = dict(op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'))
+                ops[a[0], a[1]] = dict(
+                    op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'), check=a[9]
+                )
             else:
                 rows.append(
                     dict(
@@ -1034,9 +1066,10 @@ def name_of(row, dtype):
 # --- what is taken
 
 
-def closure(header, roots, dtype, opaque=()):
+def closure(header, roots, dtype, opaque=(), widths=None):
     """All declarations that the roots need, in the order of the header. Functions and specialisations for element types
-    that the variant does not use are left out. opaque: items that are taken without what they need."""
+    that the variant does not use are left out. opaque: items that are taken without what they need. widths: of wgmma, if
+    they are known."""
     used = {dtype, "e4m3" if any("kbk_e4m3" in names_in(i.tokens) for i in roots) else dtype}
     other = set()
     if "f16" not in used:
@@ -1065,6 +1098,7 @@ def closure(header, roots, dtype, opaque=()):
                 if i.macro is not None
                 or not names_in(i.head) & other
                 and not (dtype != "f32" and name != "kbki_type" and specialised_for_float(header, i, name))
+                and not (widths and i.text.startswith("KBKI_WGMMA(") and i.text.split(", ")[2] not in widths)
             ]
     return [i for i in header.items if id(i) in taken]
 
@@ -1126,6 +1160,366 @@ def written(items):
             guards = i.guards
         text.append(i.text.strip("\n"))
     return "\n".join(text + ["#endif"] * len(guards)) + "\n"
+
+
+# --- plain parameters: kernels of the header take their arguments in structs; extracted kernels take each one by itself
+
+LAUNCHES = ("kbki_follow", "kbki_launch_clusters", "cudaLaunchKernelEx")
+
+
+def closing(tokens, at):
+    """The index of the bracket that closes the one at index `at`; angle brackets close at > and >>."""
+    pairs, depth = {"(": ")", "[": "]", "{": "}", "<": ">"}, 0
+    mark, end = tokens[at].text, pairs[tokens[at].text]
+    for i in range(at, len(tokens)):
+        text = tokens[i].text if tokens[i].kind == "mark" else ""
+        depth += text == mark
+        depth -= text == end
+        depth -= 2 * (text == ">>" and end == ">")
+        if depth <= 0:
+            return i
+    raise ValueError("no closing " + end)
+
+
+def parts_of(tokens):
+    """A list of tokens split at its commas outside brackets; < opens a bracket if a name is before it."""
+    parts, open_brackets, before = [[]], "", ""
+    for t in tokens:
+        mark = t.text if t.kind == "mark" else ""
+        if mark in ("(", "[", "{") or mark == "<" and before == "name":
+            open_brackets += mark
+        elif mark in (")", "]", "}"):
+            open_brackets = open_brackets.rstrip("<")[:-1]  # a < that is left was a comparison
+        elif mark in (">", ">>") and open_brackets.endswith("<"):
+            open_brackets = open_brackets[: -len(mark)]
+        if mark == "," and not open_brackets:
+            parts.append([])
+        else:
+            parts[-1].append(t)
+        before = t.kind if t.kind != "space" else before
+    return [part for part in parts if part]
+
+
+def bare(tokens):
+    """The tokens without layout and comments."""
+    return [t for t in tokens if t.kind not in ("space", "comment")]
+
+
+class Members:
+    """The data members of a struct: (type, name, length of an array or 0), and the names in its functions."""
+
+    def __init__(self, item):
+        c = item.tokens
+        inner = closing(c, 1) if c[0].text == "template" else -1
+        self.params = [joined(p) for p in parts_of(c[2:inner])] if inner > 0 else []  # as class T
+        opening = next(i for i, t in enumerate(c) if t.text == "{")
+        head = [t.text for t in c[inner + 1 : opening]]
+        self.base = head[head.index(":") + 1] if ":" in head else None
+        self.data, self.inside, statement, i = [], set(), [], opening + 1
+        end = closing(c, opening)
+        while i < end:
+            if c[i].text == "{":
+                k = closing(c, i)
+                self.inside |= names_in(c[i:k])
+                i, statement = k, []
+            elif c[i].text == ";":
+                self.add(statement)
+                statement = []
+            else:
+                statement.append(c[i])
+            i += 1
+
+    def add(self, statement):
+        if not statement or statement[0].text in ("static", "typedef", "using") or "(" in [t.text for t in statement]:
+            return
+        kind = None
+        for part in parts_of(statement):
+            length = 0
+            if part[-1].text == "]":
+                length, part = part[-2].text, part[:-3]
+            stars = sum(t.text == "*" for t in part)
+            kind = kind or joined(part[: len(part) - 1 - stars])
+            self.data.append((kind + "*" * stars, part[-1].text, length))
+
+
+class Plain:
+    """Rewrites the declarations of a kernel so that no parameter of a kernel is a struct of the header."""
+
+    def __init__(self, header, items, element):
+        self.header, self.element = header, element
+        self.items = [Item(i.names, i.text, i.tokens, i.start, i.guards, i.macro, i.head) for i in items]
+        for item in [i for i in self.items if i.names == ["kbki_map"]]:
+            self.items.remove(item)
+        for item in self.items:
+            item.text = re.sub(r"\bkbki_map\b", "CUtensorMap", item.text)
+        self.refresh()
+        self.instances()
+        self.refresh()
+        self.find_structs()
+        for item in self.items:
+            if self.is_device(item):
+                self.device(item)
+            elif item.macro is None:
+                self.host(item)
+        for name in [n for n in self.structs if self.is_maps(n)]:
+            at = next(k for k, i in enumerate(self.items) if i.names[0] == name)
+            refs = "struct %s_refs {\n    const CUtensorMap %s;\n};" % (
+                name, ", ".join("&" + m for _, m, _ in self.structs[name].data))
+            self.items.insert(at + 1, Item([name + "_refs"], refs, [], 0, self.items[at].guards))
+
+    def refresh(self):
+        for item in self.items:
+            if item.macro is None:
+                item.tokens = code(tokens_of(item.text))
+                item.head = self.header.head_of(item.tokens)
+
+    @staticmethod
+    def is_device(item):
+        return item.macro is None and ("__device__" in item.text or "__global__" in item.text)
+
+    # templates over the struct that a kernel takes
+
+    def instances(self):
+        """Replaces template <class Io> by one function for each struct that it is called with."""
+        waiting = [i for i in self.items if i.macro is None and self.struct_parameter(i)]
+        names = {i.names[0] for i in waiting}
+        structs = {i.names[0]: Members(i) for i in self.items if self.is_struct(i)}
+        types = {name: [] for name in names}  # for each function, the structs that it is called with
+        for item in (i for i in self.items if i.macro is None and i not in waiting):
+            for i, t in enumerate(item.tokens):
+                if t.text not in names:
+                    continue
+                k = i + 1 if item.tokens[i + 1].text != "<" else closing(item.tokens, i + 1) + 1
+                first = parts_of(item.tokens[k + 1 : closing(item.tokens, k)])[0]
+                types[t.text].append(self.declared(item.tokens, joined(first), structs)[0])
+        for _ in waiting:  # a function passes its struct on
+            for item in waiting:
+                for other in names_in(item.tokens) & names:
+                    types[other] += [x for x in types[item.names[0]] if x not in types[other]]
+        inner = {}  # the template parameters that take the place of Io
+        for item in waiting:
+            own = [joined(p) for p in parts_of(item.tokens[2 : closing(item.tokens, 1)])]
+            for kind in types[item.names[0]]:
+                inner[item.names[0], kind] = [p for p in structs[kind].params if p not in own]
+        last = {kind: next(i for i in self.items if i.names[0] == kind and self.is_struct(i))
+                for kinds in types.values() for kind in kinds}
+        for item in waiting:  # behind the struct, in this order
+            for kind in dict.fromkeys(types[item.names[0]]):
+                new = self.instance(item, structs, kind, inner)
+                self.items.insert(max(self.items.index(item), self.items.index(last[kind]) + 1), new)
+                last[kind] = new
+            self.items.remove(item)
+        for item in self.items:  # explicit arguments of calls
+            for name in names & names_in(item.tokens) - set(item.names):
+                item.text = re.sub(r"\b%s<(kb\w+)<([^<>]*)>" % name, lambda m: "%s<%s" % (name, ", ".join(
+                    a for p, a in zip(structs[m.group(1)].params, m.group(2).split(", "))
+                    if p in inner[name, m.group(1)])) if (name, m.group(1)) in inner else m.group(), item.text)
+
+    def is_struct(self, item):
+        c = self.header.without_template(item.tokens) if item.macro is None else []
+        return len(c) > 2 and c[0].text == "struct" and c[2].text in ("{", ":")
+
+    @staticmethod
+    def struct_parameter(item):
+        """Whether an item is a function template with a parameter of type Io."""
+        return re.search(r"\bclass Io\b", item.text) and re.search(r"[(,]\s*(const )?Io&? \w+", item.text)
+
+    @staticmethod
+    def declared(tokens, path, structs):
+        """The struct that the variable `path` is declared as: (name, text of the arguments)."""
+        for i, t in enumerate(tokens):
+            if t.text != path or tokens[i - 1].text == ".":
+                continue
+            k = i - 1
+            while k > 0 and tokens[k].text in ("&", "*", "const"):
+                k -= 1
+            if tokens[k].text in structs:
+                return tokens[k].text, ""
+            if tokens[k].text == ">":
+                end, depth = k, 0
+                while k > 0:
+                    depth += {">": 1, "<": -1}.get(tokens[k].text, 0)
+                    if not depth:
+                        break
+                    k -= 1
+                if tokens[k - 1].text in structs:
+                    return tokens[k - 1].text, joined(tokens[k + 1 : end])
+        return None
+
+    def instance(self, item, structs, kind, inner):
+        own = [p.split()[-1] for p in structs[kind].params]
+        text = re.sub(r"(, )?\bclass Io\b", lambda m: ", ".join(([""] if m.group(1) and inner[item.names[0], kind] else [])
+                                                               + inner[item.names[0], kind]), item.text, count=1)
+        for name, added in ((n, a) for (n, k), a in inner.items() if k == kind):
+            text = re.sub(r"\b(%s<[^;()]*?)(, )?\bIo\b" % name, lambda m: m.group(1) + ", ".join(
+                ([""] if m.group(2) and added else []) + [p.split()[-1] for p in added]), text)
+        text = re.sub(r"\bIo\b", kind + ("<%s>" % ", ".join(own) if own else ""), text)
+        return Item(item.names, text, code(tokens_of(text)), item.start, item.guards)
+
+    # structs
+
+    def find_structs(self):
+        """Members of all structs, and which of them device code reads."""
+        self.structs, reads = {}, set()
+        for item in self.items:
+            c = self.header.without_template(item.tokens) if item.macro is None else []
+            if len(c) > 2 and c[0].text == "struct" and "{" in [t.text for t in c]:
+                m = Members(item)
+                if c[1].text not in self.structs or m.data:  # a specialisation of a base struct
+                    self.structs[c[1].text] = m
+            if self.is_device(item):
+                reads |= {t.text for k, t in enumerate(item.tokens) if item.tokens[k - 1].text in (".", "->")}
+        self.reads = {name: reads | m.inside for name, m in self.structs.items()}
+
+    def resolved(self, kind):
+        """A type of a member, without names of the header."""
+        kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
+        return re.sub(r"\bkb\w+(<[^<>]*>)?(?=\*)", "void", kind)
+
+    def leaves(self, name, arguments):
+        """The members that device code reads, with those of structs within: [(path, type)]."""
+        m, found = self.structs[name], []
+        if m.base in self.structs:
+            found += self.leaves(m.base, arguments)
+        bound = dict(zip([p.split()[-1] for p in m.params], arguments))
+        for kind, member, length in m.data:
+            if member not in self.reads[name] and kind != "CUtensorMap":
+                continue
+            kind = re.sub(r"\b(%s)\b" % "|".join(bound or ["\0"]), lambda x: bound[x.group()], kind)
+            inner = re.match(r"(kb\w+)(?:<(.*)>)?$", kind)
+            if inner and inner.group(1) in self.structs:
+                inside = self.leaves(inner.group(1), [a.strip() for a in (inner.group(2) or "").split(",")])
+                found += [("%s.%s" % (member, path), k) for path, k in inside]
+            elif length:
+                found += [("%s[%d]" % (member, i), self.resolved(kind)) for i in range(int(length))]
+            else:
+                found.append((member, self.resolved(kind)))
+        return found
+
+    def struct_of(self, tokens):
+        """(name, arguments) of a struct of the header that the tokens of a type name, or None."""
+        c = [t for t in bare(tokens) if t.text not in ("const", "__grid_constant__")]
+        if not c or c[0].text not in self.structs or len(c) > 1 and c[1].text != "<":
+            return None
+        return c[0].text, [joined(p) for p in parts_of(c[2:-1])] if len(c) > 1 else []
+
+    def is_maps(self, name):
+        return {kind for kind, _, _ in self.structs[name].data} == {"CUtensorMap"}
+
+    # rewriting
+
+    def device(self, item):
+        tokens = tokens_of(item.text)
+        if "__global__" in item.text:
+            self.kernel(item, tokens)
+            tokens = tokens_of(item.text)
+        for t in tokens:  # functions take references to the tensor maps of the kernel
+            if t.text in self.structs and self.is_maps(t.text):
+                t.text += "_refs"
+        item.text = "".join(t.text for t in tokens)
+
+    def kernel(self, item, tokens):
+        at = next(i for i, t in enumerate(tokens) if t.text in item.names and tokens[i + 1].text == "(") + 1
+        end = closing(tokens, at)
+        opening = next(i for i in range(end, len(tokens)) if tokens[i].text == "{")
+        body, lines, params = tokens[opening + 1 :], [], []
+        taken = {t.text for k, t in enumerate(tokens) if t.kind == "name" and tokens[k - 1].text not in (".", "->")}
+        for part in parts_of(tokens[at + 1 : end]):
+            c = bare(part)
+            struct = self.struct_of(c[:-1]) if c and len(c) > 1 and c[-1].kind == "name" else None
+            if struct is None:
+                params.append(joined(c))
+                continue
+            name, maps = c[-1].text, self.is_maps(struct[0])
+            own = {}
+            for path, kind in self.leaves(*struct):
+                leaf = re.sub(r"\W+", "", path.split(".")[-1])
+                leaf = leaf if leaf not in taken and not maps else name + "_" + re.sub(r"\W+", "_", path).strip("_")
+                taken.add(leaf)
+                own[path] = leaf
+                params.append(("const __grid_constant__ %s %s" if maps else "%s %s") % (kind, leaf))
+            if not self.substitute(body, name, own):
+                full = struct[0] + ("<%s>" % ", ".join(struct[1]) if struct[1] else "")
+                if maps:
+                    lines.append("const %s %s = { %s };" % (full, name, ", ".join(own.values())))
+                else:
+                    casts = {p: k for p, k in self.leaves(*struct) if "void*" in k}
+                    fill = ", ".join("%s.%s = %s%s" % (name, p, "(decltype(%s.%s))" % (name, p) if p in casts else "", v)
+                                     for p, v in own.items())
+                    lines += ["%s %s;" % (full, name), wrapped("    " + fill.replace(" = ", "\0=\0") + ";", "        ").strip()
+                              .replace("\0", " ")]
+        head = "".join(t.text for t in tokens[: at + 1])
+        start = head.rfind("\n") + 1
+        head += ", ".join(p.replace(" ", "\0") for p in params)
+        head = head[:start] + wrapped(head[start:] + ")\0{", " " * 8).replace("\0", " ")
+        item.text = head + "".join("\n    " + x for x in lines) + "".join(t.text for t in body)
+        item.tokens = code(tokens_of(item.text))
+
+    @staticmethod
+    def substitute(body, name, own):
+        """Replaces name.member by the parameter, if the struct is used in no other way."""
+        places = []
+        for i, t in enumerate(body):
+            if t.text != name or t.kind != "name" or body[i - 1].text in (".", "->", "::"):
+                continue
+            k, path = i, ""
+            while body[k + 1].text == "." and path not in own:
+                path += ("." if path else "") + body[k + 2].text
+                k += 2
+            if path not in own or body[k + 1].text == "[" and path + "[0]" in own:
+                return False
+            places.append((i, k, own[path]))
+        for i, k, new in places:
+            body[i].text = new
+            for t in body[i + 1 : k + 1]:
+                t.text = ""
+        return True
+
+    def host(self, item):
+        tokens = tokens_of(item.text)
+        for i, t in enumerate(tokens):
+            if t.kind == "name" and t.text in LAUNCHES and tokens[i + 1].text == "(" and t.text not in item.names:
+                self.arguments(tokens, i + 1)
+            elif t.text == ">" and tokens[i - 1].text == ">>" and tokens[i + 1].text == "(":
+                self.arguments(tokens, i + 1)
+            elif t.text == "(" and i > 1 and (tokens[i - 1].text == "void" or tokens[i - 1].text == ")" and
+                                              tokens[i - 2].text == "*"):
+                self.function_type(tokens, i)
+        item.text = "\n".join(x if len(x) <= 120 or x in item.text else wrapped(x, re.match(" *", x).group() + " " * 8)
+                              for x in "".join(t.text for t in tokens).split("\n"))
+
+    def function_type(self, tokens, at):
+        end = closing(tokens, at)
+        found = [(p, self.struct_of(p)) for p in parts_of(tokens[at + 1 : end])]
+        if any(s for _, s in found):
+            new = [", ".join(k for _, k in self.leaves(*s)) if s else joined(bare(p)) for p, s in found]
+            tokens[at + 1].text = ", ".join(new)
+            for t in tokens[at + 2 : end]:
+                t.text = ""
+
+    def arguments(self, tokens, at):
+        """Passes the members of a struct by themselves."""
+        for part in parts_of(tokens[at + 1 : closing(tokens, at)]):
+            c = bare(part)
+            path = "".join(t.text for t in c)
+            if not re.fullmatch(r"\w+(\.\w+)*", path) or c[0].kind != "name":
+                continue
+            struct = self.declared(code(tokens), path, self.structs) or self.member(path)
+            if struct:
+                arguments = [a.strip() for a in struct[1].split(",")] if struct[1] else []
+                c[0].text = ", ".join("%s.%s" % (path, p) for p, _ in self.leaves(struct[0], arguments))
+                for t in c[1:]:
+                    t.text = ""
+
+    def member(self, path):
+        """The struct that a member of another struct is: m.io."""
+        last = path.split(".")[-1]
+        for m in self.structs.values() if "." in path else ():
+            for kind, name, _ in m.data:
+                inner = re.match(r"(kb\w+)(?:<(.*)>)?$", kind)
+                if name == last and inner and inner.group(1) in self.structs:
+                    return inner.group(1), inner.group(2) or ""
+        return None
 
 
 # --- the program around the kernel
@@ -1220,12 +1614,10 @@ def wrapped(text, indent, width=118):
     return "\n".join(lines + [line])
 
 
-def checks_of(header, row, dtype):
+def checks_of(header, check, row, dtype):
     """norm, ulps and abs of the operation for f32 and for the element type."""
-    e = header.macros["KBK_CHECK_%s_%s" % (row["op"], row["dir"])]
-    while e.body[0].text != "KBKI_CHECKS":
-        e = header.macros[e.body[0].text]
-    values = joined(e.body[2:-1]).replace(" ", "").split(",")
+    text = check if "(" in check else joined(header.macros[check].body)
+    values = re.search(r"\((.*)\)", text).group(1).replace(" ", "").split(",")
     of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
     if "KBK_TF32" in row["origin"]:
         of["f32"] = ["1.5e-3", "6 * 8192", "0"]
@@ -1318,9 +1710,22 @@ class Extraction:
             reference = reference + header.by_name["kbk_e4m3_value"]
         if self.scratch:
             reference = reference + header.by_name[own]
+        self.without_other_variants(closure(header, roots, self.dtype))
         self.device = closure(header, roots, self.dtype)
+        widths = {w for i in self.device if i.macro is None for w in re.findall(r"\bkbki_wgmma<T, ([^<>]+)>", i.text)}
+        if widths and all(w.isdigit() for w in widths):
+            self.device = closure(header, roots, self.dtype, widths=widths)
         self.host = [i for i in closure(header, reference, self.dtype) if i not in self.device]
         self.word = "KBKI_WORD_" + variant if enum in self.device + self.host else "0"
+
+    def without_other_variants(self, items):
+        """A variant that passes some inputs on to another variant, by if (...) return ..., rejects them here."""
+        text = "\n".join(i.text for i in items)
+        for name in set(re.findall(r"\b%s_\w+(?=<T>\(a, st\))" % self.base, text)) - {self.launcher}:
+            calls = re.findall(r"(?:(if \(.*\) return )|\b)%s<T>\(" % name, text)
+            if name in self.header.by_name and all(calls):
+                replaced(self.header, name, "template <class T> const char* %s(const kbk_args*, kbk_stream) {\n    return "
+                         '"this input is for the variant %s";\n}' % (name, name[len(self.base) + 1 :]))
 
     def entry(self):
         """The function that launches the kernel from pointers and sizes."""
@@ -1423,7 +1828,7 @@ class Extraction:
         last = "step > 1 ? first + k * step + 1 : units"
         b.append(f"        {self.base}_ref(&s, {self.size}, in, parts, first + k * step, {last});")
         b.append("    }")
-        of_f32, of_type = checks_of(self.header, row, self.dtype)
+        of_f32, of_type = checks_of(self.header, self.op["check"], row, self.dtype)
         for k, t in outs:
             tolerance = {"KBK_T": of_type, "KBK_KF32": of_f32}.get(t["kind"][1], ["0", "0", "0.5"])
             which = "0, 1" if t["whole"] else "first, step"
@@ -1453,9 +1858,10 @@ class Extraction:
         ]
 
     def file(self):
-        device, entry, benchmark = written(self.device), "\n".join(self.entry()), "\n".join(self.benchmark())
+        plain_items = Plain(self.header, self.device, "e4m3" if self.row["op"] == "matmul_e4m3" else self.dtype).items
+        device, entry, benchmark = written(plain_items), "\n".join(self.entry()), "\n".join(self.benchmark())
         includes = ["cuda_runtime.h", "math.h", "stdint.h", "string.h"]
-        includes += [h for h, t in (("cuda_bf16.h", "__nv_bf"), ("cuda_fp16.h", "__half")) if t in device + entry]
+        includes += [h for h, t in (("cuda.h", "CUtensorMap"), ("cuda_bf16.h", "__nv_bf"), ("cuda_fp16.h", "__half")) if t in device + entry]
         widened = f"\nstatic double widened({self.element} x) {{ return (float)x; }}" if self.size == 2 else ""
         if any(t["type"] == "kbk_e4m3" for t in self.ins):
             widened += "\nstatic double widened(kbk_e4m3 x) { return kbk_e4m3_value(x.bits); }"

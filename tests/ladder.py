@@ -11,12 +11,12 @@ records in tests/evidence/ladder.json.
     ladder.py --diff OP               prints the lines that change from each kernel of a ladder to the next
     --evidence FILE: another file of records;  --root DIR: another copy of the sources
 
---check also checks the manual's closed list of terms, and the end of the portable rungs.
+--check also checks the manual's closed list of terms and reading order, and the end of the portable rungs.
 
-The first line of the columns has the arithmetic intensity and the floor: the larger of bytes over the copy bandwidth and
-FLOPs over the rate of a matrix product. FLOPs and bytes come from the formulas in kbench_kernels.cuh, compiled by $CC.
-The rates of an H200 are in this script. The rates of the GPU that the columns name come from its records of copy and
-matmul.
+The first line of the columns has the arithmetic intensity and the floor, the larger of bytes over the bandwidth of copy
+and FLOPs over the rate of a matrix product. FLOPs and bytes come from the formulas in kbench_kernels.cuh, compiled by
+$CC. The rates of an H200 are in this script. The rates of the GPU that the columns name come from its records of copy
+and matmul.
 
 Each other line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung
 of this type (with its number if it is not the one before), registers per thread, achieved occupancy, share of the DRAM
@@ -270,7 +270,7 @@ def card(key, rungs, evidence, work):
             columns([HEADS_OF_COLUMNS] + lines, shown) + ['    end of measured */'])
 
 
-EXCERPT = 'naive coalesced regblock warpmma tmaload warpgroup coop tma select cublas'.split()  # the rungs that README.md shows
+EXCERPT = 'naive coalesced regblock warpmma tmaload warpgroup coop tma select cublas'.split()  # the rungs in README.md
 
 
 def document(rungs, evidence, excerpt):
@@ -385,6 +385,18 @@ def words(text, rungs, problems):
         problems += ['%s: %s' % (word, what) for word in sorted(which)]
 
 
+def stations(text, rungs, problems):
+    """The names of operations and sections in the manual's reading order exist."""
+    found = re.search(r'\n   READING ORDER.*?\n\n', text, re.S)
+    lines = re.findall(r'\n +\d+ ([\w ]+):', found[0]) if found else []
+    if len(lines) < 10:
+        problems.append('only %d stations in READING ORDER' % len(lines))
+    names, tags = {op for op, _ in rungs}, set(re.findall(r'\n  >>(\w+)  ', text))
+    for name in [x for line in lines for x in line.split() if x not in names] + [
+            '>>' + x for x in re.findall(r'>>(\w+)', found[0] if found else '') if x not in tags]:
+        problems.append('READING ORDER: %s does not exist' % name)
+
+
 def shortened(record):
     out = {k: record.get(k) for k in KEYS}
     out['counters'] = {k: v for k, v in (record.get('counters') or {}).items() if k in COUNTERS}
@@ -436,7 +448,7 @@ def diff(header, op):
             if not all(found) or not found or (k, i, direction) in seen:
                 continue
             seen.add((k, i, direction))
-            old, new = (m[1].split('\n') for m in found)
+            old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)  # indentation is no change
             changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
             print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (
                 op, direction, shown[k].number, shown[k].name, len(old), r.number, r.name, len(new),
@@ -469,6 +481,7 @@ def main(argv):
     rungs = table(header)
     order(header, rungs, problems)
     words(header, rungs, problems)
+    stations(header, rungs, problems)
     for name, path in zip(names, paths):
         with open(path, encoding='utf-8') as f:
             text = f.read()

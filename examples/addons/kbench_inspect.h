@@ -38,25 +38,25 @@ KBI_CODE_BEGIN
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
-#define KBI_INSPECT_OPTIONS(x)                                                                                  \
-    KBI_BARE(x, profile, "profile", "inspect", "kernels, copies and calls of each block (CUPTI)", KBI_GPU)  \
-    x(counters, "counters", "[=SET]", "inspect", "hardware counters: few, usual, all or names", const char*,\
-        kbi_take_counters, KBI_ANY, 0)                                                                          \
-    KBI_TEXT(x, trace, "trace", "FILE", "inspect", "the same as a timeline for Perfetto",                   \
+#define KBI_INSPECT_OPTIONS \
+    KBI_BARE(profile, "profile", "inspect", "kernels, copies and calls of each block (CUPTI)", KBI_GPU) \
+    KBI_X(counters, "counters", "[=SET]", "inspect", "hardware counters: few, usual, all or names", const char*, \
+        kbi_take_counters, KBI_ANY, 0) \
+    KBI_TEXT(trace, "trace", "FILE", "inspect", "the same as a timeline for Perfetto", \
         KBI_GPU | KBI_WRITES | KBI_RARE) \
-    KBI_BARE(x, energy, "energy", "inspect", "joules per launch (NVML); 3 s more per case",                 \
+    KBI_BARE(energy, "energy", "inspect", "joules per launch (NVML); 3 s more per case", \
         KBI_GPU | KBI_MEASURES | KBI_RARE) \
-    KBI_BARE(x, sass, "sass", "inspect", "machine code of the longest kernel (cuobjdump)",                  \
+    KBI_BARE(sass, "sass", "inspect", "machine code of the longest kernel (cuobjdump)", \
         KBI_GPU | KBI_RARE) \
-    x(ncu, "ncu", "[=SET]", "inspect", "counters from ncu: a set, or metrics A,B", const char*,             \
+    KBI_X(ncu, "ncu", "[=SET]", "inspect", "counters from ncu: a set, or metrics A,B", const char*, \
         kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
-    x(nsys, "nsys", "[=FILE]", "inspect", "kernels and copies from nsys; keeps its report", const char*,    \
+    KBI_X(nsys, "nsys", "[=FILE]", "inspect", "kernels and copies from nsys; keeps its report", const char*, \
         kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
 // clang-format on
 
 enum kbi_inspect_id {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) KBI_INSPECT_##id,
-    KBI_INSPECT_OPTIONS(KBI_X)
+    KBI_INSPECT_OPTIONS
 #undef KBI_X
         KBI_INSPECT_COUNT
 };
@@ -64,7 +64,7 @@ enum kbi_inspect_id {
 static struct kbi_inspect_values {
     bool on[KBI_INSPECT_COUNT]; // whether the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
-    KBI_INSPECT_OPTIONS(KBI_X)
+    KBI_INSPECT_OPTIONS
 #undef KBI_X
 } kbi_inspect_given;
 
@@ -89,7 +89,7 @@ static bool kbi_take_tool(const kb_option* option, void* values, const char* val
 static const kb_option kbi_inspect_rows[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
     { name, argument, group, help, read, offsetof(struct kbi_inspect_values, id), limits, rules },
-    KBI_INSPECT_OPTIONS(KBI_X)
+    KBI_INSPECT_OPTIONS
 #undef KBI_X
 };
 
@@ -455,7 +455,7 @@ static void kbi_energy_idle(void) {
         kbi_energy_note(falls);
     }
     if (kbi_energy_span() > 0)
-        kbi_meter.insight.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
+        kbi_meter.insight.head.idle_w = (kbi_energy.latest.mj - kbi_energy.first.mj) / kbi_energy_span() * 1e6;
 }
 
 static bool kbi_energy_open(kb_state* kb) {
@@ -527,7 +527,7 @@ static void kbi_energy_close(kb_state* kb) {
     if (e->failed || !(kbi_energy_span() >= 2e9) || !(launches > 0))
         kbi_insight_say("NVML's energy counter %s", e->failed ? "failed while the block ran" : "did not change");
     else
-        kbi_meter.insight.energy_mj = mj / launches;
+        kbi_meter.insight.head.energy_mj = mj / launches;
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -544,7 +544,7 @@ typedef struct kbi_recorded { // an event; the correlation id connects device wo
 static void kbi_activity_keep(const kbi_recorded* r) {
     kbi_insight* in = &kbi_meter.insight;
     if (in->events.n / sizeof *r >= 4 * (size_t)KBI_INSIDE_EVENTS)
-        in->dropped++;
+        in->head.dropped++;
     else
         kbi_put(&in->events, (const char*)r, sizeof *r);
 }
@@ -665,7 +665,7 @@ static bool kbi_activity_open(kb_state* kb) {
     if (error) return false;
     c->flush(1); // delivers the records of the set-up
     c->look = kbi_activity_record;
-    kbi_meter.insight.runs = -1;
+    kbi_meter.insight.head.runs = -1;
     kbi_meter.insight.began = kbi_now();
     return true;
 }
@@ -682,7 +682,7 @@ static int64_t kbi_activity_begin(kb_state* kb) {
     bool waits = (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC)) != 0 || kbi_copies_wait(run);
     kbi_sample_open(run->sampling.gated && !waits && run->work.nodes < KBI_GATE_NODES, 1);
     kbi_launch_begin(run->recipe->mode != KBI_HOT);
-    in->window[KBI_MAX(in->runs, 0)][0] = kbi_activity_now();
+    in->window[KBI_MAX(in->head.runs, 0)][0] = kbi_activity_now();
     return 1;
 }
 
@@ -693,10 +693,10 @@ static bool kbi_activity_end(kb_state* kb) {
     kbi_meter.gpu.at = 0;
     if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
         return kb->run->sampling.gated = false, true; // it waits at the gate
-    if (in->runs >= 0) in->window[in->runs][1] = ends;
-    in->runs++;
-    bool long_enough = in->runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
-    return in->runs < KBI_INSIDE_RUNS && !long_enough;
+    if (in->head.runs >= 0) in->window[in->head.runs][1] = ends;
+    in->head.runs++;
+    bool long_enough = in->head.runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
+    return in->head.runs < KBI_INSIDE_RUNS && !long_enough;
 }
 
 static int kbi_recorded_order(const void* a, const void* b) { // enclosing events come first
@@ -713,7 +713,7 @@ static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* even
     kbi_event outer;
     int64_t at = -1;
     memset(&outer, 0, sizeof outer);
-    for (int r = 0; r < in->runs; r++) {
+    for (int r = 0; r < in->head.runs; r++) {
         kbi_event run = outer;
         run.start = in->window[r][0], run.end = in->window[r][1], run.run = r, run.cause = -1;
         run.name = kbi_insight_text(1, "the block");
@@ -722,7 +722,7 @@ static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* even
     for (size_t i = 0; i < n; i++) {
         kbi_event e = all[i].event;
         e.run = -1;
-        for (int r = 0; r < in->runs && e.kind == KBI_EVENT_CALL; r++)
+        for (int r = 0; r < in->head.runs && e.kind == KBI_EVENT_CALL; r++)
             if (e.start >= in->window[r][0] && e.start <= in->window[r][1]) e.run = r;
         if (e.run < 0) continue;
         bool inner = at >= 0 && e.lane == outer.lane && e.start >= outer.start && e.end <= outer.end;
@@ -747,7 +747,7 @@ static void kbi_activity_collect(kbi_run* run) {
         const kbi_mapped* slot = kbi_map_find(&callers, all[i].correlation);
         if (e.kind == KBI_EVENT_CALL || !slot->key) continue;
         if (events.n / sizeof e >= KBI_INSIDE_EVENTS) {
-            in->dropped++;
+            in->head.dropped++;
             continue;
         }
         e.cause = (int32_t)slot->at;
@@ -769,7 +769,7 @@ static void kbi_activity_close(kb_state* kb) {
     kbi_meter.cupti.look = NULL;
     kbi_activity_off(KBI_COUNT(kbi_activities));
     if (kbi_meter.cupti.dropped && kbi_meter.cupti.dropped(NULL, 0, &lost) == 0)
-        kbi_meter.insight.dropped += (int64_t)lost;
+        kbi_meter.insight.head.dropped += (int64_t)lost;
     kbi_activity_collect(kb->run);
 }
 
@@ -1073,7 +1073,7 @@ static double kbi_range_cold(const kbi_machine* m) {
 // For --env.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
-    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.message);
+    snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.head.message);
 }
 
 static bool kbi_counters_open(kb_state* kb) {

@@ -35,7 +35,7 @@ CONTENTS (search for the tag)
     >>load         shows records of earlier runs; runs nothing
     >>resume       takes finished cases from the --jsonl file of an earlier run
     >>race         runs built programs in alternating fresh processes
-    >>explain      --explain NAME: the meaning of a flag, a key of the record or a column of the table, with an example
+    >>explain      --explain NAME: the meaning of a flag, verdict, key of the record or column of the table, with an example
     >>registered   registers the add-on's outputs
 */
 #ifndef KBENCH_REPORT_H
@@ -53,56 +53,56 @@ KBI_CODE_BEGIN
 typedef const char* kbi_two[2];
 // clang-format off
 #define KBI_FILE (KBI_WRITES | KBI_IN_LOAD)
-#define KBI_REPORT_OPTIONS(x)                                                                                   \
-    KBI_TEXT(x, md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE)           \
-    KBI_TEXT(x, svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
-    KBI_TEXT(x, plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
-    KBI_LIST(x, where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)",          \
+#define KBI_REPORT_OPTIONS \
+    KBI_TEXT(md, "md", "FILE", "out", "Markdown tables, for a pull request", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(gbench, "gbench", "FILE", "out", "Google Benchmark's JSON, for its compare.py", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(go, "go", "FILE", "out", "Go's benchmark format, for benchstat", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE) \
+    KBI_TEXT(svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
+    KBI_TEXT(plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
+    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)", \
         KBI_REPEATS | KBI_IN_LOAD | KBI_RARE) \
-    KBI_TEXT(x, report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
-    KBI_BARE(x, resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
-    KBI_TEXT(x, explain, "explain", "NAME", "out", "the meaning of a flag, key or column", KBI_INSTEAD)         \
-    KBI_BARE(x, github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
-    x(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**,                 \
-        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD)                               \
-    x(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", const char*,\
-        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES)                                                          \
-    KBI_TEXT(x, baseline, "baseline", "NAME|FILE", "compare", "compare with earlier records; exit codes 3, 4",     \
-        KBI_MEASURES | KBI_IN_LOAD)                                                                             \
-    x(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair,      \
+    KBI_TEXT(report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
+    KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
+    KBI_TEXT(explain, "explain", "NAME", "out", "the meaning of a flag, verdict, key or column", KBI_INSTEAD) \
+    KBI_BARE(github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
+    KBI_X(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**, \
+        kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD) \
+    KBI_X(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", const char*, \
+        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES) \
+    KBI_TEXT(baseline, "baseline", "NAME|FILE", "compare", "compare with earlier records; exit codes 3, 4", \
+        KBI_MEASURES | KBI_IN_LOAD) \
+    KBI_X(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair, \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
-    KBI_TEXT(x, history, "history", "FILE", "compare", "append this run; show trends; learn the noise",            \
+    KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; learn the noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_SHARE(x, threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
+    KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(x, memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory; 10 %", 0, 1000,  \
+    KBI_SHARE(memory_threshold, "memory-threshold", "compare", "allowed growth of peak memory; 10 %", 0, 1000, \
         KBI_ALWAYS | KBI_RARE) \
-    x(alpha, "alpha", "P", "compare", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY,     \
+    KBI_X(alpha, "alpha", "P", "compare", "probability of any false alarm; 0.05", double, kbi_take_alpha, KBI_ANY, \
         KBI_ALWAYS | KBI_RARE) \
-    KBI_SHARE(x, noise, "noise", "compare", "assumed difference between processes; 3 %", 0, 1000,                  \
+    KBI_SHARE(noise, "noise", "compare", "assumed difference between processes; 3 %", 0, 1000, \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_WORD(x, fail_on, "fail-on", "WHAT", "compare", "regress, change, noise or never; regress",                 \
+    KBI_WORD(fail_on, "fail-on", "WHAT", "compare", "regress, change, noise or never; regress", \
         "regress,change,noise,never", KBI_ALWAYS | KBI_RARE) \
-    KBI_BARE(x, ignore_env, "ignore-env", "compare", "also compare runs of different machines",                    \
+    KBI_BARE(ignore_env, "ignore-env", "compare", "also compare runs of different machines", \
         KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, goal, "goal", "GOAL", "compare", "layernorm:gpu_efficiency>=80; repeatable",                       \
+    KBI_LIST(goal, "goal", "GOAL", "compare", "layernorm:gpu_efficiency>=80; repeatable", \
         KBI_REPEATS | KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
-    KBI_LIST(x, race, "race", "OLD NEW...", "compare", "compare built programs; -- OPTIONS for them",             \
-        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST)                                                          \
-    KBI_WORD(x, benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json",                       \
-        KBI_IN_LOAD)                                                                                            \
-    KBI_NUMBER(x, benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000,                          \
-        KBI_IN_LOAD)                                                                                            \
-    KBI_WORD(x, benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL,     \
+    KBI_LIST(race, "race", "OLD NEW...", "compare", "compare built programs; -- OPTIONS for them", \
+        KBI_MORE | KBI_APART | KBI_IN_RACE | KBI_REST) \
+    KBI_WORD(benchmark_out_format, "benchmark_out_format", "json", NULL, NULL, "json", \
+        KBI_IN_LOAD) \
+    KBI_NUMBER(benchmark_repetitions, "benchmark_repetitions", NULL, NULL, 1000000, \
+        KBI_IN_LOAD) \
+    KBI_WORD(benchmark_display_aggregates_only, "benchmark_display_aggregates_only", "true", NULL, NULL, \
         "true", KBI_IN_LOAD)
 // clang-format on
 
 enum kbi_report_id {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) KBI_REPORT_##id,
-    KBI_REPORT_OPTIONS(KBI_X)
+    KBI_REPORT_OPTIONS
 #undef KBI_X
         KBI_REPORT_COUNT
 };
@@ -110,7 +110,7 @@ enum kbi_report_id {
 typedef struct kbi_report_values {
     bool on[KBI_REPORT_COUNT]; // whether the option was given
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
-    KBI_REPORT_OPTIONS(KBI_X)
+    KBI_REPORT_OPTIONS
 #undef KBI_X
     int n_load;
 } kbi_report_values;
@@ -149,7 +149,7 @@ static bool kbi_take_load(const kb_option* option, void* values, const char* val
 static const kb_option kbi_report_rows[] = {
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) \
     { name, argument, group, help, read, offsetof(kbi_report_values, id), limits, rules },
-    KBI_REPORT_OPTIONS(KBI_X)
+    KBI_REPORT_OPTIONS
 #undef KBI_X
 };
 
@@ -5049,7 +5049,8 @@ static void kbi_page_lessons(kbi_page* p) {
           "run back to back on copies of the data. Compare only times of the same cache state and the "
           "same timer." },
         { "What is a roof?",
-          "A peak that was measured on this machine: the best copy, or the best arithmetic of one type. "
+          "A peak rate that was measured on this machine: the best copy, or the best arithmetic of one type. "
+          "Work on the CPU is compared with the peak of one core. "
           "A memory-bound case at 80 % of the copy roof can become at most 1.25 times as fast, unless "
           "it moves fewer bytes. More than 100 % is possible if data comes from the cache. A cold case "
           "is compared with a cold copy of the same size, because the last writes, up to the size of "
@@ -5910,12 +5911,14 @@ static int kbi_load_shown(const kbi_options* o) {
         kbi_table_open(&table, &how);
         kbi_table_add(&table, r.of, r.n);
         kbi_table_end(&table);
-        for (const kb_output* k = kbi_process.outputs; k; k = k->next)
+        KBI_EACH_OUTPUT(k)
             for (int64_t i = 0; i < r.n && k->on && k->each; i++) k->each(&r.of[i]);
         for (int64_t i = 0; i < r.n; i++) kbi_store_add(&store, &r.of[i], 1, true);
         if (!kbi_store_close(&store)) code = KBI_EXIT_USAGE;
         kbi_loaded_now = kbi_loaded_contrast(&with);
         if (!kbi_outputs_write(&outputs, r.of, r.n)) code = KBI_EXIT_USAGE;
+        KBI_EACH_OUTPUT(k)
+            if (code == KBI_EXIT_FINE && k->on && k->fill && !kbi_is(k->value, "-")) kbi_warn("wrote %s", k->value);
         code = kbi_outputs_end(r.of, r.n, code);
         kbi_outputs_free(&outputs);
         kbi_loaded_now = NULL;
@@ -6425,7 +6428,7 @@ static int kbi_race_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>explain     --explain NAME: the meaning of a flag, a key of the record or a column of the table, with an example.
+  >>explain     --explain NAME: the meaning of a flag, verdict, key of the record or column of the table, with an example.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // An example for each flag of KB_FLAGS: code or a command line. The part after // is the point of the example. A
@@ -6490,7 +6493,7 @@ static const struct {
       "declare the operations that the task needs: kb_flops(kb, 2.0 * m * n * k)" },
     { KBI_COLUMN_ITEMS, "it compares cases of different sizes in the user's unit, for example tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
-    { KBI_COLUMN_ROOF, "it shows how much faster any kernel could be on this machine",
+    { KBI_COLUMN_ROOF, "it shows how far the case is from the peak; on a CPU: of one core",
       "if it is near 100 %, reduce the traffic or the operations instead" },
     { KBI_COLUMN_BAR, "it draws the share of the roof, so that the weak rows stand out",
       "start with the shortest bars" },
@@ -6572,6 +6575,39 @@ static const char kbi_example_rest[] =
     "\"binary\": \"a89fc4fd34fd21cf\", \"command\": \"./bench --json r.json\", \"seed\": 42, "
     "\"git_commit\": \"5726b6f196cee6ad5a5896800e9b1d1af50b8200\", \"build\": \"13.3.0, optimised, CUDA\", "
     "\"run_id\": \"5ad6882dcd8ce7b3\", \"shard\": \"1/4\", \"place\": 2}";
+
+// Words that are values of a key or results of --compare. A row explains all of its names.
+static const struct {
+    const char *names, *kind, *what, *why, *use, *example;
+} kbi_terms[] = {
+    { "FASTER", "a verdict", "the whole interval of the speedup lies above 1, by more than the noise floor",
+      "equal implementations rarely differ so much; --compare means: faster than the old run",
+      "report the speedup with its interval and its noise floor",
+      "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
+    { "SLOWER", "a verdict", "the whole interval of the speedup lies below 1, by more than the noise floor",
+      "equal implementations rarely differ so much; --compare means: slower than the old run",
+      "report the speedup with its interval and its noise floor",
+      "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
+    { "EQUIVALENT", "a verdict", "the whole interval lies within 1 %, in --compare within --threshold; the table marks it =",
+      "a difference above this margin is excluded", "choose between the two by memory, energy or simplicity",
+      "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
+    { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table marks it ~",
+      "the interval is too wide, or the difference is within the noise floor",
+      "narrow the interval: --thorough, --rounds 64 or --procs 5",
+      "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
+    { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
+      "the whole interval of the change lies beyond --threshold (5 %), for all cases together at level --alpha",
+      "a regression has exit code 3; a change that may be smaller has none",
+      "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
+    { "minor,moderate,severe,critical", "severity of a regression",
+      "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
+      "the most serious regressions are fixed first; growth of memory counts in units of twice the threshold",
+      "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
+    { "excellent,good,fair,needs work", "a rating",
+      "best verified time of the comparison / this time: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
+      "it shows which implementations are far from the best one", "look at speedup and its verdict for the size",
+      "\"rating\": \"good\" // 1.25 to 2 times the best time" }
+};
 
 static void kbi_explain_line(kbi_table* t, const char* label, const char* text) {
     enum { KBI_EXPLAIN_INDENT = 12 };
@@ -6672,14 +6708,36 @@ static kbi_records kbi_explain_record(kb_result* r) {
     return owner;
 }
 
-// Finds a name without regard to case. If a flag, a column or a key share the name, all are explained.
+// Whether a row of kbi_terms has this name, without regard to case.
+static bool kbi_explain_term_has(int term, const char* name) {
+    char word[24];
+    for (const char* from = kbi_terms[term].names; *from; from += strcspn(from, ","), from += *from == ',') {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(from, ","), from);
+        if (kbi_same_name(word, name)) return true;
+    }
+    return false;
+}
+
+static void kbi_explain_term(kbi_table* t, int term) {
+    kbi_putf(&t->text, "%s: %s\n", kbi_terms[term].names, kbi_terms[term].kind);
+    kbi_explain_line(t, "what", kbi_terms[term].what);
+    kbi_explain_line(t, "why", kbi_terms[term].why);
+    kbi_explain_line(t, "use", kbi_terms[term].use);
+    kbi_explain_line(t, "example", kbi_terms[term].example);
+}
+
+// Finds a name without regard to case. If several things share the name, all are explained.
 static int kbi_explain_instead(const char* value) {
     char name[64];
     snprintf(name, sizeof name, "%s", value);
     if (strlen(name) > 1 && name[strlen(name) - 1] == '+') name[strlen(name) - 1] = 0; // "OU+": OU and further flags
     kbi_nearest best = { name, NULL, 64 };
-    int flag = -1, column = -1;
+    int flag = -1, column = -1, term = -1;
     const kbi_key* key = NULL;
+    for (int i = 0; i < KBI_COUNT(kbi_terms); i++) {
+        kbi_offer(&best, kbi_terms[i].names);
+        if (kbi_explain_term_has(i, name)) term = i;
+    }
     for (int i = 0; i < KB_FLAG_COUNT; i++) {
         kbi_offer(&best, kbi_flags[i].name);
         if (kbi_same_name(kbi_flags[i].name, name) || (*kbi_flags[i].mark && kbi_same_name(kbi_flags[i].mark, name)))
@@ -6696,9 +6754,9 @@ static int kbi_explain_instead(const char* value) {
         kbi_offer(&best, kbi_keys[i].name);
         if (kbi_same_name(kbi_keys[i].name, name)) key = &kbi_keys[i];
     }
-    if (flag < 0 && column < 0 && !key)
-        return kbi_error("--explain: no flag, key of the record or column of the table is called '%s'; the nearest "
-                         "name is %s",
+    if (flag < 0 && column < 0 && term < 0 && !key)
+        return kbi_error("--explain: no flag, verdict, key of the record or column of the table is called '%s'; the "
+                         "nearest name is %s",
                          name, best.name),
                KBI_EXIT_USAGE;
     kb_result record;
@@ -6709,6 +6767,7 @@ static int kbi_explain_instead(const char* value) {
     kbi_records owner = kbi_explain_record(&record);
     if (column >= 0 && kbi_is(kbi_columns[column].key, key ? key->name : NULL)) key = NULL;
     if (flag >= 0) kbi_explain_flag(&t, flag);
+    if (term >= 0) kbi_explain_term(&t, term);
     if (column >= 0) kbi_explain_column(&t, column, &record);
     if (key) kbi_explain_key(&t, key, &record);
     kbi_table_flush(&t);

@@ -623,8 +623,10 @@ typedef struct kbi_bars {
     bool gpu, fast;
 } kbi_bars;
 
-static void kbi_bars_collect(void* to, const kb_result* r) {
-    kbi_bars* b = (kbi_bars*)to;
+static kbi_bars* kbi_bars_now; // NULL: no self-test runs
+static void kbi_bars_add(const kb_result* r) { // function `each` of an output
+    kbi_bars* b = kbi_bars_now;
+    if (!b) return;
     b->seen = (kbi_seen_result*)kbi_grow(b->seen, sizeof(kbi_seen_result) * (size_t)(b->n + 1));
     kbi_seen_result* s = &b->seen[b->n++];
     snprintf(s->name, sizeof s->name, "%s", r->name);
@@ -672,7 +674,7 @@ static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
     kbi_options_default(&o);
     b->code = KBI_EXIT_USAGE;
     if (kbi_options_parse(&o, argc, argv) && kbi_plan_here(&plan, &o)) {
-        b->code = kbi_run_plan(&o, &plan, kbi_bars_collect, b);
+        b->code = kbi_run_plan(&o, &plan, true);
         kbi_plan_free(&plan);
     }
     if (kbi_control.interrupted) return false;
@@ -927,13 +929,14 @@ static int kbi_selftest(const kbi_options* o) {
     kbi_bars b;
     int64_t began = kbi_now();
     memset(&b, 0, sizeof b);
+    kbi_bars_now = &b;
     b.o = o;
     b.fast = o->on[KBI_OPTION_fast];
     printf("kbench %s self-test%s\n", KBENCH_VERSION, b.fast ? ", short version" : "");
     fflush(stdout);
     kbi_bar_mistakes(&b);
     // an error message was printed
-    if (!b.n && !kbi_control.interrupted) return b.code ? b.code : KBI_EXIT_FAILED;
+    if (!b.n && !kbi_control.interrupted) return kbi_bars_now = NULL, b.code ? b.code : KBI_EXIT_FAILED;
     kbi_bar_counted_cold(&b);
     if (b.gpu) {
         kbi_bar_accuracy(&b, "");
@@ -945,6 +948,7 @@ static int kbi_selftest(const kbi_options* o) {
         kbi_bar_scale(&b);
         kbi_bar_rivals(&b, "on the CPU", b.fast ? "brief" : "host");
     }
+    kbi_bars_now = NULL;
     KBENCH_FREE(b.seen);
     if (kbi_control.interrupted) return KBI_EXIT_INTERRUPTED;
     if (b.skipped)
@@ -974,9 +978,10 @@ static int kbi_selftest_instead(const char* value) {
 }
 
 KBI_CONSTRUCTOR static void kbi_selftest_add(void) {
-    static kb_output output;
-    output.option = "selftest", output.instead = kbi_selftest_instead;
-    kb_add_output(&output);
+    static kb_output option, results; // results has no option: it receives the records of every run
+    option.option = "selftest", option.instead = kbi_selftest_instead;
+    results.each = kbi_bars_add;
+    kb_add_output(&option), kb_add_output(&results);
 }
 
 KBI_CODE_END

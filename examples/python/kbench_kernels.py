@@ -64,6 +64,9 @@ _LONG = {
 _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
 _SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # of kbk_shape
+# Letters of a signature: sizes of kbk_shape. X of strided is n times its stride.
+_LETTERS = {"N": "cols", "C": "cols", "D": "cols", "R": "rows", "M": "rows", "S": "rows", "K": "k", "V": "vocabulary"}
+_LETTERS.update({"A": "among", "Z": "batch", "B": "batch", "H": "heads"})
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
 _KINDS = (None, "f32", "i32", "i64", "e4m3")  # kbk_tensor.kind; None: the element type of the call
@@ -75,7 +78,7 @@ _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64
 
 class _Row(C.Structure):
     _fields_ = [
-        *((name, C.c_char_p) for name in "operation direction implementation formula note group".split()),
+        *((name, C.c_char_p) for name in "operation direction implementation formula signature note group".split()),
         *((name, C.c_int32) for name in "family rung origin dtypes sm exact".split()),
         ("alignment", C.c_int32 * 3),
     ]
@@ -604,67 +607,7 @@ def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
     return b"".join(bytes(seen[a * size : (a + n) * size]) for a, n in parts)
 
 
-# --- inputs and outputs of each operation; * stands for any number of dimensions ----------------------------
-
-_TEXTS = {
-    "copy_run": "x[*] -> y[*]",
-    "fill_run": "-> y[*]",
-    "read_run": "x[*] -> fold[]",
-    "triad_run": "a[*] b[*] -> y[*]",
-    "strided_run": "x[X] -> y[N]",
-    "gather_run": "x[V] idx[*] -> y[*]",
-    "chase_run": "x[N] -> walk[2]",
-    "h2d_run": "x[*] -> y[*]",
-    "d2h_run": "x[*] -> y[*]",
-    "d2d_run": "x[*] -> y[*]",
-    "alloc_run": "-> usable[]",
-    "null_run": "-> nothing[]",
-    "softmax_fwd": "x[*,C] -> y[*,C]",
-    "softmax_bwd": "dy[*,C] y[*,C] -> dx[*,C]",
-    "layernorm_fwd": "x[*,C] w[C] b[C] -> y[*,C] mean[*] rstd[*]",
-    "layernorm_bwd": "dy[*,C] x[*,C] w[C] mean[*] rstd[*] -> dx[*,C] dw[C] db[C]",
-    "rmsnorm_fwd": "x[*,C] w[C] -> y[*,C] rstd[*]",
-    "rmsnorm_bwd": "dy[*,C] x[*,C] w[C] rstd[*] -> dx[*,C] dw[C]",
-    "sum_run": "x[*] -> out[]",
-    "mse_fwd": "x[*] y[*] -> out[]",
-    "mse_bwd": "x[*] y[*] g[] -> dx[*]",
-    "weighted_sum_fwd": "x[*,C] w[C] -> y[*]",
-    "weighted_sum_bwd": "dy[*] x[*,C] w[C] -> dx[*,C] dw[C]",
-    "transpose_run": "x[R,C] -> y[C,R]",
-    "cross_entropy_fwd": "x[*,C] t[*] -> loss[*] lse[*]",
-    "cross_entropy_bwd": "x[*,C] t[*] lse[*] g[] -> dx[*,C]",
-    "cross_entropy_fwdbwd": "x[*,C] t[*] -> loss[*] dx[*,C]",
-    "embedding_fwd": "W[V,C] ids[*] -> y[*,C]",
-    "embedding_bwd": "dy[*,C] ids[*] -> dW[V,C]",
-    "matmul_fwd": "A[M,K] B[K,N] -> C[M,N]",
-    "matmul_e4m3_fwd": "A[M,K] B[N,K] sa[] sb[] -> C[M,N]",
-    "bmm_fwd": "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]",
-    "attention_fwd": "q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] -> o[B,H,S,D] lse[B,H,S]",
-    "attention_bwd": (
-        "do[B,H,S,D] q[B,H,S,D] k[B,H,S,D] v[B,H,S,D] o[B,H,S,D] lse[B,H,S]"
-        " -> dq[B,H,S,D] dk[B,H,S,D] dv[B,H,S,D]"
-    ),
-}
-for _name in ("add", "mul", "div"):
-    _TEXTS[_name + "_fwd"] = "a[*] b[*] -> y[*]"
-for _name in ("relu", "gelu_erf", "gelu_tanh", "silu"):
-    _TEXTS[_name + "_fwd"] = "x[*] -> y[*]"
-    _TEXTS[_name + "_bwd"] = "dy[*] x[*] -> dx[*]"
-_TEXTS["dropout_fwd"], _TEXTS["dropout_bwd"] = "x[*] -> y[*]", "dy[*] -> dx[*]"
-
-# Keyword arguments of an operation and their defaults; None: required.
-_OPTIONS: Dict[str, Dict[str, Any]] = {
-    "dropout_fwd": {"p": 0.1, "seed": 0},
-    "dropout_bwd": {"p": 0.1, "seed": 0},
-    "strided_run": {"stride": None},
-    "embedding_bwd": {"vocabulary": None},
-    "cross_entropy_fwdbwd": {"scale": 1.0},
-    "matmul_fwd": {"layout": "nn"},
-    "bmm_fwd": {"layout": "nn"},
-    "attention_fwd": {"causal": False},
-    "attention_bwd": {"causal": False},
-    "alloc_run": {"n": None},
-}
+# --- signatures: inputs and outputs of an operation; * stands for any number of dimensions ------------------
 
 Dims = Tuple[str, ...]
 
@@ -686,17 +629,16 @@ def _parse(text: str) -> _Signature:
     return _Signature(text, side(left), side(right))
 
 
-def _signature(name: str, family: str, layout: str) -> _Signature:
-    text = _TEXTS.get(name)
-    if text is None:
-        raise Error(
-            f"{name} is unknown to kbench_kernels.py. Use kbench_kernels.py and kbench_kernels.cuh of the same version."
-        )
-    if family == "gemm" and layout == "nt":
-        text = text.replace("K,N]", "N,K]")
-    if family == "gemm" and layout == "tn":
-        text = text.replace("M,K]", "K,M]")
-    return _parse(text)
+def _options(text: str) -> Dict[str, Any]:
+    """Keyword arguments and their defaults from the words after ";" of a signature; None: required."""
+
+    def value(word: str) -> Any:
+        if word in ("True", "False", ""):
+            return {"True": True, "False": False, "": None}[word]
+        number = re.fullmatch(r"\d+(\.\d*)?", word)
+        return (float(word) if number.group(1) else int(word)) if number else word
+
+    return {name: value(word) for name, word in (pair.split("=") for pair in text.partition(";")[2].split())}
 
 
 def _nearest(word: str, names: Iterable[str]) -> str:
@@ -742,6 +684,7 @@ class Operation:
     def __init__(self, operation: str, direction: str, infos: Sequence[_Row]) -> None:
         self.operation, self.direction = operation, direction
         self.formula: str = infos[0].formula.decode()
+        self._text: str = infos[0].signature.decode()
         self.family: str = _FAMILIES[infos[0].family]
         self.group: str = infos[0].group.decode()
         self.implementations: List[str] = [i.implementation.decode() for i in infos]  # from the slowest rung up
@@ -758,22 +701,30 @@ class Operation:
     @property
     def signature(self) -> str:
         """Inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]"; * is any number of dimensions."""
-        return _signature(self.name, self.family, "nn").text
+        return self._parsed("nn").text
 
     @property
     def options(self) -> Dict[str, Any]:
         """Keyword arguments and their defaults; None: required."""
-        return dict(_OPTIONS.get(self.name, {}))
+        return _options(self._text)
 
     @property
     def inputs(self) -> List[str]:
         """Names of the inputs, in order."""
-        return [name for name, _ in _signature(self.name, self.family, "nn").inputs]
+        return [name for name, _ in self._parsed("nn").inputs]
 
     @property
     def outputs(self) -> List[str]:
         """Names of the outputs, in order."""
-        return [name for name, _ in _signature(self.name, self.family, "nn").outputs]
+        return [name for name, _ in self._parsed("nn").outputs]
+
+    def _parsed(self, layout: str) -> _Signature:
+        text = self._text.partition(";")[0]
+        if self.family == "gemm" and layout == "nt":
+            text = text.replace("K,N]", "N,K]")
+        if self.family == "gemm" and layout == "tn":
+            text = text.replace("M,K]", "K,M]")
+        return _parse(text)
 
     def __repr__(self) -> str:
         return f"kernels['{self.operation}', '{self.direction}']: {self.signature}: {self.formula}"
@@ -781,7 +732,7 @@ class Operation:
     # --- validation of the inputs
 
     def _chosen(self, options: Dict[str, Any]) -> Dict[str, Any]:
-        known = _OPTIONS.get(self.name, {})
+        known = self.options
         for word in options:
             if word not in known:
                 knows = f"nearest is '{_nearest(word, known)}'" if known else "it has none"
@@ -796,7 +747,7 @@ class Operation:
             )
         if not 0 <= chosen.get("p", 0) <= 1:
             raise Error(f"{self.name}: p={chosen['p']} is not a probability")
-        for word in ("stride", "vocabulary", "n"):
+        for word in (*_SIZE_NAMES, "n"):
             if chosen.get(word, 1) < 1 or chosen.get(word, 1) != int(chosen.get(word, 1)):
                 raise Error(f"{self.name}: {word}={chosen[word]} is not a whole number from 1 on")
         return chosen
@@ -832,21 +783,16 @@ class Operation:
         return letters
 
     def _shape_of(self, letters: Dict[str, Any], options: Dict[str, Any]) -> _Shape:
-        get = letters.get
         s = _Shape(batch=1, heads=1, rows=1, cols=1)
-        many = math.prod(get("*", ()))
-        if self.family in ("map", "sum", "pick"):
-            s.cols = get("N", many)
-            s.stride, s.among = options.get("stride", 0), get("V", 0)
-        elif self.family in ("rows", "lookup"):
-            s.rows, s.cols, s.vocabulary = get("R", many), get("C", 1), get("V", 0)
-        elif self.family == "gemm":
-            s.batch, s.rows, s.cols, s.k = get("Z", 1), get("M", 0), get("N", 0), get("K", 0)
-        else:
-            s.batch, s.heads, s.rows, s.cols = get("B", 1), get("H", 1), get("S", 0), get("D", 0)
+        used = {d for _, dims in self._parsed("nn").inputs + self._parsed("nn").outputs for d in dims}
+        for letter in used & set(_LETTERS):
+            setattr(s, _LETTERS[letter], letters[letter])
+        if "*" in used or not used:  # rows of C elements, or elements
+            setattr(s, "rows" if "C" in used else "cols", math.prod(letters["*"]))
+        s.stride = options.get("stride", 0)
         s.p, s.seed = options.get("p", 0.0), int(options.get("seed", 0)) & (2**64 - 1)
         s.causal = int(bool(options.get("causal", False)))
-        usual = "nt" if self.name == "matmul_e4m3_fwd" else "nn"
+        usual = "nt" if "B[N,K]" in self._text else "nn"  # matmul_e4m3
         s.layout = _LAYOUTS.index(options.get("layout", usual)) if self.family == "gemm" else 0
         return s
 
@@ -887,7 +833,7 @@ class Operation:
         self, inputs: Sequence[Any], options: Dict[str, Any], out: Sequence[Any] = (), host: bool = False
     ) -> _Fit:
         chosen = self._chosen(options)
-        signature = _signature(self.name, self.family, chosen.get("layout", "nn"))
+        signature = self._parsed(chosen.get("layout", "nn"))
         views = self._views(inputs, signature)
         kinds = self._kinds()
         dtype = self._dtype_from(views, kinds, signature, out, host)
@@ -900,8 +846,9 @@ class Operation:
                 raise Error(
                     f"{self.name}: x has {letters['X']} elements, not a multiple of stride={chosen['stride']}"
                 )
-        if self.name == "embedding_bwd":
-            letters["V"] = int(chosen["vocabulary"])
+        for letter, size in _LETTERS.items():
+            if size in chosen:
+                letters.setdefault(letter, int(chosen[size]))
         if self.name == "alloc_run":
             letters["*"] = (int(chosen["n"]),)
         if self.name == "fill_run":
@@ -1974,7 +1921,7 @@ class _Comparison:
         self.layout = axes.get("layout", "nn")
         self.generator = torch.Generator(device=f"cuda:{device}")
         self.generator.manual_seed(seed)
-        names, known = {}, _OPTIONS.get(operation.name, {})
+        names, known = {}, operation.options
         candidates = {
             "p": 0.1,
             "seed": seed,
@@ -2010,7 +1957,8 @@ class _Comparison:
             "*": (self.rows,),
             "R": self.rows,
             "C": d,
-            "V": get("vocabulary", get("among", 1)),
+            "V": get("vocabulary", 1),
+            "A": get("among", 1),
         }
         if "n" in a:
             letters.update({"*": (a["n"],), "N": a["n"], "X": a["n"] * get("stride", 1)})
@@ -2026,7 +1974,7 @@ class _Comparison:
         """Random inputs by name, each with the distribution that the library describes; for fill_run the array
         "out"."""
         torch, letters = self.torch, self._sizes()
-        signature = _signature(operation.name, operation.family, self.layout)
+        signature = operation._parsed(self.layout)
         shape = operation._shape_of(letters, self.options)
         values = {}
         for (name, dims), t in zip(signature.inputs, operation._tensors(shape)):
@@ -2063,7 +2011,7 @@ class _Comparison:
         torch, forward = self.torch, self.forward
         assert forward is not None
         values = self._filled(forward)
-        options = {k: v for k, v in self.options.items() if k in _OPTIONS.get(forward.name, {})}
+        options = {k: v for k, v in self.options.items() if k in forward.options}
         ladder = sorted(
             (k for k in kernels if k.name == forward.name and self.dtype in k.dtypes and not k.vendor),
             key=lambda k: -k.rung,

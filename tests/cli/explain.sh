@@ -45,6 +45,17 @@ while read -r flag mark; do
     check_same "$mark" "$(sed 's/:.*//; q' "$out")" "$flag"
 done < "$tmp/flags"
 
+# verdicts, results of --compare, severities and ratings, each by any of its names
+for word in FASTER slower Equivalent UNRESOLVED REGRESSED improved minor moderate SEVERE critical excellent good fair "needs work"; do
+    run "$kbench" --explain "$word"
+    check_rc "$word" 0
+    check_same "$word: its row" "$(sed 's/:.*//; q' "$out" | tr ',A-Z' '\na-z' | grep -cx "$(echo "$word" | tr A-Z a-z)")" 1
+    check_same "$word: parts" "$(sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' "$out" | tr '\n' ' ')" "what why use example "
+    check_same "$word: columns" "$(awk 'length($0) > 80' "$out")" ""
+done
+run "$kbench" --explain verdict
+check_same "the key is not a verdict" "$(sed q "$out")" 'verdict: a key of the record'
+
 # the text is that of kbench.h, not a copy
 run "$kbench" --explain UNVERIFIED
 check_out "what happened" "^  what      $(sed -n 's/.*x(UNVERIFIED, WARN, "UV", "\([^"]*\)".*/\1/p' kbench.h)$"

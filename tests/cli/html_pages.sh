@@ -18,6 +18,8 @@ run "$tmp/prog" $quick --json "$tmp/a.json" --html "$tmp/a.html" --svg "$tmp/a.s
 check_rc "a run with a wrong case" 1
 cp "$out" "$tmp/table"
 run "$tmp/kbench" --load "$tmp/a.json" --html "$tmp/b.html" --svg "$tmp/b.svg" --plot roofline
+check_same "--load names the files that it wrote" "$(cat "$err")" "kbench: wrote $tmp/b.html
+kbench: wrote $tmp/b.svg"
 check_rc "its file" 0
 check "the page of the run and of its file" cmp "$tmp/a.html" "$tmp/b.html"
 check "the figure of the run and of its file" cmp "$tmp/a.svg" "$tmp/b.svg"

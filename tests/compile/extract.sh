@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/extract.py takes kernels out of kbench_kernels.cuh: the files compile for sm_90a without the header, need no type
-# of it in the function that launches, and their programs list their case. make test takes two variants; make test-all
-# takes the last variant of every operation and direction. tests/gpu/linked.sh runs such programs on a GPU.
+# of it in a kernel's parameters or in the function that launches, and their programs list their case. make test takes
+# six variants and compiles two; make test-all takes and compiles the last variant of every operation and direction.
+# tests/gpu/linked.sh runs such programs on a GPU.
 # takes long
 . tests/lib.sh
 
@@ -28,8 +29,16 @@ if everything; then
     names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }
         END { for (i = 1; i <= n; i++) print last[order[i]] }' "$tmp/names")
 else
-    names="softmax/online/f32 matmul/warpgroup/bf16"
+    names="softmax/online/f32 matmul/warpgroup/bf16 add/bulk/f32 cross_entropy/fwdbwd/split/f32 weighted_sum/bwd/vec/f32 attention/flashpp/bf16"
 fi
+# prints the kernels of a file, and those parameters whose type is a name of the library or a template parameter of a struct
+parameters='
+import re, sys
+found = re.findall(r"\b(\w+_k)\(([^(){};]*)\)\s*{", open(sys.argv[1]).read())
+for name, params in found:
+    print("kernel", name)
+    for p in params.split(","):
+        if re.search(r"\bkb(k|ki|ench)?_\w+|\bIo\b", p): print("bad", name, p.strip())'
 for name in $names; do
     run python3 tests/extract.py "$name"
     check_rc "$name" 0
@@ -39,9 +48,12 @@ for name in $names; do
     check_same "$name: names of kbench.h beside the kernel" "$(grep -c '\<kb_\|KBENCH' "$tmp/kernel.cu")" 0
     check_same "$name: library types in the function that launches" \
         "$(awk '/^const char\* [a-z0-9_]*\(/, /{$/' "$tmp/kernel.cu" | grep -v 'const char\* kbk' | grep -c 'kbk_[a-z]*[*&]')" 0
+    python3 -c "$parameters" "$tmp/kernel.cu" > "$tmp/parameters"
+    if grep -q '^kernel' "$tmp/parameters" || [ "${name#*/cudart/}" != "$name" ]; then pass; else fail "$name: no kernel found"; fi
+    check_same "$name: library types in a kernel's parameters" "$(grep '^bad' "$tmp/parameters")" ""
     [ -n "$NVCC" ] && have "$NVCC" || continue
-    # make test: the kernel alone of one variant, the program of the other
-    if everything || [ "$name" != softmax/online/f32 ]; then
+    # make test: the kernel alone of one variant, the program of another
+    if everything || [ "$name" = matmul/warpgroup/bf16 ]; then
         check "$name: the kernel alone" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -Xcompiler -Wall \
             -DKERNEL_ONLY -c "$tmp/one.cu" -o "$tmp/one.o"
     fi

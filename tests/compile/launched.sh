@@ -25,7 +25,7 @@ check_rc "kernels --count" 0
 # sum WHAT: adds the second column of the log's lines of this kind
 sum() { awk -v what="$1" '$1 == what { n += $2 } END { printf "%d", n }' "$tmp/log"; }
 all=$(grep -c '^kernel ' "$tmp/log")
-if [ "$all" -ge 700 ]; then pass; else fail "only $all kernels were compiled in"; fi
+if [ "$all" -gt 0 ]; then pass; else fail "no kernels were compiled in"; fi
 # an instance for void is a probe, from which the library only queries the compute capability; tests/gpu/hopper.cu
 # launches select's configuration `wide` by name
 grep '^kernel 0 ' "$tmp/log" | grep -v '_k<void>(' | grep -v 'kbki_wg_plan<128, 256, 2, 4, 2, true,' | sed 's/^kernel 0 //' > "$tmp/never_here"

@@ -1088,7 +1088,7 @@ static void test_collect(void) {
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },  // at the end of the first run
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // after the run
                      { KBI_ACTIVITY_RUNTIME, 51, 77, 5, 3500, 3600 } };
-    in->runs = 2;
+    in->head.runs = 2;
     in->window[0][0] = 1000, in->window[0][1] = 2000, in->window[1][0] = 3000, in->window[1][1] = 4000;
     for (int i = 0; i < 6; i++) {
         memset(&call, 0, sizeof call);
@@ -1138,7 +1138,7 @@ static void test_collect(void) {
         CHECK_STR(text_at(e[6].symbol), "k");
     for (int i = 0; i < 3; i++)
         CHECK_INT(e[6].grid[i], 2 + i), CHECK_INT(e[6].block[i], 8 + i), CHECK_INT(e[6].cluster[i], 20 + i);
-    CHECK_INT(in->dropped, 0), CHECK_STR(in->message, "");
+    CHECK_INT(in->head.dropped, 0), CHECK_STR(in->head.message, "");
     kbi_text_free(&in->events);
     int (*version)(uint32_t*) = kbi_meter.cupti.version;
     for (version_is = 17; version_is < 20; version_is++) { // records contain clusters since version 18
@@ -1151,16 +1151,16 @@ static void test_collect(void) {
     kbi_meter.cupti.version = version;
     in->events.n = 4 * (size_t)KBI_INSIDE_EVENTS * sizeof(kbi_recorded); // the buffer is full
     k.kind = KBI_ACTIVITY_KERNEL, kbi_activity_record(&k);
-    CHECK_INT(in->dropped, 1);
+    CHECK_INT(in->head.dropped, 1);
     in->events.n = 0;
     // The block submits no work: nothing is recorded, and there is no message.
-    in->runs = 1, run->work.nodes = 0;
+    in->head.runs = 1, run->work.nodes = 0;
     kbi_activity_collect(run);
-    CHECK_STR(in->message, ""), CHECK_INT(in->events.n, sizeof *e);
+    CHECK_STR(in->head.message, ""), CHECK_INT(in->events.n, sizeof *e);
     kbi_text_free(&in->events);
     run->work.nodes = 1;
     kbi_activity_collect(run);
-    CHECK_HAS(in->message, "CUPTI recorded no work");
+    CHECK_HAS(in->head.message, "CUPTI recorded no work");
     kbi_recorded x, y;
     memset(&x, 0, sizeof x);
     for (int i = 0; i < 4; i++) { // order: start, kind, then the longer event first
@@ -1214,7 +1214,7 @@ static void test_joules(void) {
         e->first.at = 1000, e->latest.at = 1000 + rows[i].span, e->failed = rows[i].failed;
         e->first.launches = 3, e->latest.launches = 3 + rows[i].launches, e->many = NULL;
         kbi_energy_close(&run->kb);
-        CHECK_REAL(kbi_meter.insight.energy_mj, rows[i].want, 0), CHECK_STR(kbi_meter.insight.message, rows[i].message);
+        CHECK_REAL(kbi_meter.insight.head.energy_mj, rows[i].want, 0), CHECK_STR(kbi_meter.insight.head.message, rows[i].message);
     }
     // Batches of about 10 ms: sized by the first run, then doubled until a batch takes 5 ms.
     static const struct {
@@ -1284,7 +1284,7 @@ static void test_metrics(void) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         new_run();
         CHECK(kbi_range_choose(rows[i].set)), CHECK_INT(r->n, rows[i].n);
-        CHECK_STR(kbi_meter.insight.message, rows[i].message);
+        CHECK_STR(kbi_meter.insight.head.message, rows[i].message);
         if (i < 4)
             CHECK_STR(r->metrics[1], "dram__bytes.sum"), CHECK_STR(r->names[1], "dram_bytes"),
                 CHECK_STR(r->units[1], "B");
@@ -1302,17 +1302,17 @@ static void test_metrics(void) {
         says[1] = i == -2 ? 3 : 1;
         for (int k = 2; k < 8; k++) says[k] = k - 2 == i ? 1 : 3;
         CHECK_INT(kbi_range_supported(4), i == -2);
-        CHECK_HAS(kbi_meter.insight.message, i == -2 ? "" : "this GPU cannot be profiled");
+        CHECK_HAS(kbi_meter.insight.head.message, i == -2 ? "" : "this GPU cannot be profiled");
     }
     uint64_t w[16] = { 0 };
     for (int i = 0; i < 2; i++) { // an error is reported once
         new_run(), r->failed = i;
         r->calls[KBI_RANGE_START] = refuses, r->calls[KBI_RANGE_STOP] = NULL;
         CHECK(!kbi_range(KBI_RANGE_START, w)), CHECK(r->failed), CHECK_INT(w[0], 24);
-        CHECK_STR(kbi_meter.insight.message, i ? "" : "cuptiRangeProfilerStart: CUPTI_ERROR_OF_SOME_KIND (9)");
+        CHECK_STR(kbi_meter.insight.head.message, i ? "" : "cuptiRangeProfilerStart: CUPTI_ERROR_OF_SOME_KIND (9)");
         new_run(), r->failed = i;
         CHECK(!kbi_range(KBI_RANGE_STOP, w)), CHECK(r->failed);
-        CHECK_HAS(kbi_meter.insight.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the one of CUDA 12.6");
+        CHECK_HAS(kbi_meter.insight.head.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the one of CUDA 12.6");
     }
     memset(r, 0, sizeof *r);
     kbi_insight_clear();
@@ -1387,6 +1387,11 @@ static void test_opened(void) {
     CHECK_INT(kbi_meter.gpu.all_shared, 228 << 10), CHECK_INT(kbi_meter.gpu.most_blocks, 32);
     CHECK_INT(kbi_meter.gpu.shared_taken, 1024), CHECK_INT(kbi_meter.gpu.clean_bytes, 4 * (60 << 20));
     CHECK(machine.gpu_present && machine.device == 0 && machine.devices == 1 && !machine.tool[0]);
+    setenv("VIRTUAL_DRIVER", "0", 1); // cudaGetDeviceCount returns the same error without a driver and with an old one
+    CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: no NVIDIA driver was found");
+    setenv("VIRTUAL_DRIVER", "9000", 1);
+    CHECK(!kbi_gpu_open(&none, 0)), CHECK_STR(none.why, "no GPU: an error"); // the text of cudaGetErrorString
+    unsetenv("VIRTUAL_DRIVER");
     setenv("VIRTUAL_DEVICES", "0", 1);
     CHECK(!kbi_gpu_open(&none, 0) && !none.gpu_present), CHECK_STR(none.why, "no GPU: none found");
     setenv("VIRTUAL_DEVICES", "2", 1);

@@ -7,6 +7,7 @@
 #include "kit.h"
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct job {
@@ -14,8 +15,20 @@ typedef struct job {
     int runs, resets, stale, checks;
     int wrong_from; // launch from which the result is wrong; 0: never
     int fails_at;   // launch that fails
+    int stops_at;   // launch in which the process is stopped for 200 ms
     bool dirty;
 } job;
+
+static void stop(void) {
+    pid_t self = getpid(), child = fork();
+    if (!child) {
+        usleep(200000);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGSTOP);
+    waitpid(child, NULL, 0);
+}
 
 static void spin(kb_stream stream, void* user) {
     job* j = (job*)user;
@@ -26,6 +39,7 @@ static void spin(kb_stream stream, void* user) {
     j->dirty = true;
     if (j->runs == j->fails_at) kb_fail(kb_current(), "planted in run %d", j->runs);
     while (kbi_now() < end) {}
+    if (j->runs == j->stops_at) stop();
 }
 
 static void reset(kb_stream stream, void* user) {
@@ -271,6 +285,61 @@ static void test_left_alone(void) {
     CHECK(chdir("..") == 0);
 }
 
+static int continued, continued_with_info;
+static void note(int number) { continued += number == SIGCONT; }
+static void note_info(int number, siginfo_t* info, void* context) {
+    continued_with_info += number == SIGCONT && info && info->si_signo == SIGCONT && context;
+}
+static bool same_action(const struct sigaction* a, const struct sigaction* b) {
+    if (a->sa_flags != b->sa_flags || sigismember(&a->sa_mask, SIGUSR1) != sigismember(&b->sa_mask, SIGUSR1))
+        return false;
+    return a->sa_flags & SA_SIGINFO ? a->sa_sigaction == b->sa_sigaction : a->sa_handler == b->sa_handler;
+}
+
+// A sample during which the process was stopped is taken again. The program's own handler of SIGCONT is called, and is
+// installed again afterwards.
+static void test_stopped(void) {
+    for (int i = 0; i < 4; i++) {
+        struct sigaction ours, before, after;
+        memset(&ours, 0, sizeof ours);
+        ours.sa_handler = i == 0 ? SIG_DFL : note;
+        if (i == 1) sigaddset(&ours.sa_mask, SIGUSR1);
+        if (i == 2) ours.sa_sigaction = note_info, ours.sa_flags = SA_SIGINFO | SA_RESTART;
+        CHECK(sigaction(SIGCONT, &ours, NULL) == 0 && sigaction(SIGCONT, NULL, &before) == 0);
+        job j;
+        kb_result r;
+        kb_desc d = desc_of("stops");
+        memset(&j, 0, sizeof j);
+        j.ns = 12e6, j.stops_at = 30, d.samples = 40; // samples above 10 ms are not taken again for other reasons
+        continued = continued_with_info = 0;
+        if (i < 3) {
+            r = kb_run(&d, spin, &j);
+        } else { // a block in which another measurement opens and closes
+            d.check = NULL;
+            kb_state *kb = kb_open(&d), *other = kb_open(&d);
+            kb_result none = kb_close(other);
+            kb_result_free(&none);
+            KB_TIME_HOST(kb) { spin(NULL, &j); }
+            r = kb_close(kb);
+        }
+        CHECK_INT(r.status, KB_OK), CHECK_INT(r.samples, 40);
+        CHECK(j.runs > 30);
+        CHECK_THAT(r.samples_retaken >= 1, "%d: no sample was taken again", i);
+        CHECK_THAT(r.time_ms_max < 150, "%d: the longest sample took %g ms", i, r.time_ms_max);
+        CHECK_INT(continued, i == 1 || i == 3), CHECK_INT(continued_with_info, i == 2);
+        CHECK(sigaction(SIGCONT, NULL, &after) == 0 && same_action(&before, &after));
+        kb_result_free(&r);
+    }
+    kb_desc d = desc_of("changes"); // an action that the program sets during the measurement stays
+    struct sigaction after;
+    kb_state* kb = kb_open(&d);
+    signal(SIGCONT, SIG_IGN);
+    kb_result r = kb_close(kb);
+    kb_result_free(&r);
+    CHECK(sigaction(SIGCONT, NULL, &after) == 0 && after.sa_handler == SIG_IGN);
+    signal(SIGCONT, SIG_DFL);
+}
+
 static void test_other_languages(void) {
     game g;
     char text[20000], small[8], none = 'x';
@@ -301,6 +370,7 @@ int main(void) {
     test_resets();
     test_descriptions();
     test_left_alone();
+    test_stopped();
     test_other_languages();
     return test_end();
 }

@@ -30,69 +30,17 @@ static kbk_shape shape(int64_t rows, int64_t cols, int64_t depth) {
 }
 static double* numbers(int64_t n) { return (double*)calloc((size_t)(n ? n : 1), sizeof(double)); }
 
-// --- every formula at one small shape, computed by hand: rows 3, cols 5, depth 7, two bytes per element
+// --- every formula at the small shape for which the rows of KBK_OPS have numbers computed by hand
 static void test_formulas(void) {
+#define WANT(op, dir, family, scratch, formula, signature, sizes, flops, bytes, check) { flops, bytes },
     static const struct {
-        const char *op, *dir;
         double flops, bytes;
-    } want[] = {
-        { "copy", "run", 0, 60 },              // two tensors of 30
-        { "fill", "run", 0, 30 },              // one tensor of 30
-        { "read", "run", 0, 34 },              // 30 + the reduced value
-        { "triad", "run", 30, 90 },            // 2 * 15; three tensors of 30
-        { "strided", "run", 0, 60 },           // useful: 15 read, 15 written
-        { "gather", "run", 0, 164 },           // useful: 15 * (8 + 2) + 7 * 2, each of 7 elements once
-        { "chase", "run", 0, 65536 },          // useful: 16384 loads of 4 bytes
-        { "h2d", "run", 0, 30 },               // the bus transfers one tensor
-        { "d2h", "run", 0, 30 },               // as the row above
-        { "d2d", "run", 0, 60 },               // two tensors of 30
-        { "alloc", "run", 0, 4 },              // one flag of 4 bytes
-        { "null", "run", 0, 0 },               // no memory traffic
-        { "add", "fwd", 15, 90 },              // 15 additions; three tensors of 15 * 2
-        { "mul", "fwd", 15, 90 },              // 15 multiplications; three tensors of 15 * 2
-        { "div", "fwd", 15, 90 },              // 15 divisions
-        { "relu", "fwd", 15, 60 },             // 15 maxima; two tensors of 30
-        { "gelu_erf", "fwd", 75, 60 },         // 5 * 15; two tensors of 30
-        { "gelu_erf", "bwd", 165, 90 },        // 11 * 15; three tensors of 30
-        { "gelu_tanh", "fwd", 135, 60 },       // 9 * 15
-        { "gelu_tanh", "bwd", 270, 90 },       // 18 * 15
-        { "silu", "fwd", 45, 60 },             // 3 * 15
-        { "silu", "bwd", 120, 90 },            // 8 * 15
-        { "dropout", "fwd", 15, 60 },          // 15 scalings; no mask
-        { "dropout", "bwd", 15, 60 },          // as the row above
-        { "softmax", "fwd", 78, 60 },          // 5 * 15 + 3
-        { "softmax", "bwd", 60, 90 },          // 4 * 15; three tensors of 30
-        { "layernorm", "fwd", 117, 104 },      // 7 * 15 + 4 * 3; 30 + 30 + w, b 20 + mean, rstd 24
-        { "layernorm", "bwd", 201, 144 },      // 13 * 15 + 2 * 3; 90 + w, dw, db 30 + mean, rstd 24
-        { "rmsnorm", "fwd", 69, 82 },          // 4 * 15 + 3 * 3; 60 + w 10 + rstd 12
-        { "rmsnorm", "bwd", 138, 122 },        // 9 * 15 + 3; 90 + w, dw 20 + rstd 12
-        { "sum", "run", 15, 34 },              // 15; 30 + 4
-        { "mse", "fwd", 46, 64 },              // 3 * 15 + 1; 30 + 30 + 4
-        { "mse", "bwd", 32, 94 },              // 2 * 15 + 2; three tensors of 30, g 4
-        { "weighted_sum", "fwd", 30, 46 },     // 2 * 15; 30 + y 6 + w 10
-        { "weighted_sum", "bwd", 45, 86 },     // 3 * 15; 60 + dy 6 + w, dw 20
-        { "transpose", "run", 0, 60 },         // two tensors of 30
-        { "cross_entropy", "fwd", 69, 66 },    // 4 * 15 + 3 * 3; 30 + targets, loss, lse 36
-        { "cross_entropy", "bwd", 48, 88 },    // 3 * 15 + 3; 30 + 30 + targets, lse 24 + g 4
-        { "cross_entropy", "fwdbwd", 90, 84 }, // 5 * 15 + 5 * 3; 30 + 30 + targets, loss 24
-        { "embedding", "fwd", 0, 72 },         // 7 (1 - (6/7)^3) = 2.6, that is 3 distinct rows; (3 + 3) * 10 + 12
-        { "embedding", "bwd", 15, 112 },       // one addition per element of dy; (3 + 7) * 10 + 12
-        { "matmul", "fwd", 210, 142 },         // 2 * 3 * 5 * 7; (21 + 35 + 15) * 2
-        { "matmul_e4m3", "fwd", 210, 94 },     // 2 * 3 * 5 * 7; (3 + 5) * 7 + 15 * 2 + two factors of 4
-        { "bmm", "fwd", 210, 142 },            // with batch 1 equal to matmul
-        { "attention", "fwd", 180, 132 },      // 4 * 3 * 3 * 5; q, k, v, o 120 + lse 12
-        { "attention", "bwd", 450, 252 },      // 2.5 times forward; do, q, k, v, o, dq, dk, dv 240 + lse 12
-    };
+    } want[] = { KBK_OPS(WANT) };
     kbk_shape s = shape(3, 5, 7);
-    int n = (int)(sizeof want / sizeof want[0]);
-    for (int i = 0; i < n; i++) {
-        const kbk_op* op = kbk_find_op(want[i].op, want[i].dir);
-        check(op != NULL, want[i].op);
-        if (!op) continue;
-        check_near(op->flops(&s), want[i].flops, 0, want[i].op);
-        check_near(op->bytes(&s, 2), want[i].bytes, 0, want[i].op);
+    for (int i = 0; i < KBK_OP_COUNT; i++) {
+        check_near(kbk_ops[i].flops(&s), want[i].flops, 0, kbk_ops[i].name);
+        check_near(kbk_ops[i].bytes(&s, 2), want[i].bytes, 0, kbk_ops[i].name);
     }
-    check(n == KBK_OP_COUNT, "this list covers every operation");
     // If the source has more elements than the gather has indices, only as many elements as indices are read.
     for (s.among = 0; s.among < 99; s.among += 49)
         check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather from a larger source");

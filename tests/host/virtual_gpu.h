@@ -583,6 +583,7 @@ const char* cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no er
 const char* cudaGetErrorName(cudaError_t e) { return e == cudaSuccess ? "cudaSuccess" : "cudaErrorOfSomeKind"; }
 cudaError_t cudaGetDeviceCount(int* n) {
     called(__func__);
+    if (getenv("VIRTUAL_DRIVER")) return *n = 0, cudaErrorInsufficientDriver;
     return *n = getenv("VIRTUAL_DEVICES") ? atoi(getenv("VIRTUAL_DEVICES")) : 1, cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* d) {
@@ -600,7 +601,7 @@ cudaError_t cudaRuntimeGetVersion(int* v) {
 }
 cudaError_t cudaDriverGetVersion(int* v) {
     called(__func__);
-    return *v = CUDART_VERSION, cudaSuccess;
+    return *v = getenv("VIRTUAL_DRIVER") ? atoi(getenv("VIRTUAL_DRIVER")) : CUDART_VERSION, cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* s, int n, int d) {
     called(__func__);

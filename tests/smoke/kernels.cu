@@ -10,19 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OPERATION(op, dir, family, scratch, formula) \
-    { #op,                                           \
-      #dir,                                          \
-      formula,                                       \
-      family,                                        \
-      kbk_##op##_##dir##_tensors,                    \
-      kbk_##op##_##dir##_units,                      \
-      kbk_##op##_##dir##_ref,                        \
-      kbk_##op##_##dir##_flops,                      \
-      kbk_##op##_##dir##_bytes,                      \
-      kbki_scratch_##scratch,                        \
-      KBK_CHECK_##op##_##dir },
-static const kbk_op operations[] = { KBK_OPS(OPERATION) };
+static const kbk_op operations[] = { KBK_OPS(KBKI_OP_ROW) };
 
 typedef struct {
     const char *op, *dir, *variant;
