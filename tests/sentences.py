@@ -21,9 +21,9 @@ import tokenize
 
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
 EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
-# a table, a command, code, a heading or the licence inside a comment or docstring
-NO_PROSE = re.compile(r'\s{4}|\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|>>|[{}$|]|\w+ [A-Z]{2,}')
-ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:) ')
+# a table, a command, code, a heading, the licence or a mark of tests/run.sh inside a comment or docstring
+NO_PROSE = re.compile(r'\s{4}|\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|measures time$|takes long$|only in make|>>|[{}$|]|\w+ [A-Z]{2,}')
+ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:|a program of its own:) ')
 
 
 def paragraphs(line, text):
@@ -85,6 +85,8 @@ def python_pieces(text):
             if not token.line.lstrip().startswith('#'):
                 yield token.start[0], token.string.lstrip('# '), token.line.strip()
         elif token.type == tokenize.STRING:
+            if '".split()' in token.line:
+                continue  # a list of names
             start = start if strings else token.start[0]
             strings.append(re.sub(r'^\w{0,2}("""|\'\'\'|["\'])|("""|\'\'\'|["\'])$', '', token.string))
         elif strings and token.type != tokenize.NL:

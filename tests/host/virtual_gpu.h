@@ -966,8 +966,8 @@ static double read_ns(const char* p, size_t bytes, bool one_warp) {
     return one_warp ? (hit ? 20000 : 50000) : 1500 + (double)bytes / 4300;
 }
 
-// The self-test's kernels write the results that will be checked. Their duration follows from their size and their
-// wait.
+// The self-test's kernels write the results that will be checked. The duration of such a kernel follows from its size
+// and its wait.
 static double proof_ns(const function* of, void** a) {
     static struct {
         int kernel;
