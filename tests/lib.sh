@@ -78,7 +78,7 @@ build() {
 # the libraries a host program links
 libs="-lm -ldl -lpthread"
 # build_heeds: "$heeds" PROGRAM... starts a program that SIGINT and SIGQUIT reach. A shell starts background jobs with
-# both ignored, and kbench leaves a signal ignored that it finds so.
+# SIGINT and SIGQUIT ignored, and kbench keeps ignored signals ignored.
 build_heeds() {
     heeds=$tmp/heeds
     cat > "$heeds.c" << 'end'

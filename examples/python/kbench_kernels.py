@@ -499,7 +499,7 @@ def _view_by_dlpack(x: Any) -> Optional[_View]:
     whole = _is_contiguous(shape, strides, tensor.bits // 8) or 0 in shape
     if device is not None:
         return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
-    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # otherwise the caller rejects it before reading
+    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # 0: the caller rejects the array
     block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
     block.owner = x, capsule
     form: Any = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
@@ -773,7 +773,7 @@ class Operation:
                     raise Error(f"{said}: it has too few dimensions")
                 sizes: List[Any] = [tuple(shape[:star]), *shape[star:]]
             elif not dims and math.prod(shape) == 1:
-                continue  # one number, in whatever shape
+                continue  # a scalar: one element in any shape
             else:
                 sizes = list(shape)
             if len(sizes) != len(dims):

@@ -73,7 +73,7 @@ def short(name):
 
 
 def median(rows, column):
-    """None if a process has no value."""
+    """Returns None if a process has no value."""
     values = [row[column] for row in rows or [(None, None, "")]]
     return None if None in values else statistics.median(values)
 

@@ -138,7 +138,7 @@ static struct device {
     int lost;              // number of launches that must reload page tables after an eviction
     bool idle;             // idle: the clock is low, and nothing throttles
     bool aside;            // a kernel's data persist in L2 despite evictions
-    double cycles;         // clock cycles per ns; 0: 1.98
+    double cycles;         // clock cycles per ns; 0 means 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
     bool preempted;        // the next wait for all work takes longer than kb->stream's

@@ -70,7 +70,7 @@ def contests():
     check("checked", one.verified is True and one.max_error == 0, one)
     check("a rate", one.throughput_gbps and abs(one.throughput_gbps * one.time_ms - 1) < 1e-6, one)
     check(
-        "wrong gets no time",
+        "a wrong function gets no time",
         wrong.status == "failed" and wrong.time_ms is None and "VERIFY_FAIL" in wrong.flags,
         wrong,
     )
