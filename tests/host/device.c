@@ -1466,10 +1466,10 @@ static void test_products(void) {
 static void test_failed_peak(void) {
     kbi_machine m = machine;
     kbi_roofs_clear(&m.roofs);
-    setenv("VIRTUAL_NO_LAUNCH", "kbi_fma", 1);
+    gpu.no_launch = "kbi_fma";
     kbi_gpu_roof(&m, KBI_ROOF_F32);
     CHECK_REAL(m.roofs.of[KBI_ROOF_F32], KBI_UNTOLD, 0), CHECK_REAL(m.roofs.most[KBI_ROOF_F32], KBI_UNTOLD, 0);
-    unsetenv("VIRTUAL_NO_LAUNCH");
+    gpu.no_launch = NULL;
     kbi_roofs_clear(&m.roofs);
     kbi_gpu_roof(&m, KBI_ROOF_F32);
     CHECK(m.roofs.of[KBI_ROOF_F32] > 1e12);
