@@ -901,6 +901,23 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
+/*  Whether a signature (kbk_op.signature) has a dimension, by its letter, or an option, by its name. Letters: N, C, D:
+    cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.  *: any number of
+    dimensions, which are rows if there is a C */
+KBK_FN int kbk_has_dimension(const char* signature, char letter) {
+    int within = 0;
+    for (const char* p = signature; *p && *p != ';'; p++) {
+        within = *p == '[' || (within && *p != ']');
+        if (within && *p == letter) return 1;
+    }
+    return 0;
+}
+KBK_FN int kbk_has_option(const char* signature, const char* name) {
+    const size_t length = strlen(name);
+    for (const char* p = strchr(signature, ';'); p && *p; p++)
+        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
+    return 0;
+}
 #ifndef KBK_API_ONLY
 
 // norm, ulps, abs of f32, of f16, of bf16
@@ -929,23 +946,6 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
-
-/*  Whether a tensor of the operation has a dimension. Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.
-    A: among.  Z, B: batch.  H: heads.  X: n * stride */
-KBK_FN int kbk_has_dimension(const kbk_op* op, char letter) {
-    int within = 0;
-    for (const char* p = op->signature; *p && *p != ';'; p++) {
-        within = *p == '[' || (within && *p != ']');
-        if (within && *p == letter) return 1;
-    }
-    return 0;
-}
-KBK_FN int kbk_has_option(const kbk_op* op, const char* name) {
-    const size_t length = strlen(name);
-    for (const char* p = strchr(op->signature, ';'); p && *p; p++)
-        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
-    return 0;
-}
 
 // Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
