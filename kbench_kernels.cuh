@@ -15798,22 +15798,16 @@ KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t) {
     memset(t, 0, KBK_MAX_TENSORS * sizeof *t);
     return v->op->tensors(s, t);
 }
-KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->units(s) : -1;
-}
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? (int64_t)v->op->scratch(s, elem, v->word) : -1;
-}
-KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->flops(s) : -1;
-}
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->bytes(s, elem) : -1;
-}
+#define KBKI_ROW_VALUE(function, value)                   \
+    function {                                            \
+        const kbk_variant* v = kbki_numbered_of(row, s);  \
+        return v ? value : -1;                            \
+    }
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_units(int row, const kbk_shape* s), v->op->units(s))
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem),
+               (int64_t)v->op->scratch(s, elem, v->word))
+KBKI_ROW_VALUE(KBK_API double kbk_row_flops(int row, const kbk_shape* s), v->op->flops(s))
+KBKI_ROW_VALUE(KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem), v->op->bytes(s, elem))
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
