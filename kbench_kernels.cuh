@@ -55,10 +55,11 @@
        bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
        workspace serves all variants, one launch at a time.
 
-   ADDING AN OPERATION, in its own section (new group) or at the end of a section that fits
-       1. a row in that group's KBK_OPS_... and, per variant, a row in its KBK_TABLE_...             (>>table)
-       2. the card; _tensors; KBKI_FORMULAS or _units, _flops, _bytes; _ref
-       3. kernels and launchers. Nothing else: tests, listing and suite use the table.
+   ADDING AN OPERATION touches three places, and a missing piece is a compile error (>>rope is an example)
+       1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
+       2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
+       3. a row for each variant in KBK_TABLE_<group>
+       The suite, the tests and the Python interface follow from the rows. tests/ladder.py --write updates lists.
 
    NAMES
 
@@ -901,6 +902,23 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
+/*  Whether a signature (kbk_op.signature) has a dimension, by its letter, or an option, by its name. Letters: N, C, D:
+    cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.  *: any number of
+    dimensions, which are rows if there is a C */
+KBK_FN int kbk_has_dimension(const char* signature, char letter) {
+    int within = 0;
+    for (const char* p = signature; *p && *p != ';'; p++) {
+        within = *p == '[' || (within && *p != ']');
+        if (within && *p == letter) return 1;
+    }
+    return 0;
+}
+KBK_FN int kbk_has_option(const char* signature, const char* name) {
+    const size_t length = strlen(name);
+    for (const char* p = strchr(signature, ';'); p && *p; p++)
+        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
+    return 0;
+}
 #ifndef KBK_API_ONLY
 
 // norm, ulps, abs of f32, of f16, of bf16
@@ -929,23 +947,6 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
-
-/*  Whether a tensor of the operation has a dimension. Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.
-    A: among.  Z, B: batch.  H: heads.  X: n * stride */
-KBK_FN int kbk_has_dimension(const kbk_op* op, char letter) {
-    int within = 0;
-    for (const char* p = op->signature; *p && *p != ';'; p++) {
-        within = *p == '[' || (within && *p != ']');
-        if (within && *p == letter) return 1;
-    }
-    return 0;
-}
-KBK_FN int kbk_has_option(const kbk_op* op, const char* name) {
-    const size_t length = strlen(name);
-    for (const char* p = strchr(op->signature, ';'); p && *p; p++)
-        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
-    return 0;
-}
 
 // Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
@@ -1194,25 +1195,12 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        if (kind == KBK_KE4M3) {
-            x[i] = kbk_e4m3_value(*c);
-        } else if (kind == KBK_KI64) {
-            int64_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = (double)v;
-        } else if (kind == KBK_KI32) {
-            int32_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = (double)v;
-        } else if (size == 2) {
-            uint16_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = kbki_widen_bits(as, v);
-        } else {
-            uint32_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = kbki_widen_bits(as, v);
-        }
+        uint64_t bits = 0; // little-endian, like every host of CUDA
+        memcpy(&bits, c, (size_t)size);
+        x[i] = kind == KBK_KI64     ? (double)(int64_t)bits
+               : kind == KBK_KI32   ? (double)(int32_t)bits
+               : kind == KBK_KE4M3 ? kbk_e4m3_value((uint32_t)bits)
+                                    : kbki_widen_bits(as, (uint32_t)bits);
     }
 }
 
@@ -1221,17 +1209,10 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        int64_t i64 = kbk_kind_whole(kind) ? (int64_t)x[i] : 0;
-        int32_t i32 = (int32_t)i64;
-        uint32_t b = kbk_kind_whole(kind) ? 0 : kind == KBK_KE4M3 ? kbk_e4m3_bits(x[i]) : kbk_round(as, x[i]);
-        uint16_t h = (uint16_t)b;
-        uint8_t e = (uint8_t)b;
-        const void* from = kind == KBK_KI64   ? (const void*)&i64
-                           : kind == KBK_KI32 ? (const void*)&i32
-                           : size == 2        ? (const void*)&h
-                           : size == 1        ? (const void*)&e
-                                              : (const void*)&b;
-        memcpy(c, from, (size_t)size);
+        uint64_t bits = kbk_kind_whole(kind) ? (uint64_t)(int64_t)x[i]
+                        : kind == KBK_KE4M3  ? kbk_e4m3_bits(x[i])
+                                             : kbk_round(as, x[i]);
+        memcpy(c, &bits, (size_t)size);
     }
 }
 
@@ -3199,15 +3180,9 @@ KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->stride > 0 ? s->strid
 KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->among > 0 ? s->among : s->rows * s->cols; }
 KBKI_TENSORS(strided_run, 2, t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s)),
              t[1] = kbki_out("y", KBK_T, n, 1, 0))
-KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("x", kbki_among(s), 0);
-    t[1] = kbki_ids("idx", n, 1, kbki_among(s));
-    t[1].kind = KBK_KI64;
-    if (s->sequential) t[1].fill = KBK_SEQUENCE;
-    t[2] = kbki_out("y", KBK_T, n, 1, 0);
-    return 3;
-}
+KBKI_TENSORS(gather_run, 3, t[0] = kbki_in("x", kbki_among(s), 0), t[1] = kbki_ids("idx", n, 1, kbki_among(s)),
+             t[1].kind = KBK_KI64, t[1].fill = s->sequential ? KBK_SEQUENCE : KBK_IDS,
+             t[2] = kbki_out("y", KBK_T, n, 1, 0))
 KBKI_TENSORS(chase_run, 2, t[0] = kbki_ids("x", n, 0, n > 0 ? n : 1), t[0].fill = KBK_CYCLE,
              t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0))
 KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
@@ -3391,16 +3366,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
                time regs occ DRAM conflicts
     1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
-KBK_FN int kbk_h2d_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbki_map1_tensors(s, t);
-    t[0].place = KBK_ON_HOST;
-    return n;
-}
-KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbki_map1_tensors(s, t);
-    t[1].place = KBK_ON_HOST;
-    return n;
-}
+KBKI_TENSORS(h2d_run, 2, kbki_map1_tensors(s, t), t[0].place = KBK_ON_HOST)
+KBKI_TENSORS(d2h_run, 2, kbki_map1_tensors(s, t), t[1].place = KBK_ON_HOST)
 KBKI_TENSORS(alloc_run, 1, t[0] = kbki_out("usable", KBK_KI32, rows && cols ? 1 : 0, 1, 0), t[0].optional = 1)
 KBKI_TENSORS(null_run, 1, t[0] = kbki_out("nothing", KBK_T, 0, 1, 0))
 KBKI_FORMULAS(h2d_run, s->rows * s->cols, 0, 1 * n * elem)
@@ -3852,11 +3819,7 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki
     3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
 #define KBKI_PURPOSE_DROPOUT 1 // counter word 3 of Philox; inputs use 0
-KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    kbki_map1_tensors(s, t);
-    t[0].name = "dy", t[1].name = "dx";
-    return 2;
-}
+KBKI_TENSORS(dropout_bwd, 2, kbki_map1_tensors(s, t), t[0].name = "dy", t[1].name = "dx")
 KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
 
@@ -12376,14 +12339,10 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
      4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  by shape: 256 x 128, small tiles, split-K
     99 cublas  99.4 us 89 %      -  168  15 % 25 %      96 k  cublasLtMatmul, no fast accumulation
     end of measured */
-KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->k, s->k), t[1] = kbki_in("B", s->cols * s->k, 0);
-    t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0);
-    t[0].kind = t[1].kind = KBK_KE4M3, t[2].kind = t[3].kind = KBK_KF32;
-    for (int i = 2; i < 4; i++) t[i].fill = KBK_UNIFORM, t[i].a = 0.5, t[i].b = 1.5;
-    t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    return 5;
-}
+KBKI_TENSORS(matmul_e4m3_fwd, 5, t[0] = kbki_in("A", rows * s->k, s->k), t[1] = kbki_in("B", cols * s->k, 0),
+             t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0), t[0].kind = t[1].kind = KBK_KE4M3,
+             t[2].kind = t[3].kind = KBK_KF32, t[2].fill = t[3].fill = KBK_UNIFORM, t[2].a = t[3].a = 0.5,
+             t[2].b = t[3].b = 1.5, t[4] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
               (rows + cols) * (double)s->k + n * elem + 8)
 KBKI_SCRATCH(matmul_e4m3) {
@@ -12593,12 +12552,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbk_matmul_fwd_tensors(s, t);
-    t[0].per_unit = t[1].per_unit = 0; // a unit is a row of one product; it needs all of that product's B
-    for (int i = 0; i < n; i++) t[i].count *= s->batch;
-    return n;
-}
+// A unit is a row of one product; it needs all of that product's B.
+KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
+             t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
               (double)s->batch * ((rows + cols) * (double)s->k + n) * elem)
 KBKI_SCRATCH(bmm) {
@@ -12708,15 +12664,10 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     10 flashpp  219.4 us 76 % 1.06 x of 8  persistent, items by shape, 2-4 consumers
     end of measured */
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
-KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
-    t[0] = kbki_in("q", rows * d, d);
-    t[1] = kbki_in("k", rows * d, 0);
-    t[2] = kbki_in("v", rows * d, 0);
-    t[3] = kbki_out("o", KBK_T, rows * d, d, d);
-    t[4] = kbki_out("lse", KBK_KF32, rows, 1, 1);
-    return 5;
-}
+KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols),
+             t[1] = kbki_in("k", kbki_attn_heads(s) * n, 0), t[2] = kbki_in("v", kbki_attn_heads(s) * n, 0),
+             t[3] = kbki_out("o", KBK_T, kbki_attn_heads(s) * n, cols, cols),
+             t[4] = kbki_out("lse", KBK_KF32, kbki_attn_heads(s) * rows, 1, 1))
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
@@ -15565,22 +15516,16 @@ KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t) {
     memset(t, 0, KBK_MAX_TENSORS * sizeof *t);
     return v->op->tensors(s, t);
 }
-KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->units(s) : -1;
-}
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? (int64_t)v->op->scratch(s, elem, v->word) : -1;
-}
-KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->flops(s) : -1;
-}
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->bytes(s, elem) : -1;
-}
+#define KBKI_ROW_VALUE(function, value)                   \
+    function {                                            \
+        const kbk_variant* v = kbki_numbered_of(row, s);  \
+        return v ? value : -1;                            \
+    }
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_units(int row, const kbk_shape* s), v->op->units(s))
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem),
+               (int64_t)v->op->scratch(s, elem, v->word))
+KBKI_ROW_VALUE(KBK_API double kbk_row_flops(int row, const kbk_shape* s), v->op->flops(s))
+KBKI_ROW_VALUE(KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem), v->op->bytes(s, elem))
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
