@@ -2613,7 +2613,7 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     5 bulk     pipeline of cp.async.bulk (sm 90) <- one thread starts all loads: bytes in flight take no registers,
                so occupancy does not matter. Only add and triad have it; on an H200 it is 2 % slower than vec
     bound by   memory: compare with bytes / copy bandwidth
-    predict    Vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
+    predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
                DRAM share grow?
     Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
     outputs have different alignments modulo 16 bytes, they are processed element by element. */
@@ -2848,6 +2848,11 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
+// The same, and approx, whose operation for whole vectors is Op_fast.
+#define KBKI_MAP_RUNGS_16(name, Op) \
+    KBKI_MAP_RUNGS(name, Op)        \
+    KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
+
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
     kbki_map_io<T> io;
@@ -2873,7 +2878,7 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
            norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
            can dominate the norm
     ladder as above; bulk: add only
-    predict    An exact division takes several times the instructions of an addition. Is div slower than add, and
+    predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
                in which rungs? */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
@@ -2936,18 +2941,17 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
            by one thread per CTA
     99 cudart  cudaMemcpyAsync
     bound by   memory: this is the bandwidth that other operations are compared with
-    predict    In which rung do the bytes in flight cover latency times bandwidth (Little's law)?
+    predict    in which rung do the bytes in flight cover latency times bandwidth (Little's law)?
 
     fill run -------------------------------------------------------------------------------------------------
     y = 1            y: n = rows * cols
     flops  0
     bytes  n*s
     check  bit-exact
-    1 naive    one element per thread
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
     99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
     bound by   memory; nothing is read, so it is faster than a copy
-    predict    Fill moves half the bytes of copy. Is its time half, less, or more?
+    predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
     read run -------------------------------------------------------------------------------------------------
     fold = exclusive or of the bits of x         x: n = rows * cols of f32; fold: one int32
@@ -2958,7 +2962,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
                from removing the loads, at one instruction per four bytes
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
-    predict    How many vectors must a thread have in flight to read as fast as fill writes?
+    predict    how many vectors must a thread have in flight to read as fast as fill writes?
 
     triad run ------------------------------------------------------------------------------------------------
     y = a + 3 b      a, b, y: n = rows * cols
@@ -2967,7 +2971,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     check  2 ulp
     ladder as every element-wise operation; the operation of STREAM (McCalpin 1995)
     bound by   memory
-    predict    Triad does twice the arithmetic of add. Which of the two is faster? */
+    predict    triad does twice the arithmetic of add. Which of the two is faster? */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 502.2 us = 2.147 GB / 4.276 TB/s; on this GPU 703.9 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -3141,7 +3145,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
                until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
     2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
     bound by   memory, in sectors (CUDA C++ Best Practices Guide, "Strided Accesses")
-    predict    Which share of the bytes read is useful at strides of 2, 8, 16 and 32?
+    predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
     gather run -----------------------------------------------------------------------------------------------
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
@@ -3154,7 +3158,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
                the number in flight divided by the latency (Little's law)
     bound by   memory, in sectors; for tables in cache, the request rate of the caches
-    predict    How much slower is a random read of 4 bytes from DRAM than from L2?
+    predict    how much slower is a random read of 4 bytes from DRAM than from L2?
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
@@ -3166,7 +3170,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
                that it is in the cache that it fits into
     bound by   latency alone: dependent loads cannot overlap (Saavedra & Smith 1995)
-    predict    How many hops per microsecond do you expect from L1, L2 and DRAM? */
+    predict    how many hops per microsecond do you expect from L1, L2 and DRAM? */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 15.7 us = 67.11 MB / 4.276 TB/s; on this GPU 22.0 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -3353,7 +3357,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
                                                <- the pool keeps the memory: no call of the driver
     These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
     as long as the program (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
-    predict    How many allocations of each kind fit into 1 % of a step of 10 ms?
+    predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
     an empty kernel
@@ -3361,7 +3365,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     bytes  0
     check  nothing to check
     1 naive    one warp that does nothing: the launch overhead
-    predict    How many bytes does copy move in the time of an empty kernel? */
+    predict    how many bytes does copy move in the time of an empty kernel? */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
     no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
@@ -3469,12 +3473,13 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     if (e == cudaSuccess) e = pool ? cudaFreeAsync(block, st) : cudaFree(block);
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
-template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t threshold, kbk_stream st) {
-    static cudaMemPool_t pools[16][2]; // [device][with release threshold]
+template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
+    static cudaMemPool_t pools[16]; // of the devices
     int device = 0;
+    uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
     if (e != cudaSuccess || device >= 16) return "no pool for this device";
-    cudaMemPool_t* pool = &pools[device][threshold != 0];
+    cudaMemPool_t* pool = &pools[device];
     if (!*pool) {
         cudaMemPoolProps props = {};
         props.allocType = cudaMemAllocationTypePinned;
@@ -3488,12 +3493,8 @@ template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t thres
 template <class T> const char* kbk_alloc_run_malloc(const kbk_args* a, kbk_stream st) {
     return kbki_alloc<T>(a, NULL, st);
 }
-template <class T> const char* kbk_alloc_run_async(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, 0, st);
-}
-template <class T> const char* kbk_alloc_run_pool(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, UINT64_MAX, st);
-}
+KBKI_LAUNCHER(kbk_alloc_run_async, kbki_alloc_pool<T, 0>)
+KBKI_LAUNCHER(kbk_alloc_run_pool, kbki_alloc_pool<T, UINT64_MAX>)
 
 // --- null
 template <class T> __global__ void kbk_null_run_naive_k() {}
@@ -3514,7 +3515,7 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     bytes  2*n*s
     check  bit-exact
     ladder as every element-wise operation; unroll has two 16-byte vectors in flight
-    predict    Relu moves two thirds of the bytes of add. Is its time two thirds in each rung? */
+    predict    relu moves two thirds of the bytes of add. Is its time two thirds in each rung? */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3553,7 +3554,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
                error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions (GELU: Hendrycks & Gimpel
                2016; SiLU: Elfwing et al. 2018)
-    predict    Bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
+    predict    bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3649,12 +3650,9 @@ struct kbki_silu_fast : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
-KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, 2, kbki_gelu_erf>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
-KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, 2, kbki_gelu_tanh>)
-KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
-KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_silu>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_fwd, kbki_gelu_erf)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
+KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3674,7 +3672,7 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions
-    predict    The backward pass moves 3/2 of the bytes of the forward pass. Which rungs take less than 3/2 of its
+    predict    the backward pass moves 3/2 of the bytes of the forward pass. Which rungs take less than 3/2 of its
                time? */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.833 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
@@ -3705,10 +3703,8 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
     end of measured */
 #define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("dy", n, 1);
-    t[1] = kbki_in("x", n, 1);
-    t[2] = kbki_out("dx", KBK_T, n, 1, 1);
+    kbki_map2_tensors(s, t);
+    t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
     return 3;
 }
 KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
@@ -3803,12 +3799,9 @@ struct kbki_silu_bwd_fast : kbki_map_op<2> {
     }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
-KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, 2, kbki_gelu_erf_bwd>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
-KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, 2, kbki_gelu_tanh_bwd>)
-KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
-KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki_silu_bwd>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
+KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3832,7 +3825,7 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki
                first is loaded
     bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29)
                (dropout: Srivastava et al. 2014; Philox: Salmon et al. 2011)
-    predict    Naive uses 16 of the 128 bits of a Philox call. By what factor is vec faster? */
+    predict    naive uses 16 of the 128 bits of a Philox call. By what factor is vec faster? */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7551,7 +7544,7 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
                multiples of 16 bytes; otherwise padded runs
-    predict    Each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
+    predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7650,32 +7643,26 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
-template <class T>
-const char* kbki_transpose(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t), int side) {
-    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, side), across = kbki_ceil(cols, side);
+// Side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
+const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
+    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
     const char* why = kbki_check_dims(&a->s);
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
     if (why || rows * cols == 0) return why;
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
+    Kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
     return kbki_launched();
 }
-template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_naive_k<T>, 16);
-}
-template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 0>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
+KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
 // Padding of one bank: one element of 4 bytes, or two of 2 bytes.
-template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     if (!kbki_aligned(a->in[0], 16) || !kbki_aligned(a->out[0], 16) || a->s.rows % Width || a->s.cols % Width)
         return kbk_transpose_run_padded<T>(a, st);
-    return kbki_transpose<T>(a, st, kbk_transpose_run_vec_k<T>, 16 * Width);
+    return kbki_transpose<T, kbk_transpose_run_vec_k<T>, 16 * Width>(a, st);
 }
 #endif // __CUDACC__
 
@@ -8607,7 +8594,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
                ids, from the L2 cache
-    predict    How many bytes do atomic and sorted move per element of dW that has a token, and per element without
+    predict    how many bytes do atomic and sorted move per element of dW that has a token, and per element without
                one? */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
