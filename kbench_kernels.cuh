@@ -182,6 +182,7 @@
        >>cross_entropy_both loss and gradient of logits at once
        >>embedding      rows of a table, selected by index
        >>embedding_bwd  gradient of a table: several tokens may add to the same row
+       >>rope           rotary position embedding
        >>matmul_simt    matrix product without tensor cores
        >>matmul_steps   matrix product on tensor cores: mma.sync, TMA, wgmma; one idea per rung
        >>matmul_tile    matrix product in f32 with a cp.async pipeline and warp tiles; split-K
@@ -236,7 +237,7 @@
 #define KBKI_GROUPS_1(group, x)                                                                                  \
     group(memory, x) group(access, x) group(transfer, x) group(elementwise, x) group(activation, x)              \
     group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
-    group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x)
+    group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
 // KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, and f(kbki_end, x) for those that are missing.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
@@ -305,7 +306,8 @@ enum {
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED if atomics add in no fixed order;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
-// Sizes of operations that are alike.
+#define KBKI_SIZES(gpu, cpu) gpu, cpu
+// Sizes of several operations.
 #define KBKI_AXES "batch_size x sequence_length x tensor_dimension: "
 #define KBKI_SIZES_CPU KBKI_AXES "small 1x64x256; medium 1x128x512; batch 1,2,8x64x256"
 #define KBKI_SIZES_ROWS                                                                                          \
@@ -650,6 +652,17 @@ enum {
     row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
     row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
     row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted, one owner per row of dW")
+
+#define KBK_OPS_rope(row)                                                                                        \
+    row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x': halves exchanged, first negated",                    \
+        "x[R,H,D] cs[R,D] -> y[R,H,D]",                                                                          \
+        KBKI_SIZES("batch_size x sequence_length x heads x tensor_dimension: small 1x512x8x64; "                 \
+                   "medium 4x2048x32x128; large 8x4096x32x128; batch 1,4,16,64x128x32x128",                      \
+                   "batch_size x sequence_length x heads x tensor_dimension: small 1x64x4x64; medium 1x128x8x64"), \
+        6 * 3 * 2, 2 * 30 + 4 * 15, KBKI_CHECKS(1e-6, 2, 0, 3e-4, 1, 0, 2.5e-3, 1, 0))
+#define KBK_TABLE_rope(row)                                                                                      \
+    row(rope,      fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per pair of columns")                    \
+    row(rope,      fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per thread")
 
 #define KBK_OPS_matmul(row)                                                                                      \
     row(matmul, fwd, KBK_GEMM, matmul, "C = A B; NN, NT (B given as N x K), TN (A as K x M)",                    \
@@ -1003,6 +1016,13 @@ KBK_FN kbk_tensor kbki_out(const char* name, int kind, int64_t count, int64_t pe
     KBK_FN size_t kbki_scratch_##name(KBKI_MAYBE const kbk_shape* s, KBKI_MAYBE int elem, KBKI_MAYBE int word)
 KBKI_SCRATCH(none) { return 0; }
 KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->cols; }
+// Defines kbk_<op>_<dir>_tensors: assigns t[0] to t[count - 1].
+#define KBKI_TENSORS(op_dir, count, ...)                                        \
+    KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) {      \
+        const int64_t rows = s->rows, cols = s->cols, n = rows * cols;          \
+        (void)n, __VA_ARGS__;                                                   \
+        return count;                                                           \
+    }
 /*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are expressions as on the card, in double:
     n = rows * cols; rows, cols; elem: bytes per element. */
 #define KBKI_FORMULA(s, value)                                                      \
@@ -3007,15 +3027,8 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 #define KBKI_FILL 1.0
 #define KBKI_TRIAD 3.0
 #define KBKI_READ_CTAS 4096 // most partial folds
-KBK_FN int kbk_fill_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_out("y", KBK_T, s->rows * s->cols, 1, 0);
-    return 1;
-}
-KBK_FN int kbk_read_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, 0);
-    t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0);
-    return 2;
-}
+KBKI_TENSORS(fill_run, 1, t[0] = kbki_out("y", KBK_T, n, 1, 0))
+KBKI_TENSORS(read_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0))
 KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
 KBKI_FORMULAS(fill_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(triad_run, kbki_map2_tensors, 2 * n, 3 * n * elem)
@@ -3192,12 +3205,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 #define KBKI_CHASE_WARM (32 << 20)
 KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->stride > 0 ? s->stride : 1; }
 KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->among > 0 ? s->among : s->rows * s->cols; }
-KBK_FN int kbk_strided_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s));
-    t[1] = kbki_out("y", KBK_T, n, 1, 0);
-    return 2;
-}
+KBKI_TENSORS(strided_run, 2, t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s)),
+             t[1] = kbki_out("y", KBK_T, n, 1, 0))
 KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", kbki_among(s), 0);
@@ -3207,17 +3216,12 @@ KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-KBK_FN int kbk_chase_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_ids("x", n, 0, n > 0 ? n : 1);
-    t[0].fill = KBK_CYCLE;
-    t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0);
-    return 2;
-}
+KBKI_TENSORS(chase_run, 2, t[0] = kbki_ids("x", n, 0, n > 0 ? n : 1), t[0].fill = KBK_CYCLE,
+             t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0))
 KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
-KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
 KBKI_FORMULAS(gather_run, s->rows * s->cols, 0,
-              n * (elem + 8) + (s->among > 0 && (double)s->among < n ? (double)s->among : n) * elem)
+              n * (elem + 8) + (n < (double)kbki_among(s) ? n : (double)kbki_among(s)) * elem)
+KBKI_FORMULAS(chase_run, s->rows && s->cols ? 1 : 0, 0, 4.0 * KBK_HOPS)
 KBKI_SCRATCH(chase) { return KBK_TICKETS + sizeof(int64_t); }
 KBKI_REF(strided_run) {
     for (int64_t i = u0; i < u1; i++) out[0][i - u0] = in[0][i * kbki_stride(s)];
@@ -3408,15 +3412,8 @@ KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[1].place = KBK_ON_HOST;
     return n;
 }
-KBK_FN int kbk_alloc_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_out("usable", KBK_KI32, s->rows && s->cols ? 1 : 0, 1, 0), t[0].optional = 1;
-    return 1;
-}
-KBK_FN int kbk_null_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    (void)s;
-    t[0] = kbki_out("nothing", KBK_T, 0, 1, 0);
-    return 1;
-}
+KBKI_TENSORS(alloc_run, 1, t[0] = kbki_out("usable", KBK_KI32, rows && cols ? 1 : 0, 1, 0), t[0].optional = 1)
+KBKI_TENSORS(null_run, 1, t[0] = kbki_out("nothing", KBK_T, 0, 1, 0))
 KBKI_FORMULAS(h2d_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_FORMULAS(d2h_run, s->rows * s->cols, 0, 1 * n * elem)
 KBKI_MAP_FORMULAS(d2d_run, kbki_map1_tensors, 0, 2 * n * elem)
@@ -4360,11 +4357,7 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     5 shared   86.3 us 112 % 0.97 x   42 59 % 86 %      75 k  next rows prefetched into shared memory
     6 cluster 130.3 us  74 % 0.66 x   46 49 % 57 %      15 k  row split over a cluster, up to 512 KiB
     end of measured */
-KBK_FN int kbk_softmax_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
-    return 2;
-}
+KBKI_TENSORS(softmax_fwd, 2, t[0] = kbki_in("x", n, cols), t[1] = kbki_out("y", KBK_T, n, cols, 0))
 KBKI_FORMULAS(softmax_fwd, s->cols ? s->rows : 0, 5 * n + rows, 2 * n * elem)
 KBKI_REF(softmax_fwd) {
     int64_t n = s->cols;
@@ -4870,13 +4863,9 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  128.9 us 116 % 0.98 x   76 36 % 89 %     102 k  next rows prefetched into shared memory
     5 cluster 146.8 us 102 % 0.88 x   48 50 % 80 %      12 k  rows split over a cluster, up to 512 KiB
     end of measured */
-KBK_FN int kbk_softmax_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
-    t[1] = kbki_in("y", s->rows * s->cols, s->cols);
-    t[1].fill = KBK_UNIFORM, t[1].a = 0, t[1].b = s->cols ? 2.0 / (double)s->cols : 0; // like probabilities
-    t[2] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
-    return 3;
-}
+// Like probabilities
+KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
+             t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
 KBKI_REF(softmax_bwd) {
     int64_t n = s->cols;
@@ -5292,15 +5281,10 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     4 persist  87.2 us 112 % 0.98 x   84 25 % 85 %      6334  w and b in registers, next rows prefetched
     5 cluster 196.5 us  50 % 0.44 x   53 50 % 38 %      8908  row split over a cluster, up to 512 KiB
     end of measured */
-KBK_FN int kbk_layernorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_in("w", s->cols, 0);
-    t[2] = kbki_in("b", s->cols, 0);
-    t[3] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 1);
-    t[4] = kbki_out("mean", KBK_KF32, s->rows, 1, 1), t[4].optional = 1;
-    t[5] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0), t[5].optional = 1;
-    return 6;
-}
+KBKI_TENSORS(layernorm_fwd, 6, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
+             t[2] = kbki_in("b", cols, 0), t[3] = kbki_out("y", KBK_T, n, cols, 1),
+             t[4] = kbki_out("mean", KBK_KF32, rows, 1, 1), t[4].optional = 1,
+             t[5] = kbki_out("rstd", KBK_KF32, rows, 1, 0), t[5].optional = 1)
 KBKI_FORMULAS(layernorm_fwd, s->cols ? s->rows : 0, 7 * n + 4 * rows, (2 * n + 2 * cols) * elem + 8 * rows)
 KBKI_REF(layernorm_fwd) {
     int64_t n = s->cols;
@@ -6196,19 +6180,11 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     3 ticket  182.9 us  81 % 2.05 x   40 60 % 66 %        27  column sums per CTA, added in index order
     4 onepass 130.8 us 114 % 1.40 x   81 48 % 89 %     112 k  one read, rows and sums in registers
     end of measured */
-KBK_FN int kbk_layernorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
-    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[2] = kbki_in("w", s->cols, 0);
-    t[3] = kbki_in("mean", s->rows, 1);
-    t[4] = kbki_in("rstd", s->rows, 1);
-    t[3].kind = t[4].kind = KBK_KF32;
-    t[4].fill = KBK_UNIFORM, t[4].a = 0.5, t[4].b = 1.5;
-    t[5] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
-    t[6] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
-    t[7] = kbki_out("db", KBK_T, s->cols, 0, s->cols);
-    return 8;
-}
+KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
+             t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("mean", rows, 1), t[4] = kbki_in("rstd", rows, 1),
+             t[3].kind = t[4].kind = KBK_KF32, t[4].fill = KBK_UNIFORM, t[4].a = 0.5, t[4].b = 1.5,
+             t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
+             t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
 // dx of one row, and the size of the terms that cancel; mean = 0 and centre = 0: RMS normalisation.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
@@ -6642,13 +6618,9 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     4 persist  86.5 us 113 % 0.98 x   64 48 % 86 %      12 k  w in registers, next rows prefetched
     5 cluster 125.4 us  78 % 0.69 x   44 49 % 60 %      6686  row split over a cluster, up to 512 KiB
     end of measured */
-KBK_FN int kbk_rmsnorm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_in("w", s->cols, 0);
-    t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
-    t[3] = kbki_out("rstd", KBK_KF32, s->rows, 1, 0), t[3].optional = 1;
-    return 4;
-}
+KBKI_TENSORS(rmsnorm_fwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
+             t[2] = kbki_out("y", KBK_T, n, cols, 0), t[3] = kbki_out("rstd", KBK_KF32, rows, 1, 0),
+             t[3].optional = 1)
 KBKI_FORMULAS(rmsnorm_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, (2 * n + cols) * elem + 4 * rows)
 KBKI_REF(rmsnorm_fwd) {
     int64_t n = s->cols;
@@ -6683,16 +6655,10 @@ KBKI_REF(rmsnorm_fwd) {
     3 ticket  174.7 us  85 % 2.13 x   40 60 % 68 %      12 k  column sums per CTA, added in index order
     4 onepass 129.6 us 115 % 1.35 x   80 46 % 89 %     110 k  one read, rows and sums in registers
     end of measured */
-KBK_FN int kbk_rmsnorm_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("dy", s->rows * s->cols, s->cols);
-    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[2] = kbki_in("w", s->cols, 0);
-    t[3] = kbki_in("rstd", s->rows, 1);
-    t[3].kind = KBK_KF32, t[3].fill = KBK_UNIFORM, t[3].a = 0.5, t[3].b = 1.5;
-    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 1);
-    t[5] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
-    return 6;
-}
+KBKI_TENSORS(rmsnorm_bwd, 6, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
+             t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("rstd", rows, 1), t[3].kind = KBK_KF32,
+             t[3].fill = KBK_UNIFORM, t[3].a = 0.5, t[3].b = 1.5, t[4] = kbki_out("dx", KBK_T, n, cols, 1),
+             t[5] = kbki_out("dw", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(rmsnorm_bwd, s->cols ? s->rows : 0, 9 * n + rows, (3 * n + 2 * cols) * elem + 4 * rows)
 KBKI_REF(rmsnorm_bwd) {
     int64_t n = s->cols;
@@ -6746,11 +6712,7 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     4 ticket 372.5 us 109 % 0.96 x   40 52 % 86 %       169  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBKI_SUM_CTAS 4096 // most partial sums
-KBK_FN int kbk_sum_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, 0);
-    t[1] = kbki_out("out", KBK_KF32, 1, 1, 1);
-    return 2;
-}
+KBKI_TENSORS(sum_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("out", KBK_KF32, 1, 1, 1))
 KBKI_FORMULAS(sum_run, 1, n, 1 * n * elem + 4)
 KBKI_SCRATCH(sum) { return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t); }
 KBKI_REF(sum_run) {
@@ -6919,12 +6881,8 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     2 block  259.9 us  78 %  907 x   18 99 % 62 %       406  sum per CTA, one atomic per CTA
     3 ticket 173.9 us 117 % 1.49 x   32 78 % 93 %       446  16-byte loads, last CTA finishes
     end of measured */
-KBK_FN int kbk_mse_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, 0);
-    t[1] = kbki_in("y", s->rows * s->cols, 0);
-    t[2] = kbki_out("out", KBK_KF32, 1, 1, 0);
-    return 3;
-}
+KBKI_TENSORS(mse_fwd, 3, t[0] = kbki_in("x", n, 0), t[1] = kbki_in("y", n, 0),
+             t[2] = kbki_out("out", KBK_KF32, 1, 1, 0))
 KBKI_FORMULAS(mse_fwd, s->rows && s->cols ? 1 : 0, 3 * n + 1, 2 * n * elem + 4)
 KBKI_REF(mse_fwd) {
     double sum = 0;
@@ -6989,14 +6947,8 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
     1 naive  420.7 us  72 %      -   14 78 % 57 %         0  one element per thread
     2 unroll 259.0 us 117 % 1.62 x   32 80 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
-KBK_FN int kbk_mse_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("x", n, 1);
-    t[1] = kbki_in("y", n, 1);
-    t[2] = kbki_in("g", 1, 0), t[2].kind = KBK_KF32;
-    t[3] = kbki_out("dx", KBK_T, n, 1, 0);
-    return 4;
-}
+KBKI_TENSORS(mse_bwd, 4, t[0] = kbki_in("x", n, 1), t[1] = kbki_in("y", n, 1), t[2] = kbki_in("g", 1, 0),
+             t[2].kind = KBK_KF32, t[3] = kbki_out("dx", KBK_T, n, 1, 0))
 KBKI_FORMULAS(mse_bwd, s->rows * s->cols, 2 * n + 2, 3 * n * elem + 4)
 KBKI_REF(mse_bwd) {
     double c = 2 * in[2][0] / ((double)s->rows * (double)s->cols);
@@ -7094,12 +7046,8 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     4 warp   355.6 us 114 % 8.08 x   32 93 % 90 %       603  warp per row, shuffles, one read
     5 vec    335.9 us 121 % 1.06 x   40 72 % 96 %     103 k  16-byte loads, several rows in flight
     end of measured */
-KBK_FN int kbk_weighted_sum_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_in("w", s->cols, 0);
-    t[2] = kbki_out("y", KBK_T, s->rows, 1, 1);
-    return 3;
-}
+KBKI_TENSORS(weighted_sum_fwd, 3, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
+             t[2] = kbki_out("y", KBK_T, rows, 1, 1))
 KBKI_FORMULAS(weighted_sum_fwd, s->rows, 2 * n, (n + rows + cols) * elem)
 KBKI_REF(weighted_sum_fwd) {
     for (int64_t r = u0; r < u1; r++) {
@@ -7320,14 +7268,9 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     5 fused  750.2 us 109 % 1.34 x   60 50 % 85 %         0  dx and dw from one pass, 16-byte accesses
     6 vec    678.4 us 121 % 1.11 x   64 66 % 94 %       827  large data: one kernel reads, one writes
     end of measured */
-KBK_FN int kbk_weighted_sum_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("dy", s->rows, 1);
-    t[1] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[2] = kbki_in("w", s->cols, 0);
-    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, 0);
-    t[4] = kbki_out("dw", KBK_T, s->cols, 0, s->cols);
-    return 5;
-}
+KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
+             t[2] = kbki_in("w", cols, 0), t[3] = kbki_out("dx", KBK_T, n, cols, 0),
+             t[4] = kbki_out("dw", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(weighted_sum_bwd, s->cols ? s->rows : 0, 3 * n, (2 * n + rows + 2 * cols) * elem)
 KBKI_REF(weighted_sum_bwd) {
     int64_t n = s->cols;
@@ -7553,11 +7496,7 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     3 padded 482.4 us  85 % 1.55 x   24 96 % 65 %     259 k  32 x 33 tile, no conflicts
     4 vec    361.2 us 113 % 1.34 x   42 59 % 87 %     128 k  4 x 4 or 8 x 8 per thread, 16-byte accesses
     end of measured */
-KBK_FN int kbk_transpose_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, 0);
-    t[1] = kbki_out("y", KBK_T, s->rows * s->cols, s->rows, 0);
-    return 2;
-}
+KBKI_TENSORS(transpose_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("y", KBK_T, n, rows, 0))
 KBKI_FORMULAS(transpose_run, s->rows ? s->cols : 0, 0, 2 * n * elem)
 KBKI_REF(transpose_run) {
     for (int64_t c = u0; c < u1; c++)
@@ -7692,13 +7631,9 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     2 online 605.7 us  51 % 2.86 x   29 95 % 41 %      1238  CTA per row, online softmax, one read
     3 unroll 270.3 us 115 % 2.24 x   54 48 % 91 %      13 k  16-byte vectors, four in flight per thread
     end of measured */
-KBK_FN int kbk_cross_entropy_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_ids("t", s->rows, 1, s->cols);
-    t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
-    t[3] = kbki_out("lse", KBK_KF32, s->rows, 1, 0), t[3].optional = 1;
-    return 4;
-}
+KBKI_TENSORS(cross_entropy_fwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
+             t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[3] = kbki_out("lse", KBK_KF32, rows, 1, 0),
+             t[3].optional = 1)
 KBKI_FORMULAS(cross_entropy_fwd, s->cols ? s->rows : 0, 4 * n + 3 * rows, 1 * n * elem + 12 * rows)
 KBKI_SCRATCH(ce) {
     if (word != KBKI_WORD_split) return 0;
@@ -8010,16 +7945,11 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     1 naive   1677 us  37 %      -   20 82 % 29 %         0  one element per thread
     2 unroll 540.3 us 116 % 3.10 x   32 89 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
-KBK_FN int kbk_cross_entropy_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_ids("t", s->rows, 1, s->cols);
-    t[2] = kbki_in("lse", s->rows, 1), t[2].kind = KBK_KF32;
-    t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32;
-    t[4] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    t[2].a = log((double)(s->cols ? s->cols : 1)) + 0.5, t[2].b = 0.1; // like that of normal logits
-    t[3].fill = KBK_SAME, t[3].a = 0.75;
-    return 5;
-}
+// Like that of normal logits
+KBKI_TENSORS(cross_entropy_bwd, 5, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
+             t[2] = kbki_in("lse", rows, 1), t[2].kind = KBK_KF32, t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32,
+             t[4] = kbki_out("dx", KBK_T, n, cols, cols), t[2].a = log((double)(cols ? cols : 1)) + 0.5,
+             t[2].b = 0.1, t[3].fill = KBK_SAME, t[3].a = 0.75)
 KBKI_FORMULAS(cross_entropy_bwd, s->cols ? s->rows : 0, 3 * n + rows, 2 * n * elem + 8 * rows + 4)
 KBKI_REF(cross_entropy_bwd) {
     for (int64_t r = u0; r < u1; r++) {
@@ -8149,14 +8079,10 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     3 shared  573.3 us 109 % 1.23 x   64 39 % 85 %    1124 k  row in shared memory, one read
     4 cluster 593.8 us 106 % 0.97 x   62 46 % 82 %    1388 k  row over 2 to 8 CTAs, sums by DSMEM
     end of measured */
-KBK_FN int kbk_cross_entropy_fwdbwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("x", s->rows * s->cols, s->cols);
-    t[1] = kbki_ids("t", s->rows, 1, s->cols);
-    t[2] = kbki_out("loss", KBK_KF32, s->rows, 1, 0);
-    t[2].scales = 1; // |loss| + 1/4, because a loss near 0 is a difference of larger numbers
-    t[3] = kbki_out("dx", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    return 4;
-}
+// |loss| + 1/4, because a loss near 0 is a difference of larger numbers
+KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
+             t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[2].scales = 1,
+             t[3] = kbki_out("dx", KBK_T, n, cols, cols))
 KBKI_FORMULAS(cross_entropy_fwdbwd, s->cols ? s->rows : 0, 5 * n + 5 * rows, 2 * n * elem + 8 * rows)
 KBKI_SCRATCH(ce_both) { return word != KBKI_WORD_split ? 0 : KBK_TICKETS + (size_t)s->rows * 2 * sizeof(float); }
 KBKI_REF(cross_entropy_fwdbwd) {
@@ -8429,19 +8355,15 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     2 vec    30.3 us 99 % 2.05 x   28 76 % 76 %         0  warp per token, 16-byte accesses
     3 unroll 30.6 us 98 % 0.99 x   28 84 % 76 %         0  two vectors per thread, ids first
     end of measured */
-KBK_FN int kbk_embedding_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("W", s->vocabulary * s->cols, 0);
-    t[1] = kbki_ids("ids", s->rows, 1, s->vocabulary);
-    t[2] = kbki_out("y", KBK_T, s->rows * s->cols, s->cols, 0);
-    return 3;
-}
-KBK_FN int64_t kbk_embedding_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_embedding_fwd_flops(const kbk_shape* s) { return (void)s, 0; }
-KBK_FN double kbk_embedding_fwd_bytes(const kbk_shape* s, int elem) {
+KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
+             t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
+// Expected number of distinct ids.
+KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
-    return (distinct + rows) * (double)s->cols * elem + 4 * rows;
+    return distinct;
 }
+KBKI_FORMULAS(embedding_fwd, s->cols ? s->rows : 0, 0, (kbki_distinct(s) + rows) * cols * elem + 4 * rows)
 KBKI_REF(embedding_fwd) {
     for (int64_t t = u0; t < u1; t++) {
         double id = in[1][t];
@@ -8608,12 +8530,8 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 #define KBKI_EMB_LIST 1024 // tokens whose list fits into shared memory; a longer list goes to the workspace
 #define KBKI_EMB_FEW 512   // up to so many tokens, each is compared with all others
 #define KBKI_EMB_HOT 32    // with more tokens than this, a row is summed by whole CTAs
-KBK_FN int kbk_embedding_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("dy", s->rows * s->cols, 0);
-    t[1] = kbki_ids("ids", s->rows, 0, s->vocabulary);
-    t[2] = kbki_out("dW", KBK_T, s->vocabulary * s->cols, s->cols, s->cols);
-    return 3;
-}
+KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
+             t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
 // Ids with the same remainder modulo 2^bits form a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
@@ -9011,6 +8929,126 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
+  >>rope     Rotary position embedding: pairs of columns are rotated by the angles of their token.
+------------------------------------------------------------------------------------------------------------*/
+
+/*  rope fwd -------------------------------------------------------------------------------------------------
+    y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
+    y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
+                   cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
+    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a vector of
+    16 bytes holds one half of its pairs, and two vectors rotate without a shuffle. For the interleaved layout of the
+    paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is odd, the last column is copied
+    flops  6*T*H*d     4 products and 2 sums per pair
+    bytes  2*T*H*D*s + 4*T*D
+    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of it
+    predict: H threads read each number of the table. With 32 heads, how much of the DRAM traffic is the table?
+    1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
+    2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
+    bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
+    Su, Lu, Pan, Murtadha, Wen & Liu 2021 (RoFormer), arXiv 2104.09864, section 3.4.2 */
+/*  measured rope fwd: bf16 32768 x 32 x 128
+    0.727 FLOP/B; floor on an H200 129.5 us = 553.6 MB / 4.276 TB/s
+            time
+    1 naive    -  thread per pair of columns
+    2 vec      -  two 16-byte vectors per thread
+    end of measured */
+KBKI_TENSORS(rope_fwd, 3, t[0] = kbki_in("x", n * s->heads, cols * s->heads), t[1] = kbki_in("cs", n, cols),
+             t[1].kind = KBK_KF32, t[1].fill = KBK_UNIFORM, t[1].a = -1,
+             t[2] = kbki_out("y", KBK_T, n * s->heads, cols * s->heads, cols * s->heads))
+KBKI_FORMULAS(rope_fwd, s->heads && s->cols ? s->rows : 0, 6 * rows * (double)(s->heads * (s->cols / 2)),
+              2 * n * (double)s->heads * elem + 4 * n)
+KBKI_REF(rope_fwd) {
+    const int64_t cols = s->cols, half = cols / 2;
+    for (int64_t row = u0 * s->heads; row < u1 * s->heads; row++) {
+        const double *x = in[0] + row * cols, *cosine = in[1] + row / s->heads * cols, *sine = cosine + half;
+        for (int64_t i = 0; i < cols; i++) {
+            const int64_t at = (row - u0 * s->heads) * cols + i, pair = i < half ? i : i - half;
+            double own = x[i], other = 0;
+            if (i < 2 * half) own *= cosine[pair], other = (i < half ? -x[i + half] : x[pair]) * sine[pair];
+            out[0][at] = own + other;
+            if (out[KBK_OUTS]) out[KBK_OUTS][at] = fabs(own) + fabs(other);
+        }
+    }
+}
+
+#ifdef __CUDACC__
+template <class T>
+__global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t rows, int heads, int cols) {
+    const int half = cols / 2, pairs = cols - half; // with the last column if their number is odd
+    const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, row = n / pairs;
+    if (row >= rows) return;
+    const int i = (int)(n - row * pairs);
+    const float* cosine = cs + row / heads * cols + i;
+    x += row * cols + i, y += row * cols + i;
+    if (i == half) {
+        y[half] = x[half];
+        return;
+    }
+    const float a = kbki_float(x[0]), b = kbki_float(x[half]), c = cosine[0], s = cosine[half];
+    y[0] = kbki_type<T>::from(a * c - b * s);
+    y[half] = kbki_type<T>::from(b * c + a * s);
+}
+// A row of threads per token.
+template <class T>
+__global__ void kbk_rope_fwd_vec_k(const T* x, const float* cs, T* y, int64_t tokens, int heads, int cols) {
+    constexpr int Width = KBKI_WIDTH(T);
+    const int64_t token = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+    if (token >= tokens) return;
+    const int half = cols / 2, per = half / Width;
+    for (int n = threadIdx.x; n < heads * per; n += blockDim.x) {
+        const int i = n % per * Width;
+        const int64_t at = (token * heads + n / per) * cols + i;
+        kbki_pack<T, Width> low, high;
+        float a[Width], b[Width], c[Width], s[Width];
+        low.load(x + at), high.load(x + at + half);
+        for (int k = 0; k < Width; k += 4) {
+            kbki_pack<float, 4> angles;
+            angles.load_cached(cs + token * cols + i + k), angles.get(c + k);
+            angles.load_cached(cs + token * cols + half + i + k), angles.get(s + k);
+        }
+        low.get(a), high.get(b);
+        for (int k = 0; k < Width; k++) {
+            const float turned = a[k] * c[k] - b[k] * s[k];
+            b[k] = b[k] * c[k] + a[k] * s[k], a[k] = turned;
+        }
+        low.set(a), high.set(b);
+        low.store(y + at), high.store(y + at + half);
+    }
+}
+
+template <class T> const char* kbki_rope_check(const kbk_args* a, int64_t ctas) {
+    if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->in[1], 4) || !kbki_aligned(a->out[0], sizeof(T)))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(ctas) || !kbki_grid_ok(a->s.heads * a->s.cols)) return KBKI_TEXT_GRID;
+    return a->s.heads < 0 ? "a dimension is negative" : kbki_check_dims(&a->s);
+}
+template <class T> const char* kbk_rope_fwd_naive(const kbk_args* a, kbk_stream st) {
+    const int64_t rows = a->s.rows * a->s.heads, cols = a->s.cols, ctas = kbki_ceil(rows * (cols - cols / 2), 256);
+    const char* why = kbki_rope_check<T>(a, ctas);
+    if (why || rows * cols == 0) return why;
+    kbk_rope_fwd_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>((const T*)a->in[0], (const float*)a->in[1], (T*)a->out[0],
+                                                            rows, (int)a->s.heads, (int)cols);
+    return kbki_launched();
+}
+template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    bool aligned = kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16) && kbki_aligned(a->out[0], 16);
+    if (!aligned || a->s.cols % (2 * Width) || a->s.rows * a->s.heads * a->s.cols == 0)
+        return kbk_rope_fwd_naive<T>(a, st);
+    const int64_t packs = a->s.heads * (a->s.cols / (2 * Width));
+    unsigned across = 1;
+    while (across < 256 && across < packs) across *= 2;
+    const int64_t ctas = kbki_ceil(a->s.rows, 256 / across);
+    const char* why = kbki_rope_check<T>(a, ctas);
+    if (why) return why;
+    kbk_rope_fwd_vec_k<T><<<(unsigned)ctas, dim3(across, 256 / across), 0, st>>>(
+        (const T*)a->in[0], (const float*)a->in[1], (T*)a->out[0], a->s.rows, (int)a->s.heads, (int)a->s.cols);
+    return kbki_launched();
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
   >>matmul_simt     Matrix product without tensor cores: tiling for shared memory, warps and registers.
 ------------------------------------------------------------------------------------------------------------*/
 
@@ -9063,14 +9101,9 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     end of measured */
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
 #define KBKI_MM_TILE 128 // edge of a CTA's tile
-KBK_FN int kbk_matmul_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->k, s->layout == KBK_TN ? 0 : s->k);
-    t[1] = kbki_in("B", s->k * s->cols, 0);
-    t[2] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    return 3;
-}
-KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
-              (rows * (double)s->k + (double)s->k * cols + n) * elem)
+KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
+             t[1] = kbki_in("B", s->k * cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
+KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
 /*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
     shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
     */
@@ -12344,11 +12377,8 @@ KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
     return 5;
 }
-KBK_FN int64_t kbk_matmul_e4m3_fwd_units(const kbk_shape* s) { return s->cols ? s->rows : 0; }
-KBK_FN double kbk_matmul_e4m3_fwd_flops(const kbk_shape* s) { return kbk_matmul_fwd_flops(s); }
-KBK_FN double kbk_matmul_e4m3_fwd_bytes(const kbk_shape* s, int elem) {
-    return ((double)s->rows + (double)s->cols) * (double)s->k + kbki_n(s) * elem + 8;
-}
+KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
+              (rows + cols) * (double)s->k + n * elem + 8)
 KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(s, 1) : 0;
@@ -12562,11 +12592,8 @@ KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     for (int i = 0; i < n; i++) t[i].count *= s->batch;
     return n;
 }
-KBK_FN int64_t kbk_bmm_fwd_units(const kbk_shape* s) { return s->cols ? s->batch * s->rows : 0; }
-KBK_FN double kbk_bmm_fwd_flops(const kbk_shape* s) { return (double)s->batch * kbk_matmul_fwd_flops(s); }
-KBK_FN double kbk_bmm_fwd_bytes(const kbk_shape* s, int elem) {
-    return (double)s->batch * kbk_matmul_fwd_bytes(s, elem);
-}
+KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
+              (double)s->batch * ((rows + cols) * (double)s->k + n) * elem)
 KBKI_SCRATCH(bmm) {
     size_t bytes = 0;
     int64_t batch = s->batch > 0 ? s->batch : 0;
@@ -12674,15 +12701,9 @@ KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[4] = kbki_out("lse", KBK_KF32, rows, 1, 1);
     return 5;
 }
-KBK_FN int64_t kbk_attention_fwd_units(const kbk_shape* s) { return s->cols ? kbki_attn_heads(s) * s->rows : 0; }
-KBK_FN double kbk_attention_fwd_flops(const kbk_shape* s) {
-    double n = (double)s->rows, full = 4.0 * (double)kbki_attn_heads(s) * n * n * (double)s->cols;
-    return s->causal ? full / 2 : full;
-}
-KBK_FN double kbk_attention_fwd_bytes(const kbk_shape* s, int elem) {
-    double rows = (double)kbki_attn_heads(s) * (double)s->rows;
-    return 4 * rows * (double)s->cols * elem + 4 * rows;
-}
+KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
+              (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
+              (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
 // Heads per call of the cuBLAS variant: as many as have about 1 GiB of scores.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
@@ -14335,12 +14356,8 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
 }
-KBK_FN int64_t kbk_attention_bwd_units(const kbk_shape* s) { return s->cols ? kbki_attn_heads(s) * s->rows : 0; }
-KBK_FN double kbk_attention_bwd_flops(const kbk_shape* s) { return 2.5 * kbk_attention_fwd_flops(s); }
-KBK_FN double kbk_attention_bwd_bytes(const kbk_shape* s, int elem) {
-    double rows = (double)kbki_attn_heads(s) * (double)s->rows;
-    return 8 * rows * (double)s->cols * elem + 4 * rows;
-}
+KBKI_FORMULAS(attention_bwd, s->cols ? kbki_attn_heads(s) * s->rows : 0, 2.5 * kbk_attention_fwd_flops(s),
+              (double)kbki_attn_heads(s) * (8 * n * elem + 4 * rows))
 KBKI_SCRATCH(attention_bwd) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);

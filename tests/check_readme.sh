@@ -261,35 +261,6 @@ for n in $(sed -n '/^| flag /,/^$/s/^| \([A-Z_]*\) |.*/\1/p' README.md); do
     if grep -qE "^    x\($n, |^    x\([A-Z_]+, WARN, \"$n\"" kbench.h; then pass; else fail "README.md explains $n, which is no flag"; fi
 done
 
-# --- the operations of examples/README.md are those of kbench_kernels.cuh
-if [ -n "$python" ]; then
-    cat > "$tmp/operations.py" << 'EOF'
-import re, sys
-sys.path.insert(0, "tests")
-import ladder
-rungs = ladder.table(open("kbench_kernels.cuh", encoding="utf-8").read())
-rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", open("examples/README.md").read(), re.M)
-rows = [r for r in rows if not set(r[0]) <= set("-") and r[0] != "operation"]
-said = {}
-for operations, directions, words in rows:
-    for op in re.sub(r"\([^)]*\)|any GPU|sm_90a", "", operations).replace(",", " ").split():
-        known = {r.name for key, all_ in rungs.items() if key[0] == op for r in all_}
-        if not known:
-            print("no operation", op)
-        said.setdefault(op, set()).update(set(re.findall(r"\w+", words)) & known)
-names = {r.name for all_ in rungs.values() for r in all_} | {k[0] for k in rungs} | set("fwd bwd run f32 f16 bf16 and sm_90a".split())
-for row in rows:
-    print("".join("no implementation %s\n" % w for w in re.findall(r"\w+", row[2]) if w not in names), end="")
-for op in {k[0] for k in rungs}:
-    missing = {r.name for key, all_ in rungs.items() if key[0] == op for r in all_} - said.get(op, set())
-    if missing:
-        print(op, "lacks", *sorted(missing))
-EOF
-    run $python "$tmp/operations.py"
-    check_same "examples/README.md: operations" "$(cat "$out")" ""
-    check_rc "examples/README.md: operations" 0
-fi
-
 # --- the simulated shares in tests/MEASUREMENT.md are those that host/interval_coverage.c prints
 if everything; then
     build "interval_coverage.c" $CC -O2 -I. -Itests tests/host/interval_coverage.c -o "$tmp/coverage" $libs

@@ -1040,7 +1040,7 @@ def table_of(header):
             a = [joined(x) for x in args]
             if name.startswith("KBK_OPS"):
                 ops[a[0], a[1]] = dict(
-                    op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'), check=a[9]
+                    op=a[0], dir=a[1], family=a[2], scratch=a[3], formula=a[4].strip('"'), signature=a[5], check=a[9]
                 )
             else:
                 rows.append(
@@ -1656,8 +1656,11 @@ class Extraction:
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
         shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])
-        if name == "bmm":
+        dimensions = re.findall(r"\w+", " ".join(re.findall(r"\[(.*?)\]", self.op["signature"])))
+        if "Z" in dimensions:
             shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
+        if "H" in dimensions and family != "KBK_ATTN":
+            shape = [("rows", "rows", 4096), ("heads", "heads", 32), ("cols", "cols", 128)]
         # further parameters: name and field, type, value in the benchmark, axis
         extra = []
         if family == "KBK_GEMM":

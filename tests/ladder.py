@@ -71,6 +71,7 @@ class Rung:
         self.op, self.direction, self.name, self.number = m[1], m[2], m[3], int(m[4])
         # a vendor function with a rung of its own, for example cudaMallocAsync, is a normal step of the ladder
         self.types, self.vendor, self.note = TYPES[m[5]].split(), self.number == 99, m[8]
+        self.needs = [', '.join(self.types)] * (len(self.types) < 3) + ['sm_' + m[6]] * (m[6][:2] == '90')
 
 
 def table(header):
@@ -80,6 +81,23 @@ def table(header):
         r = Rung(m)
         out.setdefault((r.op, r.direction), []).append(r)
     return out
+
+
+def complete(header):
+    """Adds a ladder for each operation and direction that LADDERS does not name: at the large size of its row."""
+    lines = header.replace('\\\n', ' ')
+    macros = dict(re.findall(r'#define (KBKI_(?:AXES|SIZES|SQUARE)\w*) (.*)', lines))
+    for (op, direction), rungs in table(header).items():
+        if any(key[:2] == (op, direction) for key in LADDERS):
+            continue
+        sizes = re.search(r'row\(%s, %s, KBK_.*?(KBKI_SIZES.*)' % (op, direction), lines)[1]
+        while any(name in macros for name in re.findall(r'\bKBKI_\w+', sizes)):
+            sizes = re.sub(r'\bKBKI_\w+', lambda m: macros.get(m[0], ''), sizes)
+        text = ''.join(re.findall(r'"([^"]*)"', sizes))
+        found = [m[1] for c in ('large', 'medium', 'small') for m in [re.search(r'\b%s ([\dx,]+)' % c, text)] if m]
+        dtype = 'bf16' if 'bf16' in rungs[0].types else rungs[0].types[0]
+        axes, values = text.split(':')[0].split(' x '), [int(v.split(',')[-1]) for v in found[0].split('x')]
+        LADDERS[op, direction, dtype] = dict(zip(axes, values))
 
 
 # ---- evidence --------------------------------------------------------------------------------------------------------
@@ -98,7 +116,7 @@ def shape_text(op, shape):
             ' ' + p['layout'] if p.get('layout', 'NN') != 'NN' else '')
     if columns is None:
         return ', '.join(str(v) if k == 'n' else '%s %s' % (k, v) for k, v in p.items())
-    text = '%d x %d' % (batch * p['sequence_length'], columns)
+    text = ' x '.join(str(n) for n in (batch * p['sequence_length'], p.get('heads'), columns) if n)
     return text + (' of %d' % p['vocabulary'] if 'vocabulary' in p else '')
 
 
@@ -311,8 +329,36 @@ def rewritten(text, rungs, evidence, work, problems):
     return '\n'.join(out)
 
 
+OPERATIONS = ['| operation | directions | implementations, in the order of the ladder |', '|---|---|---|']
+
+
+def operations(rungs):
+    """The lines of the table of operations: alike ones share a line, and a long line is divided by requirements."""
+    shared = {}
+    for (op, direction), all_ in rungs.items():
+        parts = {}
+        for r in sorted(all_, key=lambda r: r.number):
+            parts.setdefault(', '.join(r.needs), []).append(r.name)
+        texts = tuple((k + ': ') * bool(k) + ' '.join(v) for k, v in parts.items())
+        shared.setdefault(texts, {}).setdefault(op, []).append(direction)
+    out = []
+    for texts, directions in shared.items():
+        alike = {}
+        for op, of_op in directions.items():
+            alike.setdefault(', '.join(of_op), []).append(op)
+        for of_ops, ops in alike.items():
+            left = '| %s | %s | ' % (', '.join(ops), of_ops)
+            line = left + '; '.join(texts) + ' |'
+            out += [line] if len(line) <= 120 else [left + t + ' |' for t in texts]
+    return OPERATIONS + out
+
+
 def rewritten_document(text, name, rungs, evidence, problems):
     lines = text.split('\n')
+    if OPERATIONS[0] in lines:
+        first = lines.index(OPERATIONS[0])
+        last = next(i for i in range(first, len(lines)) if not lines[i].startswith('|'))
+        lines[first:last] = operations(rungs)
     first = next((i for i, x in enumerate(lines) if x.startswith('<!-- measured matmul fwd bf16')), None)
     if first is None:
         problems.append('%s shows no ladder' % name)
@@ -466,12 +512,13 @@ def main(argv):
         else:
             asked.append(word)
     root = options['--root']
-    if asked[:1] == ['--run'] and len(asked) > 2:
-        return run(asked[1], asked[2], asked[3:])
     names = ['kbench_kernels.cuh', 'README.md', 'examples/README.md']
     paths = [os.path.join(root, n) for n in names]
     with open(paths[0], encoding='utf-8') as f:
         header = f.read()
+    complete(header)
+    if asked[:1] == ['--run'] and len(asked) > 2:
+        return run(asked[1], asked[2], asked[3:])
     if asked[:1] == ['--diff'] and len(asked) == 2:
         return diff(header, asked[1])
     if asked not in (['--check'], ['--write']):
