@@ -55,10 +55,11 @@
        bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
        workspace serves all variants, one launch at a time.
 
-   ADDING AN OPERATION, in its own section (new group) or at the end of a section that fits
-       1. a row in that group's KBK_OPS_... and, per variant, a row in its KBK_TABLE_...             (>>table)
-       2. the card; _tensors; KBKI_FORMULAS or _units, _flops, _bytes; _ref
-       3. kernels and launchers. Nothing else: tests, listing and suite use the table.
+   ADDING AN OPERATION touches three places, and a missing piece is a compile error (>>rope is an example)
+       1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
+       2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
+       3. a row for each variant in KBK_TABLE_<group>
+       The suite, the tests and the Python interface follow from the rows. tests/ladder.py --write updates lists.
 
    NAMES
 
@@ -901,6 +902,23 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
+/*  Whether a signature (kbk_op.signature) has a dimension, by its letter, or an option, by its name. Letters: N, C, D:
+    cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.  *: any number of
+    dimensions, which are rows if there is a C */
+KBK_FN int kbk_has_dimension(const char* signature, char letter) {
+    int within = 0;
+    for (const char* p = signature; *p && *p != ';'; p++) {
+        within = *p == '[' || (within && *p != ']');
+        if (within && *p == letter) return 1;
+    }
+    return 0;
+}
+KBK_FN int kbk_has_option(const char* signature, const char* name) {
+    const size_t length = strlen(name);
+    for (const char* p = strchr(signature, ';'); p && *p; p++)
+        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
+    return 0;
+}
 #ifndef KBK_API_ONLY
 
 // norm, ulps, abs of f32, of f16, of bf16
@@ -929,23 +947,6 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
-
-/*  Whether a tensor of the operation has a dimension. Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.
-    A: among.  Z, B: batch.  H: heads.  X: n * stride */
-KBK_FN int kbk_has_dimension(const kbk_op* op, char letter) {
-    int within = 0;
-    for (const char* p = op->signature; *p && *p != ';'; p++) {
-        within = *p == '[' || (within && *p != ']');
-        if (within && *p == letter) return 1;
-    }
-    return 0;
-}
-KBK_FN int kbk_has_option(const kbk_op* op, const char* name) {
-    const size_t length = strlen(name);
-    for (const char* p = strchr(op->signature, ';'); p && *p; p++)
-        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
-    return 0;
-}
 
 // Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
@@ -1194,25 +1195,12 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        if (kind == KBK_KE4M3) {
-            x[i] = kbk_e4m3_value(*c);
-        } else if (kind == KBK_KI64) {
-            int64_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = (double)v;
-        } else if (kind == KBK_KI32) {
-            int32_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = (double)v;
-        } else if (size == 2) {
-            uint16_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = kbki_widen_bits(as, v);
-        } else {
-            uint32_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = kbki_widen_bits(as, v);
-        }
+        uint64_t bits = 0; // little-endian, like every host of CUDA
+        memcpy(&bits, c, (size_t)size);
+        x[i] = kind == KBK_KI64     ? (double)(int64_t)bits
+               : kind == KBK_KI32   ? (double)(int32_t)bits
+               : kind == KBK_KE4M3 ? kbk_e4m3_value((uint32_t)bits)
+                                    : kbki_widen_bits(as, (uint32_t)bits);
     }
 }
 
@@ -1221,17 +1209,10 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        int64_t i64 = kbk_kind_whole(kind) ? (int64_t)x[i] : 0;
-        int32_t i32 = (int32_t)i64;
-        uint32_t b = kbk_kind_whole(kind) ? 0 : kind == KBK_KE4M3 ? kbk_e4m3_bits(x[i]) : kbk_round(as, x[i]);
-        uint16_t h = (uint16_t)b;
-        uint8_t e = (uint8_t)b;
-        const void* from = kind == KBK_KI64   ? (const void*)&i64
-                           : kind == KBK_KI32 ? (const void*)&i32
-                           : size == 2        ? (const void*)&h
-                           : size == 1        ? (const void*)&e
-                                              : (const void*)&b;
-        memcpy(c, from, (size_t)size);
+        uint64_t bits = kbk_kind_whole(kind) ? (uint64_t)(int64_t)x[i]
+                        : kind == KBK_KE4M3  ? kbk_e4m3_bits(x[i])
+                                             : kbk_round(as, x[i]);
+        memcpy(c, &bits, (size_t)size);
     }
 }
 
@@ -2634,6 +2615,8 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     5 bulk     pipeline of cp.async.bulk (sm 90) <- one thread starts all loads: bytes in flight take no registers,
                so occupancy does not matter. Only add and triad have it; on an H200 it is 2 % slower than vec
     bound by   memory: compare with bytes / copy bandwidth
+    predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
+               DRAM share grow?
     Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
     outputs have different alignments modulo 16 bytes, they are processed element by element. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -2867,6 +2850,11 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
+// The same, and approx, whose operation for whole vectors is Op_fast.
+#define KBKI_MAP_RUNGS_16(name, Op) \
+    KBKI_MAP_RUNGS(name, Op)        \
+    KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
+
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
     kbki_map_io<T> io;
@@ -2891,7 +2879,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
            norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
            can dominate the norm
-    ladder as above; bulk: add only */
+    ladder as above; bulk: add only
+    predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
+               in which rungs? */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -2949,26 +2939,21 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  2*n*s
     check  bit-exact
-    1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
-    2 stride   device-sized grid, grid-stride loop
-                                                 <- no CTA turnover; as many bytes in flight
-    3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   two vectors in flight             <- little gain here: the 32 KiB that vec has in flight in a full
-               SM are enough (Little's law; Volkov 2010). It helps operations with more arithmetic
-    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA, no data in registers; slower than vec on an
-               H200
+    ladder as every element-wise operation; a raw copy: bits are not converted. bulk: cp.async.bulk in and out,
+           by one thread per CTA
     99 cudart  cudaMemcpyAsync
     bound by   memory: this is the bandwidth that other operations are compared with
+    predict    in which rung do the bytes in flight cover latency times bandwidth (Little's law)?
 
     fill run -------------------------------------------------------------------------------------------------
     y = 1            y: n = rows * cols
     flops  0
     bytes  n*s
     check  bit-exact
-    1 naive    one element per thread
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
     99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
     bound by   memory; nothing is read, so it is faster than a copy
+    predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
     read run -------------------------------------------------------------------------------------------------
     fold = exclusive or of the bits of x         x: n = rows * cols of f32; fold: one int32
@@ -2979,14 +2964,16 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
                from removing the loads, at one instruction per four bytes
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
+    predict    how many vectors must a thread have in flight to read as fast as fill writes?
 
     triad run ------------------------------------------------------------------------------------------------
     y = a + 3 b      a, b, y: n = rows * cols
     flops  2*n
     bytes  3*n*s
     check  2 ulp
-    ladder as every element-wise operation
-    bound by   memory */
+    ladder as every element-wise operation; the operation of STREAM (McCalpin 1995)
+    bound by   memory
+    predict    triad does twice the arithmetic of add. Which of the two is faster? */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 502.2 us = 2.147 GB / 4.276 TB/s; on this GPU 703.9 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -3152,7 +3139,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
                until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
     2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
-    bound by   memory, in sectors
+    bound by   memory, in sectors (CUDA C++ Best Practices Guide, "Strided Accesses")
+    predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
     gather run -----------------------------------------------------------------------------------------------
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
@@ -3165,6 +3153,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
                the number in flight divided by the latency (Little's law)
     bound by   memory, in sectors; for tables in cache, the request rate of the caches
+    predict    how much slower is a random read of 4 bytes from DRAM than from L2?
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
@@ -3175,7 +3164,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     check  equal
     1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
                that it is in the cache that it fits into
-    bound by   latency alone: dependent loads cannot overlap */
+    bound by   latency alone: dependent loads cannot overlap (Saavedra & Smith 1995)
+    predict    how many hops per microsecond do you expect from L1, L2 and DRAM? */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 15.7 us = 67.11 MB / 4.276 TB/s; on this GPU 22.0 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -3199,15 +3189,9 @@ KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->stride > 0 ? s->strid
 KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->among > 0 ? s->among : s->rows * s->cols; }
 KBKI_TENSORS(strided_run, 2, t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s)),
              t[1] = kbki_out("y", KBK_T, n, 1, 0))
-KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("x", kbki_among(s), 0);
-    t[1] = kbki_ids("idx", n, 1, kbki_among(s));
-    t[1].kind = KBK_KI64;
-    if (s->sequential) t[1].fill = KBK_SEQUENCE;
-    t[2] = kbki_out("y", KBK_T, n, 1, 0);
-    return 3;
-}
+KBKI_TENSORS(gather_run, 3, t[0] = kbki_in("x", kbki_among(s), 0), t[1] = kbki_ids("idx", n, 1, kbki_among(s)),
+             t[1].kind = KBK_KI64, t[1].fill = s->sequential ? KBK_SEQUENCE : KBK_IDS,
+             t[2] = kbki_out("y", KBK_T, n, 1, 0))
 KBKI_TENSORS(chase_run, 2, t[0] = kbki_ids("x", n, 0, n > 0 ? n : 1), t[0].fill = KBK_CYCLE,
              t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0))
 KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
@@ -3336,7 +3320,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     3 sm         a kernel on mapped pinned memory        <- no copy engine has to start; but the 16-byte accesses
                  use the bus less well, which costs large copies more
     99 cudart    d2d: cudaMemcpyAsync
-    bound by     the bus; d2d: memory
+    bound by     the bus; d2d: memory (CUDA C++ Best Practices Guide, "Pinned Memory")
+    predict    PCIe 5.0 x16 carries 63 GB/s. How long do 256 MiB take, and why is pageable slower?
 
     alloc run ------------------------------------------------------------------------------------------------
     a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
@@ -3351,14 +3336,16 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     3 pool     the same, release threshold UINT64_MAX
                                                <- the pool keeps the memory: no call of the driver
     These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
-    as long as the program.
+    as long as the program (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
+    predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
     an empty kernel
     flops  0
     bytes  0
     check  nothing to check
-    1 naive    one warp that does nothing: the launch overhead */
+    1 naive    one warp that does nothing: the launch overhead
+    predict    how many bytes does copy move in the time of an empty kernel? */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
     no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
@@ -3391,16 +3378,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
                time regs occ DRAM conflicts
     1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
-KBK_FN int kbk_h2d_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbki_map1_tensors(s, t);
-    t[0].place = KBK_ON_HOST;
-    return n;
-}
-KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbki_map1_tensors(s, t);
-    t[1].place = KBK_ON_HOST;
-    return n;
-}
+KBKI_TENSORS(h2d_run, 2, kbki_map1_tensors(s, t), t[0].place = KBK_ON_HOST)
+KBKI_TENSORS(d2h_run, 2, kbki_map1_tensors(s, t), t[1].place = KBK_ON_HOST)
 KBKI_TENSORS(alloc_run, 1, t[0] = kbki_out("usable", KBK_KI32, rows && cols ? 1 : 0, 1, 0), t[0].optional = 1)
 KBKI_TENSORS(null_run, 1, t[0] = kbki_out("nothing", KBK_T, 0, 1, 0))
 KBKI_FORMULAS(h2d_run, s->rows * s->cols, 0, 1 * n * elem)
@@ -3459,12 +3438,13 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     if (e == cudaSuccess) e = pool ? cudaFreeAsync(block, st) : cudaFree(block);
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
-template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t threshold, kbk_stream st) {
-    static cudaMemPool_t pools[16][2]; // [device][with release threshold]
+template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
+    static cudaMemPool_t pools[16]; // of the devices
     int device = 0;
+    uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
     if (e != cudaSuccess || device >= 16) return "no pool for this device";
-    cudaMemPool_t* pool = &pools[device][threshold != 0];
+    cudaMemPool_t* pool = &pools[device];
     if (!*pool) {
         cudaMemPoolProps props = {};
         props.allocType = cudaMemAllocationTypePinned;
@@ -3478,12 +3458,8 @@ template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t thres
 template <class T> const char* kbk_alloc_run_malloc(const kbk_args* a, kbk_stream st) {
     return kbki_alloc<T>(a, NULL, st);
 }
-template <class T> const char* kbk_alloc_run_async(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, 0, st);
-}
-template <class T> const char* kbk_alloc_run_pool(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, UINT64_MAX, st);
-}
+KBKI_LAUNCHER(kbk_alloc_run_async, kbki_alloc_pool<T, 0>)
+KBKI_LAUNCHER(kbk_alloc_run_pool, kbki_alloc_pool<T, UINT64_MAX>)
 
 // --- null
 template <class T> __global__ void kbk_null_run_naive_k() {}
@@ -3503,7 +3479,8 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     flops  n
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
+    ladder as every element-wise operation; unroll has two 16-byte vectors in flight
+    predict    relu moves two thirds of the bytes of add. Is its time two thirds in each rung? */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3540,7 +3517,9 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
                16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
                error of up to 2e-4 near 1 is too large for the tail
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions (GELU: Hendrycks & Gimpel
+               2016; SiLU: Elfwing et al. 2018)
+    predict    bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3576,34 +3555,23 @@ KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
 KBKI_MAP_REF(gelu_erf_fwd, 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476))
-KBKI_REF(gelu_tanh_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) {
-        double x = in[0][i], u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
-        out[0][i - u0] = 0.5 * x * (1 + tanh(u));
-    }
-}
+KBKI_MAP_REF(gelu_tanh_fwd,
+             0.5 * in[0][i] * (1 + tanh(KBKI_GELU_K * in[0][i] * (1 + KBKI_GELU_A * in[0][i] * in[0][i]))))
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
+// A polynomial in x, by Horner's scheme; the coefficient of the highest power comes first.
+template <class... C> __device__ __forceinline__ float kbki_horner(float x, float p, C... rest) {
+    ((p = fmaf(p, x, rest)), ...);
+    return p;
+}
 // The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
 // = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
-    float u = t - 2.0f, p = 2.28728217e-10f;
-    p = fmaf(p, u, -4.00803923e-9f);
-    p = fmaf(p, u, 2.98378247e-8f);
-    p = fmaf(p, u, -1.31859451e-7f);
-    p = fmaf(p, u, 4.75982546e-7f);
-    p = fmaf(p, u, -1.96149836e-6f);
-    p = fmaf(p, u, 8.84564088e-6f);
-    p = fmaf(p, u, -3.7270609e-5f);
-    p = fmaf(p, u, 1.46345439e-4f);
-    p = fmaf(p, u, -5.50173747e-4f);
-    p = fmaf(p, u, 1.97547209e-3f);
-    p = fmaf(p, u, -6.70434115e-3f);
-    p = fmaf(p, u, 2.13129502e-2f);
-    p = fmaf(p, u, -6.27382845e-2f);
-    return fmaf(p, u, 0.168101981f);
+    return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
+                       4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
+                       -5.50173747e-4f, 1.97547209e-3f, -6.70434115e-3f, 2.13129502e-2f, -6.27382845e-2f,
+                       0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
 // a NaN is lost here, but kbki_bell keeps it
@@ -3633,12 +3601,8 @@ struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
     // the right sign, because y is 0 or x to all digits.
     static __device__ __forceinline__ float of(float x, float) {
-        float z = x * x, p = -1.9236e-6f;
-        p = fmaf(p, z, 5.55812588e-5f);
-        p = fmaf(p, z, 6.158157e-4f);
-        p = fmaf(p, z, -0.105928304f);
-        p = fmaf(p, z, -2.30153658f);
-        return kbki_logistic(x, x * p);
+        return kbki_logistic(
+            x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
     }
 };
 struct kbki_gelu_tanh_fast : kbki_map_op<1> {
@@ -3651,12 +3615,9 @@ struct kbki_silu_fast : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
-KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, 2, kbki_gelu_erf>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
-KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, 2, kbki_gelu_tanh>)
-KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
-KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_silu>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_fwd, kbki_gelu_erf)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
+KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3675,7 +3636,9 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
                18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions
+    predict    the backward pass moves 3/2 of the bytes of the forward pass. Which rungs take less than 3/2 of its
+               time? */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.833 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3705,10 +3668,8 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
     end of measured */
 #define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("dy", n, 1);
-    t[1] = kbki_in("x", n, 1);
-    t[2] = kbki_out("dx", KBK_T, n, 1, 1);
+    kbki_map2_tensors(s, t);
+    t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
     return 3;
 }
 KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
@@ -3784,15 +3745,9 @@ struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
     // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
     // negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
-        float t = kbki_cut(x), p = 4.25944017e-6f;
-        p = fmaf(p, t, -1.18291209e-4f);
-        p = fmaf(p, t, 1.40115758e-3f);
-        p = fmaf(p, t, -9.35200229e-3f);
-        p = fmaf(p, t, 3.95011865e-2f);
-        p = fmaf(p, t, -0.114087939f);
-        p = fmaf(p, t, 0.241892591f);
-        p = fmaf(p, t, -0.796530426f);
-        p = fmaf(p, t, 0.499962837f) * kbki_bell(x);
+        float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
+                                             -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
+                                             -0.796530426f, 0.499962837f);
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
@@ -3809,12 +3764,9 @@ struct kbki_silu_bwd_fast : kbki_map_op<2> {
     }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
-KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, 2, kbki_gelu_erf_bwd>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
-KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, 2, kbki_gelu_tanh_bwd>)
-KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
-KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki_silu_bwd>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
+KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3836,7 +3788,9 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki
                flight instead of 2 to 8
     3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
                first is loaded
-    bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
+    bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29)
+               (dropout: Srivastava et al. 2014; Philox: Salmon et al. 2011)
+    predict    naive uses 16 of the 128 bits of a Philox call. By what factor is vec faster? */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3852,11 +3806,7 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki
     3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
 #define KBKI_PURPOSE_DROPOUT 1 // counter word 3 of Philox; inputs use 0
-KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    kbki_map1_tensors(s, t);
-    t[0].name = "dy", t[1].name = "dx";
-    return 2;
-}
+KBKI_TENSORS(dropout_bwd, 2, kbki_map1_tensors(s, t), t[0].name = "dy", t[1].name = "dx")
 KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
 
@@ -6861,6 +6811,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
     // Few elements: all loads are in flight at once.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
+    if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
     // time.
@@ -7185,12 +7136,11 @@ template <class T> struct kbki_wsum {
         part = (float*)(work + KBK_TICKETS);
         product = (float*)(work + (bwd ? (kbki_part_bytes(cols) + 255) / 256 * 256 : KBK_TICKETS));
         const char* why = kbki_check_dims(&a->s);
-        done = why || n == 0;
-        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(w, sizeof(T)) || !kbki_aligned(dy, sizeof(T)) ||
-            !kbki_aligned(y, sizeof(T)) || !kbki_aligned(dw, sizeof(T)))
-            return done = true, KBKI_TEXT_ALIGN;
-        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return done = true, KBKI_TEXT_GRID;
-        if (done) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
+        done = true;
+        for (int k = 0; k < 3; k++)
+            if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
+        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return KBKI_TEXT_GRID;
+        if (why || n == 0) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
@@ -7500,7 +7450,8 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
                at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
-               multiples of 16 bytes; otherwise padded runs */
+               multiples of 16 bytes; otherwise padded runs
+    predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7595,32 +7546,26 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
-template <class T>
-const char* kbki_transpose(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t), int side) {
-    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, side), across = kbki_ceil(cols, side);
+// Side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
+const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
+    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
     const char* why = kbki_check_dims(&a->s);
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
     if (why || rows * cols == 0) return why;
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
+    Kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
     return kbki_launched();
 }
-template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_naive_k<T>, 16);
-}
-template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 0>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
+KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
 // Padding of one bank: one element of 4 bytes, or two of 2 bytes.
-template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     if (!kbki_aligned(a->in[0], 16) || !kbki_aligned(a->out[0], 16) || a->s.rows % Width || a->s.cols % Width)
         return kbk_transpose_run_padded<T>(a, st);
-    return kbki_transpose<T>(a, st, kbk_transpose_run_vec_k<T>, 16 * Width);
+    return kbki_transpose<T, kbk_transpose_run_vec_k<T>, 16 * Width>(a, st);
 }
 #endif // __CUDACC__
 
@@ -7864,7 +7809,6 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
     }
 }
 
-// Arguments of the launchers: forward, backward, or both.
 template <class T> struct kbki_ce {
     const T* x;
     const int* t;
@@ -7874,18 +7818,25 @@ template <class T> struct kbki_ce {
     T* dx;
     float scale;
     int64_t rows, cols;
-    const char* get(const kbk_args* a, bool fwd, bool bwd) {
-        x = (const T*)a->in[0], t = (const int*)a->in[1], g = fwd ? NULL : (const float*)a->in[3], pair = NULL;
-        loss = fwd ? (float*)a->out[0] : NULL, dx = bwd ? (T*)a->out[fwd] : NULL;
-        lse = fwd && bwd ? NULL : fwd ? (float*)a->out[1] : (float*)a->in[2];
-        scale = a->scalar != 0 ? a->scalar : 1, rows = a->s.rows, cols = a->s.cols;
-        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(dx, sizeof(T)) || !kbki_aligned(t, 4) ||
-            !kbki_aligned(g, 4) || !kbki_aligned(loss, 4) || !kbki_aligned(lse, 4))
-            return KBKI_TEXT_ALIGN;
-        return !kbki_grid_ok(rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
-    }
-    bool empty() const { return rows * cols == 0; }
 };
+// Launches run(arguments), unless they are wrong or there is nothing to do.
+template <class T, bool Fwd, bool Bwd, class Run>
+const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
+    kbki_ce<T> io = {};
+    io.x = (const T*)a->in[0], io.t = (const int*)a->in[1], io.rows = a->s.rows, io.cols = a->s.cols;
+    if (Fwd) io.loss = (float*)a->out[0], io.scale = a->scalar != 0 ? a->scalar : 1;
+    if (!Fwd) io.g = (const float*)a->in[3];
+    if (!Fwd || !Bwd) io.lse = (float*)(Fwd ? a->out[1] : a->in[2]);
+    if (Bwd) io.dx = (T*)a->out[Fwd];
+    if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.dx, sizeof(T)) || !kbki_aligned(io.t, 4) ||
+        !kbki_aligned(io.g, 4) || !kbki_aligned(io.loss, 4) || !kbki_aligned(io.lse, 4))
+        return KBKI_TEXT_ALIGN;
+    const char* why = !kbki_grid_ok(io.rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
+    if (why || io.rows * io.cols == 0) return why;
+    if (scratch) why = kbki_check_workspace(a, scratch);
+    if (!why) why = run(io);
+    return why ? why : kbki_launched();
+}
 // Launches kbki_cross_entropy_row_k for rows that it can take, and says whether it did. Most: its longest rows, in
 // vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
@@ -7906,39 +7857,34 @@ template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>&
 }
 
 template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    if (!why && !io.empty())
-        why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
-    if (why || io.empty()) return why;
-    float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
-    kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
-    kbki_cross_entropy_fwd_gather_k<float>
-        <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(log_p, io.t, io.loss, io.rows, io.cols);
-    return kbki_launched();
+    const auto run = [&](const kbki_ce<T>& io) {
+        float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
+        kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
+        kbki_cross_entropy_fwd_gather_k<float>
+            <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(log_p, io.t, io.loss, io.rows, io.cols);
+        return (const char*)NULL;
+    };
+    return kbki_ce_launch<T, true, false>(a, run, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
 }
 template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    if (why || io.empty()) return why;
-    kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
-    return kbki_launched();
+    return kbki_ce_launch<T, true, false>(a, [&](const kbki_ce<T>& io) {
+        kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
+        return (const char*)NULL;
+    });
 }
 template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
-    if (kbki_ce_rows<true, Gradient>(io, st)) return kbki_launched();
+    if (kbki_ce_rows<true, Gradient>(io, st)) return NULL;
     const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
     const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
                         : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
                                  : kbk_cross_entropy_fwd_unroll_k<T, 1, Many, Gradient>;
     kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
         io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
-    return kbki_launched();
+    return NULL;
 }
 template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    return why || io.empty() ? why : kbki_ce_loss_too<false>(io, st);
+    return kbki_ce_launch<T, true, false>(a, [&](auto& io) { return kbki_ce_loss_too<false>(io, st); });
 }
 #endif // __CUDACC__
 
@@ -8028,15 +7974,15 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, false, true);
-    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (why || ctas == 0) return why;
+template <class T> const char* kbki_ce_bwd_naive(const kbki_ce<T>& io, kbk_stream st) {
+    const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_naive_k<T>
         <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
-    return kbki_launched();
+    return NULL;
+}
+template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_naive(io, st); });
 }
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
@@ -8045,21 +7991,18 @@ template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_c
     if (!kbki_grid_ok(pieces) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_unroll_k<T, Width, Threads, U><<<(unsigned)ctas, 256, 0, st>>>(
         io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols, (unsigned)pieces, io.pair, io.scale);
-    return kbki_launched();
+    return NULL;
 }
 template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_rows<false, true>(io, st)) return kbki_launched();
+    if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
+    // in shorter rows, most lanes of a warp would be idle
+    if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, false, true);
-    if (why || io.empty()) return why;
-    // in shorter rows, most lanes of a warp would be idle
-    if (io.cols < 16 && io.cols % KBKI_WIDTH(T)) return kbk_cross_entropy_bwd_naive<T>(a, st);
-    return kbki_ce_bwd_unroll(io, st);
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_unroll(io, st); });
 }
 #endif // __CUDACC__
 
@@ -8085,7 +8028,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB. Loses where a row fits into one SM:
+                                              <- one read of rows up to 1.4 MiB. Loses if a row fits into one SM:
                every row waits for the other CTA, and the column DRAM falls
                Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
     predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
@@ -8295,19 +8238,15 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 }
 
 template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    if (!why && !io.empty())
-        why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
-    if (why || io.empty()) return why;
-    io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
-    why = kbki_ce_loss_too<false>(io, st);
-    return why ? why : kbki_ce_bwd_unroll(io, st);
+    const auto run = [&](kbki_ce<T>& io) {
+        io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
+        const char* why = kbki_ce_loss_too<false>(io, st);
+        return why ? why : kbki_ce_bwd_unroll(io, st);
+    };
+    return kbki_ce_launch<T, true, true>(a, run, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    return why || io.empty() ? why : kbki_ce_loss_too<true>(io, st);
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
 #define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
@@ -8335,18 +8274,15 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
                                                                        : kbki_ce_ring_of<T, Cluster, 1024>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    return why || io.empty() ? why : kbki_ce_ring<T, 1>(io, st);
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
 // The smallest cluster in which a CTA's share fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    if (why || io.empty()) return why;
-    const int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
-    if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
-    return packs <= 4 * most ? kbki_ce_ring_of<T, 4, 1024>(io, st) : kbki_ce_ring_of<T, 8, 1024>(io, st);
+    const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
+        if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
+        return packs <= 4 * most ? kbki_ce_ring_of<T, 4, 1024>(io, st) : kbki_ce_ring_of<T, 8, 1024>(io, st);
+    });
 }
 #endif // __CUDACC__
 
@@ -8364,7 +8300,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
                rows need more loads in flight than a copy. If there are few tokens, each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
-               multiples of 16 bytes, or W or y is not 16-byte aligned */
+               multiples of 16 bytes, or W or y is not 16-byte aligned
+    predict    16384 random ids of 50304. How many different rows are read, and which share of the traffic is the
+               write of y? */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 21.8 us = 93.36 MB / 4.276 TB/s; on this GPU 30.6 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
@@ -8392,14 +8330,24 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
+// Forward: x is the table, y the rows. Backward: x is dy, y is dW.
 template <class T> struct kbki_embedding_io {
-    const T* w;
+    const T* x;
     const int* ids;
     T* y;
     int64_t tokens, cols, entries;
-    bool vector;
-    __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? w + id * cols : NULL; }
+    __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? x + id * cols : NULL; }
 };
+template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 128))) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> bool kbki_embedding_wide(const kbki_embedding_io<T>& io) {
+    return kbki_whole_packs<T>(io.x, io.y, io.cols);
+}
 template <class T, int Width>
 __device__ __forceinline__ void kbki_row_pack(kbki_pack<T, Width>& v, const T* row, int64_t at) {
     float none[Width];
@@ -8465,14 +8413,6 @@ template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row
     }
 }
 
-template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
-    if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
-        return KBKI_TEXT_ALIGN;
-    io->vector = kbki_aligned(io->w, 16) && kbki_aligned(io->y, 16) && io->cols % KBKI_WIDTH(T) == 0;
-    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 128))) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
-}
 template <class T> const char* kbk_embedding_fwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_embedding_io<T> io;
     const char* why = kbki_embedding_args(a, &io);
@@ -8485,7 +8425,7 @@ template <class T> const char* kbk_embedding_fwd_vec(const kbk_args* a, kbk_stre
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
     unsigned ctas = (unsigned)kbki_ceil(io.tokens, 8);
-    if (io.vector)
+    if (kbki_embedding_wide(io))
         kbk_embedding_fwd_vec_k<T, KBKI_WIDTH(T)><<<ctas, 256, 0, st>>>(io);
     else
         kbk_embedding_fwd_vec_k<T, 1><<<ctas, 256, 0, st>>>(io);
@@ -8496,7 +8436,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     kbki_embedding_io<T> io;
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
-    if (!io.vector) return kbk_embedding_fwd_vec<T>(a, st);
+    if (!kbki_embedding_wide(io)) return kbk_embedding_fwd_vec<T>(a, st);
     int64_t per = io.cols / KBKI_WIDTH(T);
     if (io.tokens <= 4 * kbki_sms()) {
         unsigned threads = per < 256 ? (unsigned)kbki_ceil(per, 32) * 32 : 256;
@@ -8530,7 +8470,9 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                (PDL), the second kernel's first CTAs start beside the first kernel, and load their rows of dy
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
-               ids, from the L2 cache */
+               ids, from the L2 cache
+    predict    how many bytes do atomic and sorted move per element of dW that has a token, and per element without
+               one? */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -8579,13 +8521,6 @@ KBKI_REF(embedding_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_embedding_grad {
-    const T* dy;
-    const int* ids;
-    T* dw;
-    int64_t tokens, cols, entries;
-    bool vector;
-};
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 1>& v) { atomicAdd(p, v.v); }
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>& v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -8595,13 +8530,13 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
 #endif
 }
 // One thread per vector of dy.
-template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
+template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
     int64_t id = __ldg(io.ids + t);
     kbki_pack<T, Width> v;
-    v.load(io.dy + i * Width);
-    if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
+    v.load(io.x + i * Width);
+    if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -8745,7 +8680,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 /*  Sums one hot row, 16 vectors of it: eight streams of tokens with sixteen threads each; then their sums, in
     order. */
 template <class T, int Width>
-__device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, uint2 hot,
+__device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
     constexpr int Lanes = 16, Streams = KBKI_EMB_PUT / Lanes, Ahead = 4, Room = KBKI_EMB_PUT * 4;
     const unsigned stream = threadIdx.x / Lanes, lane = threadIdx.x % Lanes, n = o.info[o.order[hot.y]].x;
@@ -8762,7 +8697,7 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
 #pragma unroll
             for (int a = 0; a < Ahead; a++) {
                 v[a].fill(0);
-                if (i + a * Streams < m) v[a].load_cached(io.dy + tokens[i + a * Streams] * io.cols + c);
+                if (i + a * Streams < m) v[a].load_cached(io.x + tokens[i + a * Streams] * io.cols + c);
             }
 #pragma unroll
             for (int a = 0; a < Ahead; a++) {
@@ -8781,13 +8716,13 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
         for (int w = 0; w < Width; w++)
             for (int i = 1; i < Streams; i++) f[w] += part[(i * Width + w) * Lanes + lane];
         v.set(f);
-        v.store(io.dw + hot.x * io.cols + c);
+        v.store(io.y + hot.x * io.cols + c);
     }
     __syncthreads();
 }
 // The hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, unsigned cta,
+__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
@@ -8840,7 +8775,7 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     runs load their vectors of dy in the meantime (PDL). */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
-    kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
+    kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
                                unsigned lead, unsigned hot, unsigned sums) {
     constexpr int Threads = KBKI_EMB_PUT, U = KBKI_EMB_U;
     unsigned b = blockIdx.x < lead ? blockIdx.x : blockIdx.x - hot;
@@ -8860,7 +8795,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         v.fill(0);
 #pragma unroll 4
         for (unsigned i = threadIdx.x; i < rows * per; i += Threads)
-            if (!(some >> i / per & 1)) v.store(io.dw + r0 * io.cols + (int64_t)i * Width);
+            if (!(some >> i / per & 1)) v.store(io.y + r0 * io.cols + (int64_t)i * Width);
         return;
     }
     int64_t start = (int64_t)b * (Threads * U), t0 = start >> 32 ? start / per : (unsigned)start / per;
@@ -8875,7 +8810,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         c[u] = (at - ahead * per) * Width, token[u] = (unsigned)t0 + ahead;
         if (token[u] >= io.tokens) continue;
         id[u] = __ldg(io.ids + token[u]);
-        v[u].load(io.dy + (start + threadIdx.x + u * Threads) * Width);
+        v[u].load(io.x + (start + threadIdx.x + u * Threads) * Width);
     }
     kbki_follow_wait();
 #pragma unroll
@@ -8886,43 +8821,39 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (info[u].x == 0 || info[u].x > KBKI_EMB_HOT) continue;
-        if (info[u].x > 1) kbki_emb_add_rows<T, Width>(v[u], io.dy + c[u], io.cols, o.order + info[u].y, info[u].x);
-        v[u].store(io.dw + id[u] * io.cols + c[u]);
+        if (info[u].x > 1) kbki_emb_add_rows<T, Width>(v[u], io.x + c[u], io.cols, o.order + info[u].y, info[u].x);
+        v[u].store(io.y + id[u] * io.cols + c[u]);
     }
 }
 
-template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_grad<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
-    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->dw, sizeof(T)) || !kbki_aligned(io->ids, 4))
-        return KBKI_TEXT_ALIGN;
-    io->vector = kbki_aligned(io->dy, 16) && kbki_aligned(io->dw, 16) && io->cols % KBKI_WIDTH(T) == 0;
-    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(io->tokens) || !kbki_grid_ok(io->entries)) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
+template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_io<T>* io) {
+    const char* why = kbki_embedding_args(a, io);
+    return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
 // Sets dW to 0, then adds; dW may have rows without tokens.
-template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
+template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
-    if (!io.dw || io.entries * io.cols == 0) return NULL;
+    if (!io.y || io.entries * io.cols == 0) return NULL;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (cudaMemsetAsync(io.dw, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
+    if (cudaMemsetAsync(io.y, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
         return kbki_launched();
     if (ctas) kbk_embedding_bwd_atomic_k<T, Width><<<(unsigned)ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     return why ? why : kbki_embedding_add<T, 1>(io, st);
 }
 template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (!why && io.vector) why = kbki_needs(90);
+    if (!why && kbki_embedding_wide(io)) why = kbki_needs(90);
     if (why) return why;
-    return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
+    return kbki_embedding_wide(io) ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
 template <class T, int Width>
-const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
+const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
     unsigned group = 32; // rows of dW per CTA that writes zeros
@@ -8941,14 +8872,14 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
                        io, o, (unsigned)per, group, lead, hot, (unsigned)sums);
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (why || !io.dw || io.entries * io.cols == 0) return why;
+    if (why || !io.y || io.entries * io.cols == 0) return why;
     if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, (int)sizeof(T), KBKI_WORD_sorted))) != NULL)
         return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
-    return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
-                     : kbki_embedding_sorted<T, 1>(io, work, st);
+    return kbki_embedding_wide(io) ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
+                                   : kbki_embedding_sorted<T, 1>(io, work, st);
 }
 #endif // __CUDACC__
 
@@ -9573,6 +9504,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
                 FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+    see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
                         4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
                 swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
@@ -12393,14 +12325,10 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
      4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  by shape: 256 x 128, small tiles, split-K
     99 cublas  99.4 us 89 %      -  168  15 % 25 %      96 k  cublasLtMatmul, no fast accumulation
     end of measured */
-KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->k, s->k), t[1] = kbki_in("B", s->cols * s->k, 0);
-    t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0);
-    t[0].kind = t[1].kind = KBK_KE4M3, t[2].kind = t[3].kind = KBK_KF32;
-    for (int i = 2; i < 4; i++) t[i].fill = KBK_UNIFORM, t[i].a = 0.5, t[i].b = 1.5;
-    t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    return 5;
-}
+KBKI_TENSORS(matmul_e4m3_fwd, 5, t[0] = kbki_in("A", rows * s->k, s->k), t[1] = kbki_in("B", cols * s->k, 0),
+             t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0), t[0].kind = t[1].kind = KBK_KE4M3,
+             t[2].kind = t[3].kind = KBK_KF32, t[2].fill = t[3].fill = KBK_UNIFORM, t[2].a = t[3].a = 0.5,
+             t[2].b = t[3].b = 1.5, t[4] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
               (rows + cols) * (double)s->k + n * elem + 8)
 KBKI_SCRATCH(matmul_e4m3) {
@@ -12610,12 +12538,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbk_matmul_fwd_tensors(s, t);
-    t[0].per_unit = t[1].per_unit = 0; // a unit is a row of one product; it needs all of that product's B
-    for (int i = 0; i < n; i++) t[i].count *= s->batch;
-    return n;
-}
+// A unit is a row of one product; it needs all of that product's B.
+KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
+             t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
               (double)s->batch * ((rows + cols) * (double)s->k + n) * elem)
 KBKI_SCRATCH(bmm) {
@@ -12725,15 +12650,10 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     10 flashpp  219.4 us 76 % 1.06 x of 8  persistent, items by shape, 2-4 consumers
     end of measured */
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
-KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
-    t[0] = kbki_in("q", rows * d, d);
-    t[1] = kbki_in("k", rows * d, 0);
-    t[2] = kbki_in("v", rows * d, 0);
-    t[3] = kbki_out("o", KBK_T, rows * d, d, d);
-    t[4] = kbki_out("lse", KBK_KF32, rows, 1, 1);
-    return 5;
-}
+KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols),
+             t[1] = kbki_in("k", kbki_attn_heads(s) * n, 0), t[2] = kbki_in("v", kbki_attn_heads(s) * n, 0),
+             t[3] = kbki_out("o", KBK_T, kbki_attn_heads(s) * n, cols, cols),
+             t[4] = kbki_out("lse", KBK_KF32, kbki_attn_heads(s) * rows, 1, 1))
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
@@ -15589,22 +15509,16 @@ KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t) {
     memset(t, 0, KBK_MAX_TENSORS * sizeof *t);
     return v->op->tensors(s, t);
 }
-KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->units(s) : -1;
-}
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? (int64_t)v->op->scratch(s, elem, v->word) : -1;
-}
-KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->flops(s) : -1;
-}
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->bytes(s, elem) : -1;
-}
+#define KBKI_ROW_VALUE(function, value)                   \
+    function {                                            \
+        const kbk_variant* v = kbki_numbered_of(row, s);  \
+        return v ? value : -1;                            \
+    }
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_units(int row, const kbk_shape* s), v->op->units(s))
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem),
+               (int64_t)v->op->scratch(s, elem, v->word))
+KBKI_ROW_VALUE(KBK_API double kbk_row_flops(int row, const kbk_shape* s), v->op->flops(s))
+KBKI_ROW_VALUE(KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem), v->op->bytes(s, elem))
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;

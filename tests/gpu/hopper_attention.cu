@@ -3,7 +3,7 @@
    every visible key of a row once and no other, is as close to double precision as 16 bits allow, is not affected by
    masked keys, writes all of o and lse and nothing else, and rejects what TMA does not support. Tests attention
    backward (rung 7) in the same way: the gradient of each row goes only to the key that it matches, and dk and dv are
-   bitwise reproducible. Then the program measures their speed.
+   bitwise reproducible. After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -149,9 +149,9 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
         q[i] = (T)a, k[i] = (T)b, v[i] = (T)x;
     }
 }
-/*  The reference in double precision, one CTA per row. allowed: the tolerance of each element. Each probability
-   that is rounded to 16 bits has an error of at most `unit` of its value. The tolerance is five times the root of
-   the sum of the squared errors, plus the rounding of the result, plus the errors of f32. */
+/*  Computes the reference in double precision, one CTA per row. allowed: the tolerance of each element. Each
+   probability that is rounded to 16 bits has an error of at most `unit` of its value. The tolerance is five times the
+   root of the sum of the squared errors, plus the rounding of the result, plus the errors of f32. */
 template <class T>
 __global__ void __launch_bounds__(128)
     reference_k(const T* q, const T* k, const T* v, double* o, double* allowed, double* lse, inputs in) {
