@@ -2149,24 +2149,6 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
 template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // arrives without waiting
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
-// The same barrier; returns whether x was not 0 in any of the threads.
-template <int Threads> __device__ __forceinline__ bool kbki_barrier_any(int id, unsigned x) {
-    unsigned any;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(any)
-                 : "r"(x), "r"(id), "n"(Threads)
-                 : "memory");
-    return __shfl_sync(~0u, any, 0) != 0; // the shuffle tells the compiler that the value is the same in all lanes
-}
-// The same for a constant barrier number, which is another kind of operand.
-template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(unsigned x) {
-    unsigned any;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(any)
-                 : "r"(x), "n"(Id), "n"(Threads)
-                 : "memory");
-    return __shfl_sync(~0u, any, 0) != 0;
-}
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
