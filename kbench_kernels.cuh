@@ -2149,24 +2149,6 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
 template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // arrives without waiting
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
-// The same barrier; returns whether x was not 0 in any of the threads.
-template <int Threads> __device__ __forceinline__ bool kbki_barrier_any(int id, unsigned x) {
-    unsigned any;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(any)
-                 : "r"(x), "r"(id), "n"(Threads)
-                 : "memory");
-    return __shfl_sync(~0u, any, 0) != 0; // the shuffle tells the compiler that the value is the same in all lanes
-}
-// The same for a constant barrier number, which is another kind of operand.
-template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(unsigned x) {
-    unsigned any;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(any)
-                 : "r"(x), "n"(Id), "n"(Threads)
-                 : "memory");
-    return __shfl_sync(~0u, any, 0) != 0;
-}
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -12644,7 +12626,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
      4 flash     6107 us  3 %      3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
      5 warpmma  915.9 us 18 %      6.67 x  mma.sync, loads and products alternate
      6 flashmma 385.6 us 43 %      2.38 x  mma.sync, 32 rows per warp, double buffering
-     7 flashws  261.4 us 64 %      1.47 x  wgmma and TMA, warp specialization
+     7 flashws  261.4 us 64 % 3.50 x of 5  wgmma and TMA, warp specialization
      8 flashrs  231.9 us 72 %      1.13 x  three independent consumers
      9 pingpong        -    -           -  scores one tile ahead, two consumers in turn
     10 flashpp  219.4 us 76 % 1.06 x of 8  persistent, items by shape, 2-4 consumers
@@ -13603,35 +13585,47 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_wg_operand<false, 128> c;
     const int row = row0 + group * 64;
     float s[64], o[Dim / 2] = {}, m[2] = { -INFINITY, -INFINITY }, l[2] = {}, factor[2];
+    uint32_t p[32];
     a.set(q + group * Queries), b.set(ring), c.set(ring + Tile);
-    kbki_bar_wait(&q_full, 0);
-#pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        const int slot = step % Stages, parity = step / Stages % 2, at = slot * (2 * Tile / 16);
-        uint32_t p[32];
-        kbki_bar_wait(k_full + slot, parity);
+    auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
         for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
-            kbki_wgmma<T, 128>::template shared<0, 0>(s, a.at(k / 4 * 512 + k % 4 * a.step16),
-                                                      b.at(at + k / 4 * 1024 + k % 4 * b.step16), k != 0);
+            kbki_wgmma<T, 128>::template shared<0, 0>(
+                s, a.at(k / 4 * 512 + k % 4 * a.step16),
+                b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
         kbki_wg_commit();
-        kbki_wg_wait<0>();
-        kbki_wg_hold<64>(s);
-        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
-        kbki_fa_exponentials<128>(s, m, l, factor, scale);
-        kbki_fa_rescale<Dim>(o, factor);
-#pragma unroll
-        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
-        kbki_bar_wait(v_full + slot, parity);
+    };
+    auto values = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4, c.at(at + k * c.step16), 1);
+            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4,
+                                                      c.at(step % Stages * (2 * Tile / 16) + k * c.step16), 1);
         kbki_wg_commit();
+    };
+    auto softmax = [&](int step) {
+        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
+        kbki_fa_exponentials<128>(s, m, l, factor, scale);
+    };
+    auto pack = [&]() {
+#pragma unroll
+        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+    };
+    kbki_bar_wait(&q_full, 0);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        kbki_bar_wait(k_full + step % Stages, step / Stages % 2);
+        scores(step);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<64>(s);
+        softmax(step);
+        kbki_fa_rescale<Dim>(o, factor), pack();
+        kbki_bar_wait(v_full + step % Stages, step / Stages % 2);
+        values(step);
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(o);
-        kbki_fa_arrive(empty + slot);
+        kbki_fa_arrive(empty + step % Stages);
     }
     kbki_fa_close(lse + (int64_t)head * n, row, n, m, l, scale, factor);
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
@@ -14739,19 +14733,6 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
-                                                     int head, int row) {
-    int left = (int)io.rows - row;
-    int64_t from = ((int64_t)head * io.rows + row) * Plan::dim;
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, left, io.vector);
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, left,
-                                                     io.vector);
-    if (threadIdx.x < 32)
-        kbki_ahead_copy_if(stat + threadIdx.x * 16,
-                           io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
-    kbki_ahead_close();
-}
 // State of a warp: its CTA's tiles in shared memory, its keys and sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
@@ -14764,7 +14745,15 @@ template <class T, class Plan> struct kbki_attn_back_warp {
 
     __device__ __forceinline__ uint32_t ds_of(int stage) const { return ds + stage % Plan::kept * Plan::ds; }
     __device__ __forceinline__ void fetch(int stage, int row) const {
-        kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
+        const int64_t from = ((int64_t)head * n + row) * Plan::dim;
+        const uint32_t to = ring + stage * Plan::tile;
+        kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, n - row, io.vector);
+        kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, n - row,
+                                                         io.vector);
+        if (threadIdx.x < 32)
+            kbki_ahead_copy_if(stats + stage * Plan::stat + threadIdx.x * 16,
+                               io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
+        kbki_ahead_close();
     }
 
     // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
@@ -14903,9 +14892,9 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
                with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. If all items
                have about the same length, the kernel is persistent, and loads the next keys while the last results
-               are stored. With a causal mask and long rows a persistent kernel was slower. Adding dq to
-               memory by bulk reductions from shared memory was slower than atomics from registers. The rates on an
-               H200 (bf16, S = 4096) were 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+               are stored. With a causal mask and long rows a persistent kernel was slower. Bulk reductions of dq from
+               shared memory were slower than atomics from registers: on an H200 (bf16, S = 4096) 548 TFLOP/s instead
+               of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
 
     The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
