@@ -3,6 +3,7 @@
 # Programs that link compiled kernels: KBK_API_ONLY declares the C functions of kbench_kernels.cuh and compiles no kernel.
 # Example 06 finds rungs by name and says which names are close to an unknown one. tests/gpu/linked.sh runs 05 and 06.
 . tests/lib.sh
+. tests/cli/kit.lib
 
 strict="-Wall -Wextra -Wpedantic -Wconversion -Werror -I."
 cat > "$tmp/api.c" << 'EOF2'
@@ -16,8 +17,8 @@ for language in "$CC -x c -std=c11" "$CXX -x c++ -std=c++11" "$CXX -x c++ -std=c
 done
 build "the library without CUDA" $CC -x c -std=c11 -O1 -DKBENCH_SHARED -c kbench_kernels.cuh -o "$tmp/kbench_kernels.o"
 check "a program with the declarations links" $CC "$tmp/api.o" "$tmp/kbench_kernels.o" -lm -o "$tmp/api" && check "and runs" "$tmp/api"
-build "kbench.o" $CC -x c -O0 -DKBENCH_IMPLEMENTATION -c kbench.h -o "$tmp/kbench.o"
-build "06_one_rung as C" $CC -x c -std=c11 -O1 -Wall -Wextra -Werror -I. examples/06_one_rung.cu -x none "$tmp/kbench.o" \
+alone
+build "06_one_rung as C" $CC -x c -std=c11 -O1 -Wall -Wextra -Werror -I. examples/06_one_rung.cu -x none "$kit/plain.o" \
     "$tmp/kbench_kernels.o" $libs -o "$tmp/one_rung"
 
 rung="$tmp/one_rung"

@@ -657,13 +657,13 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Attention by cuBLAS and the portable rung on tensor cores multiply hidden values by zero (backward: q, k and
-   do), so NaN and infinity are not tested there. Adding many f32 terms one by one to a much larger first term
+/* Attention on tensor cores multiplies hidden values by zero (backward: q, k and do), so NaN and infinity are not tested
+   there. Adding many f32 terms one by one to a much larger first term
    loses more than a tree reduction does. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
-    bool bwd = !strcmp(j->op->dir, "bwd"), zeros = v->origin & KBK_VENDOR || !strcmp(v->name, "warpmma");
+    bool bwd = !strcmp(j->op->dir, "bwd"), zeros = v->origin & KBK_VENDOR || kbk_least_sm(v, j->dtype);
     return j->op->family == KBK_ATTN && zeros && j->s.causal && (bwd ? j->spoiled < 3 : j->spoiled == 2) &&
            (j->fill == NANS || j->fill == MINUS_INF);
 }
