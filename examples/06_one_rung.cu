@@ -25,10 +25,10 @@ typedef struct size {
     { letter, name, offsetof(kbk_shape, field) }
 static const size known[] = {
     // in the order of the arguments
+    SIZE('R', "rows", rows),
     SIZE('B', "batch", batch),
     SIZE('Z', "batch", batch),
     SIZE('H', "heads", heads),
-    SIZE('R', "rows", rows),
     SIZE('S', "length", rows),
     SIZE('M', "M", rows),
     SIZE('N', "N", cols),
