@@ -241,7 +241,7 @@
     group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
     group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
-// KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, and f(kbki_end, x) for those that are missing.
+// KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, then f(kbki_end, x) up to 24 calls.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
 #define KBKI_EACH(f, x, ...) KBKI_EACH_OF(f, x, __VA_ARGS__, KBKI_END_8, KBKI_END_8, KBKI_END_8, kbki_end)
 #define KBKI_EACH_OF(...) KBKI_EACH_24(__VA_ARGS__)
@@ -1104,11 +1104,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
 
 // Counter = (block, tensor id, purpose), key = seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
-    kbk_u4 ctr;
-    ctr.w[0] = (uint32_t)block;
-    ctr.w[1] = (uint32_t)(block >> 32);
-    ctr.w[2] = id;
-    ctr.w[3] = purpose;
+    const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
 }
 
