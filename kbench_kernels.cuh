@@ -2611,6 +2611,8 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     5 bulk     pipeline of cp.async.bulk (sm 90) <- one thread starts all loads: bytes in flight take no registers,
                so occupancy does not matter. Only add and triad have it; on an H200 it is 2 % slower than vec
     bound by   memory: compare with bytes / copy bandwidth
+    predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
+               DRAM share grow?
     Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
     outputs have different alignments modulo 16 bytes, they are processed element by element. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -2844,6 +2846,11 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
+// The same, and approx, whose operation for whole vectors is Op_fast.
+#define KBKI_MAP_RUNGS_16(name, Op) \
+    KBKI_MAP_RUNGS(name, Op)        \
+    KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
+
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
     kbki_map_io<T> io;
@@ -2868,7 +2875,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
            norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
            can dominate the norm
-    ladder as above; bulk: add only */
+    ladder as above; bulk: add only
+    predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
+               in which rungs? */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -2926,26 +2935,21 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  2*n*s
     check  bit-exact
-    1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
-    2 stride   device-sized grid, grid-stride loop
-                                                 <- no CTA turnover; as many bytes in flight
-    3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   two vectors in flight             <- little gain here: the 32 KiB that vec has in flight in a full
-               SM are enough (Little's law; Volkov 2010). It helps operations with more arithmetic
-    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA, no data in registers; slower than vec on an
-               H200
+    ladder as every element-wise operation; a raw copy: bits are not converted. bulk: cp.async.bulk in and out,
+           by one thread per CTA
     99 cudart  cudaMemcpyAsync
     bound by   memory: this is the bandwidth that other operations are compared with
+    predict    in which rung do the bytes in flight cover latency times bandwidth (Little's law)?
 
     fill run -------------------------------------------------------------------------------------------------
     y = 1            y: n = rows * cols
     flops  0
     bytes  n*s
     check  bit-exact
-    1 naive    one element per thread
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
     99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
     bound by   memory; nothing is read, so it is faster than a copy
+    predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
     read run -------------------------------------------------------------------------------------------------
     fold = exclusive or of the bits of x         x: n = rows * cols of f32; fold: one int32
@@ -2956,14 +2960,16 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
                from removing the loads, at one instruction per four bytes
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
+    predict    how many vectors must a thread have in flight to read as fast as fill writes?
 
     triad run ------------------------------------------------------------------------------------------------
     y = a + 3 b      a, b, y: n = rows * cols
     flops  2*n
     bytes  3*n*s
     check  2 ulp
-    ladder as every element-wise operation
-    bound by   memory */
+    ladder as every element-wise operation; the operation of STREAM (McCalpin 1995)
+    bound by   memory
+    predict    triad does twice the arithmetic of add. Which of the two is faster? */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 502.2 us = 2.147 GB / 4.276 TB/s; on this GPU 703.9 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -3129,7 +3135,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
                until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
     2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
-    bound by   memory, in sectors
+    bound by   memory, in sectors (CUDA C++ Best Practices Guide, "Strided Accesses")
+    predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
     gather run -----------------------------------------------------------------------------------------------
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
@@ -3142,6 +3149,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
                the number in flight divided by the latency (Little's law)
     bound by   memory, in sectors; for tables in cache, the request rate of the caches
+    predict    how much slower is a random read of 4 bytes from DRAM than from L2?
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
@@ -3152,7 +3160,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     check  equal
     1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
                that it is in the cache that it fits into
-    bound by   latency alone: dependent loads cannot overlap */
+    bound by   latency alone: dependent loads cannot overlap (Saavedra & Smith 1995)
+    predict    how many hops per microsecond do you expect from L1, L2 and DRAM? */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 15.7 us = 67.11 MB / 4.276 TB/s; on this GPU 22.0 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -3307,7 +3316,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     3 sm         a kernel on mapped pinned memory        <- no copy engine has to start; but the 16-byte accesses
                  use the bus less well, which costs large copies more
     99 cudart    d2d: cudaMemcpyAsync
-    bound by     the bus; d2d: memory
+    bound by     the bus; d2d: memory (CUDA C++ Best Practices Guide, "Pinned Memory")
+    predict    PCIe 5.0 x16 carries 63 GB/s. How long do 256 MiB take, and why is pageable slower?
 
     alloc run ------------------------------------------------------------------------------------------------
     a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
@@ -3322,14 +3332,16 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     3 pool     the same, release threshold UINT64_MAX
                                                <- the pool keeps the memory: no call of the driver
     These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
-    as long as the program.
+    as long as the program (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
+    predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
     an empty kernel
     flops  0
     bytes  0
     check  nothing to check
-    1 naive    one warp that does nothing: the launch overhead */
+    1 naive    one warp that does nothing: the launch overhead
+    predict    how many bytes does copy move in the time of an empty kernel? */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
     no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
@@ -3422,12 +3434,13 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     if (e == cudaSuccess) e = pool ? cudaFreeAsync(block, st) : cudaFree(block);
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
-template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t threshold, kbk_stream st) {
-    static cudaMemPool_t pools[16][2]; // [device][with release threshold]
+template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
+    static cudaMemPool_t pools[16]; // of the devices
     int device = 0;
+    uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
     if (e != cudaSuccess || device >= 16) return "no pool for this device";
-    cudaMemPool_t* pool = &pools[device][threshold != 0];
+    cudaMemPool_t* pool = &pools[device];
     if (!*pool) {
         cudaMemPoolProps props = {};
         props.allocType = cudaMemAllocationTypePinned;
@@ -3441,12 +3454,8 @@ template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t thres
 template <class T> const char* kbk_alloc_run_malloc(const kbk_args* a, kbk_stream st) {
     return kbki_alloc<T>(a, NULL, st);
 }
-template <class T> const char* kbk_alloc_run_async(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, 0, st);
-}
-template <class T> const char* kbk_alloc_run_pool(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, UINT64_MAX, st);
-}
+KBKI_LAUNCHER(kbk_alloc_run_async, kbki_alloc_pool<T, 0>)
+KBKI_LAUNCHER(kbk_alloc_run_pool, kbki_alloc_pool<T, UINT64_MAX>)
 
 // --- null
 template <class T> __global__ void kbk_null_run_naive_k() {}
@@ -3466,7 +3475,8 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     flops  n
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
+    ladder as every element-wise operation; unroll has two 16-byte vectors in flight
+    predict    relu moves two thirds of the bytes of add. Is its time two thirds in each rung? */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3503,7 +3513,9 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
                16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
                error of up to 2e-4 near 1 is too large for the tail
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions (GELU: Hendrycks & Gimpel
+               2016; SiLU: Elfwing et al. 2018)
+    predict    bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3539,34 +3551,23 @@ KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
 KBKI_MAP_REF(gelu_erf_fwd, 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476))
-KBKI_REF(gelu_tanh_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) {
-        double x = in[0][i], u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
-        out[0][i - u0] = 0.5 * x * (1 + tanh(u));
-    }
-}
+KBKI_MAP_REF(gelu_tanh_fwd,
+             0.5 * in[0][i] * (1 + tanh(KBKI_GELU_K * in[0][i] * (1 + KBKI_GELU_A * in[0][i] * in[0][i]))))
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
+// A polynomial in x, by Horner's scheme; the coefficient of the highest power comes first.
+template <class... C> __device__ __forceinline__ float kbki_horner(float x, float p, C... rest) {
+    ((p = fmaf(p, x, rest)), ...);
+    return p;
+}
 // The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
 // = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
-    float u = t - 2.0f, p = 2.28728217e-10f;
-    p = fmaf(p, u, -4.00803923e-9f);
-    p = fmaf(p, u, 2.98378247e-8f);
-    p = fmaf(p, u, -1.31859451e-7f);
-    p = fmaf(p, u, 4.75982546e-7f);
-    p = fmaf(p, u, -1.96149836e-6f);
-    p = fmaf(p, u, 8.84564088e-6f);
-    p = fmaf(p, u, -3.7270609e-5f);
-    p = fmaf(p, u, 1.46345439e-4f);
-    p = fmaf(p, u, -5.50173747e-4f);
-    p = fmaf(p, u, 1.97547209e-3f);
-    p = fmaf(p, u, -6.70434115e-3f);
-    p = fmaf(p, u, 2.13129502e-2f);
-    p = fmaf(p, u, -6.27382845e-2f);
-    return fmaf(p, u, 0.168101981f);
+    return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
+                       4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
+                       -5.50173747e-4f, 1.97547209e-3f, -6.70434115e-3f, 2.13129502e-2f, -6.27382845e-2f,
+                       0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
 // a NaN is lost here, but kbki_bell keeps it
@@ -3596,12 +3597,8 @@ struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
     // the right sign, because y is 0 or x to all digits.
     static __device__ __forceinline__ float of(float x, float) {
-        float z = x * x, p = -1.9236e-6f;
-        p = fmaf(p, z, 5.55812588e-5f);
-        p = fmaf(p, z, 6.158157e-4f);
-        p = fmaf(p, z, -0.105928304f);
-        p = fmaf(p, z, -2.30153658f);
-        return kbki_logistic(x, x * p);
+        return kbki_logistic(
+            x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
     }
 };
 struct kbki_gelu_tanh_fast : kbki_map_op<1> {
@@ -3614,12 +3611,9 @@ struct kbki_silu_fast : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
-KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, 2, kbki_gelu_erf>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
-KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, 2, kbki_gelu_tanh>)
-KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
-KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_silu>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_fwd, kbki_gelu_erf)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
+KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3638,7 +3632,9 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
                18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions
+    predict    the backward pass moves 3/2 of the bytes of the forward pass. Which rungs take less than 3/2 of its
+               time? */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.833 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3668,10 +3664,8 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
     end of measured */
 #define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("dy", n, 1);
-    t[1] = kbki_in("x", n, 1);
-    t[2] = kbki_out("dx", KBK_T, n, 1, 1);
+    kbki_map2_tensors(s, t);
+    t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
     return 3;
 }
 KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
@@ -3747,15 +3741,9 @@ struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
     // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
     // negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
-        float t = kbki_cut(x), p = 4.25944017e-6f;
-        p = fmaf(p, t, -1.18291209e-4f);
-        p = fmaf(p, t, 1.40115758e-3f);
-        p = fmaf(p, t, -9.35200229e-3f);
-        p = fmaf(p, t, 3.95011865e-2f);
-        p = fmaf(p, t, -0.114087939f);
-        p = fmaf(p, t, 0.241892591f);
-        p = fmaf(p, t, -0.796530426f);
-        p = fmaf(p, t, 0.499962837f) * kbki_bell(x);
+        float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
+                                             -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
+                                             -0.796530426f, 0.499962837f);
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
@@ -3772,12 +3760,9 @@ struct kbki_silu_bwd_fast : kbki_map_op<2> {
     }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
-KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, 2, kbki_gelu_erf_bwd>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
-KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, 2, kbki_gelu_tanh_bwd>)
-KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
-KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki_silu_bwd>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
+KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3799,7 +3784,9 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki
                flight instead of 2 to 8
     3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
                first is loaded
-    bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
+    bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29)
+               (dropout: Srivastava et al. 2014; Philox: Salmon et al. 2011)
+    predict    naive uses 16 of the 128 bits of a Philox call. By what factor is vec faster? */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7459,7 +7446,8 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
                at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
-               multiples of 16 bytes; otherwise padded runs */
+               multiples of 16 bytes; otherwise padded runs
+    predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7554,32 +7542,26 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
-template <class T>
-const char* kbki_transpose(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t), int side) {
-    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, side), across = kbki_ceil(cols, side);
+// Side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
+const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
+    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
     const char* why = kbki_check_dims(&a->s);
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
     if (why || rows * cols == 0) return why;
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
+    Kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
     return kbki_launched();
 }
-template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_naive_k<T>, 16);
-}
-template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 0>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
+KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
 // Padding of one bank: one element of 4 bytes, or two of 2 bytes.
-template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     if (!kbki_aligned(a->in[0], 16) || !kbki_aligned(a->out[0], 16) || a->s.rows % Width || a->s.cols % Width)
         return kbk_transpose_run_padded<T>(a, st);
-    return kbki_transpose<T>(a, st, kbk_transpose_run_vec_k<T>, 16 * Width);
+    return kbki_transpose<T, kbk_transpose_run_vec_k<T>, 16 * Width>(a, st);
 }
 #endif // __CUDACC__
 
@@ -8314,7 +8296,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
                rows need more loads in flight than a copy. If there are few tokens, each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
-               multiples of 16 bytes, or W or y is not 16-byte aligned */
+               multiples of 16 bytes, or W or y is not 16-byte aligned
+    predict    16384 random ids of 50304. How many different rows are read, and which share of the traffic is the
+               write of y? */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 21.8 us = 93.36 MB / 4.276 TB/s; on this GPU 30.6 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
@@ -8482,7 +8466,9 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                (PDL), the second kernel's first CTAs start beside the first kernel, and load their rows of dy
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
-               ids, from the L2 cache */
+               ids, from the L2 cache
+    predict    how many bytes do atomic and sorted move per element of dW that has a token, and per element without
+               one? */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
