@@ -241,7 +241,7 @@
     group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
     group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
-// KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, and f(kbki_end, x) for those that are missing.
+// KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, then f(kbki_end, x) up to 24 calls.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
 #define KBKI_EACH(f, x, ...) KBKI_EACH_OF(f, x, __VA_ARGS__, KBKI_END_8, KBKI_END_8, KBKI_END_8, kbki_end)
 #define KBKI_EACH_OF(...) KBKI_EACH_24(__VA_ARGS__)
@@ -928,6 +928,7 @@ KBK_FN int kbk_has_option(const char* signature, const char* name) {
 
 typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
+    const char* sizes[2]; // for the GPU, for the oracle on the CPU
     int family;
     int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the count
     int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
@@ -943,7 +944,7 @@ typedef struct kbk_op {
 } kbk_op;
 // clang-format off
 #define KBKI_OP_ROW(op, dir, family, scratch, formula, signature, sizes, flops, bytes, check)                \
-    {#op, #dir, formula, signature, family,                                                                  \
+    {#op, #dir, formula, signature, {sizes}, family,                                                                  \
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
@@ -1104,11 +1105,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
 
 // Counter = (block, tensor id, purpose), key = seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
-    kbk_u4 ctr;
-    ctr.w[0] = (uint32_t)block;
-    ctr.w[1] = (uint32_t)(block >> 32);
-    ctr.w[2] = id;
-    ctr.w[3] = purpose;
+    const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
 }
 
@@ -15386,7 +15383,8 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
     tensor of the row's element type must be aligned to alignment[dtype] bytes, a tensor of another type
     (kbk_tensor.kind) to its own size, and the workspace to 256 bytes. */
 typedef struct kbk_row {
-    const char *operation, *direction, *implementation, *formula, *signature, *note, *group; // group: for KBK_ONLY
+    const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
+    const char* group;             // for KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
     // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: later ones do not run it
@@ -15473,7 +15471,8 @@ KBK_API int kbk_row_get(int row, kbk_row* r) {
     if (!v || !r) return 0;
     memset(r, 0, sizeof *r);
     r->operation = v->op->name, r->direction = v->op->dir, r->implementation = v->name;
-    r->formula = v->op->formula, r->signature = v->op->signature, r->note = v->note, r->group = kbki_group(v->op);
+    r->formula = v->op->formula, r->signature = v->op->signature, r->sizes = v->op->sizes[0];
+    r->note = v->note, r->group = kbki_group(v->op);
     r->family = v->op->family, r->rung = v->rung, r->origin = v->origin, r->dtypes = (int32_t)v->dtypes;
     r->sm = v->sm & ~KBK_SM_EXACT, r->exact = (v->sm & KBK_SM_EXACT) != 0;
     for (int i = 0; i < KBK_DTYPES; i++) r->alignment[i] = v->dtypes >> i & 1 ? kbk_dtype_size(i) : 0;
