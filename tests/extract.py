@@ -5,14 +5,16 @@
     python3 tests/extract.py OP[/DIRECTION]/VARIANT/DTYPE > one.cu     as matmul/tma/bf16, softmax/bwd/onepass/f32
     python3 tests/extract.py --list                                    prints all names
 
-one.cu has the device code and the host launcher of this variant, and nothing else of the header. A function at its end
-launches the kernel from plain pointers and sizes. The main program checks the kernel against the double-precision
-reference of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main program out.
+one.cu has the device code and the host launcher of this variant, and nothing else of the header. Kernels, and the
+function that launches them, take plain pointers and sizes. Inputs that the header passes to another variant are rejected.
+The main program checks the kernel against the double-precision reference of the operation and times it with kbench.h.
+-DKERNEL_ONLY leaves the main program out.
 
 Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and for the
 compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay. Starting from the
 launcher, all declarations whose names occur in a declaration already taken are taken, too. Functions of the host that
-describe tensors, formulas and scratch memory are evaluated symbolically, so that only their result is written."""
+describe tensors, formulas and scratch memory are evaluated symbolically, so that only their result is written. Structs
+that kernels take are replaced by those of their members that device code reads."""
 
 import difflib
 import os
