@@ -2623,7 +2623,7 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     }
 
 #ifdef __CUDACC__
-/*  What an element-wise operation Op is: the number of its inputs, and static float of(a, b). A raw Op copies the first
+/*  An element-wise operation Op has a number of inputs and a function static float of(a, b). A raw Op copies its first
     input bit by bit. Eager: written lines leave the cache at once. Host memory needs this, because lines that the cache
     evicts in its own order cross the bus ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
@@ -2829,7 +2829,7 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-// The same, and approx, whose operation for whole vectors is Op_fast.
+// The same rungs, and approx, which applies Op_fast to whole vectors.
 #define KBKI_MAP_RUNGS_16(name, Op) \
     KBKI_MAP_RUNGS(name, Op)        \
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
