@@ -103,7 +103,8 @@ run: $(BUILD)/suite
 	$(BUILD)/suite $(outputs) $(ARGS)
 
 # The suite is rebuilt if its command changes (nvcc, GPU, flags). ptxas serialises wgmma instructions whose registers it
-# cannot analyse, which costs more than half their speed. It reports this only as a note; the recipe prints a warning.
+# cannot analyse, which costs more than half their speed. ptxas reports the serialisation only as a note, so the recipe
+# prints a warning.
 serialised := C75(08|1[0-5]|17|19|20)|wgmma.*serialized
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
 	@rm -f $@

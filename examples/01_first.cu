@@ -3,7 +3,8 @@
 
     nvcc -O3 -I. examples/01_first.cu -o 01_first && ./01_first
 
-    It prints the machine, then one row: the median time of a launch with the data not in cache, half the width of its
+    The program prints the machine, then one row: the median time of a launch with the data not in cache, half the width
+    of its
     95 % confidence interval, the bandwidth, and its share of the copy bandwidth measured on this GPU.        */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

@@ -4,8 +4,8 @@
     nvcc -O3 -I. examples/03_compare.cu -o 03_compare && ./03_compare
 
     KBENCH_IMPL names the operation and the implementation. The first implementation is the baseline, and the others get
-    a speedup. Both get the same shapes, data and check, because the function bench does everything but the launch. A
-    wrong implementation is reported as VERIFY_FAIL and gets no time. To see this, change the 1.0f below.
+    a speedup. Both implementations get the same shapes, data and check, because the function bench does everything but
+    the launch. A wrong implementation is reported as VERIFY_FAIL and gets no time. To see this, change the 1.0f below.
 
     Columns: "time" is the median time of a launch with a cold cache, and "+-" is half the width of its 95 % confidence
     interval. "roof" is the share of the copy bandwidth that was measured on this GPU at the start.           */

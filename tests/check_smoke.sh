@@ -35,7 +35,7 @@ cat > "$play/cases" << 'EOF'
 while [ $# -gt 1 ]; do shift; done
 echo "[{\"status\": \"ok\", \"verified\": true, \"time_ms\": ${PLAY_MS:-0.02}}]" > "$1"
 EOF
-echo 'echo "pass  add fwd unroll bf16            as its reference, two launches"' > "$play/kernels"
+echo 'echo "pass  add fwd unroll bf16            equals its reference in two launches"' > "$play/kernels"
 echo 'echo "pass  Python, mode cold              20 us"' > "$play/face"
 printf '#!/bin/sh\ncase $1 in *python_times.py) exec sh "%s/face" ;; esac\n' "$play" > "$play/python3"
 echo 'exit 7' > "$play/misuse" # ends early

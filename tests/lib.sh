@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 # lib.sh - functions that the shell tests share; POSIX sh. Source it (. tests/lib.sh) from the root of the repository.
 # A test calls pass, fail, skip or one of the checks below for each behaviour, and ends with finish. tests/run.sh and
-# the Makefile set CC CXX NVCC ARCHFLAGS BUILD TEST_ALL. TEST_ALL is 1 in make test-all. It is empty in make test,
-# where a test runs a representative part.
+# the Makefile set CC CXX NVCC ARCHFLAGS BUILD TEST_ALL. TEST_ALL is 1 in make test-all. In make test, TEST_ALL is
+# empty, and a test runs a representative part.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_ALL:=}"
 passed=0 failed=0 skipped=0
@@ -78,7 +78,7 @@ build() {
 # the libraries a host program links
 libs="-lm -ldl -lpthread"
 # build_heeds: "$heeds" PROGRAM... starts a program that SIGINT and SIGQUIT reach. A shell starts background jobs with
-# both ignored, and kbench leaves a signal ignored that it finds so.
+# SIGINT and SIGQUIT ignored, and kbench keeps ignored signals ignored.
 build_heeds() {
     heeds=$tmp/heeds
     cat > "$heeds.c" << 'end'

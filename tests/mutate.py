@@ -16,9 +16,9 @@ count and is replaced by another. A mutant is caught if a test fails on it (twic
 crashes, or exceeds its time.
 
 The tests are those of tests/host and tests/cli. For each mutant only the tests run that execute its line, as measured
-with gcov (for a line of data: all tests); the tests of its section run first. They are built at -O0 without warnings,
-so that the compiler catches no mutant. Mutants that survive run the tests of tests/host twice more: with the sanitizers
-of make sanitize, and with the buffer checks of distributions (_FORTIFY_SOURCE).
+with gcov (for a line of data: all tests); the tests of its section run first. The tests are built at -O0 without
+warnings, so that the compiler catches no mutant. Mutants that survive run the tests of tests/host twice more: with the
+sanitizers of make sanitize, and with the buffer checks of distributions (_FORTIFY_SOURCE).
 
 Requires Python's standard library, gcc and gcov; the CUDA back end also needs CUDA's headers (NVCC, CUDA_HOME). The
 coverage of a test is measured once, and again after the test has changed. After a change of the header, the coverage of

@@ -194,7 +194,7 @@ why_no_gpu() {
     fi
 }
 
-# cpu FILE: $seconds of CPU of this shell and its ended children. A subshell would have begun at zero.
+# cpu FILE: $seconds of CPU of this shell and its ended children. In a subshell, the times would begin at zero.
 cpu() {
     times > "$1"
     seconds=$(tr ms '  ' < "$1" | awk '{ t += 60 * ($1 + $3) + $2 + $4 } END { printf "%.1f", t }')

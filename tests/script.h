@@ -5,8 +5,8 @@
 #define KBENCH_TEST_SCRIPT_H
 
 static struct {
-    // Returns the time of a sample in ns; sample -1 is a launch outside the samples. It may set flags of the case; an
-    // ERROR ends the case.
+    // Returns the time of a sample in ns; sample -1 is a launch outside the samples. The function may set flags of the
+    // case; an ERROR ends the case.
     double (*time)(const char* case_name, int64_t sample, uint64_t* flags);
     double (*roof)(int which); // NULL: a copy peak of 1e12 bytes per second, and no other peak
     int placement;             // of the recipe

@@ -21,16 +21,17 @@ import tokenize
 
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
 EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
-# a table, a command, code, a heading or the licence inside a comment or docstring
-NO_PROSE = re.compile(r'\s{4}|\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|>>|[{}$|]|\w+ [A-Z]{2,}')
-ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:) ')
+# a table, a command, code, a heading, the licence or a mark of tests/run.sh inside a comment or docstring
+NO_PROSE = re.compile(r'\s{4}|\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|measures time$|takes long$|only in make|>>|[{}$|]')
+ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:|a program of its own:) ')
 
 
 def paragraphs(line, text):
     """(line, text) of each paragraph and list item of a comment or docstring, on one line each."""
     start, part = line, []
     for i, s in enumerate(text.split('\n') + ['']):
-        ends = not s.strip() or NO_PROSE.match(s)
+        goes_on = part and ITEM.match(part[0]) and s.startswith('   ')  # the next line of a list item
+        ends = not s.strip() or NO_PROSE.match(s) and not goes_on
         if part and (ends or ITEM.match(s) and part[-1][-1] in '.:;'):
             yield start, ' '.join(part)
             part = []
@@ -85,6 +86,8 @@ def python_pieces(text):
             if not token.line.lstrip().startswith('#'):
                 yield token.start[0], token.string.lstrip('# '), token.line.strip()
         elif token.type == tokenize.STRING:
+            if '".split()' in token.line:
+                continue  # a list of names
             start = start if strings else token.start[0]
             strings.append(re.sub(r'^\w{0,2}("""|\'\'\'|["\'])|("""|\'\'\'|["\'])$', '', token.string))
         elif strings and token.type != tokenize.NL:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* test.h - counting checks for the tests of kbench: C11, C++11, CUDA.
-   A test is a program that prints a line for every failure and every skip. Its last line comes from test_end();
-   tests/run.sh adds these lines up.
+   A test is a program that prints a line for every failure and every skip. The last line of its output comes from
+   test_end(); tests/run.sh adds these lines up.
 
        #include "test.h"
        int main(void) {

@@ -57,7 +57,8 @@ def backend_of(name, q, k, v, causal):
 
 
 def comparison(shape, dtype, causal, options, missing):
-    """Compares all implementations in one shape and type. Returns the records. Those that cannot run go to missing."""
+    """Compares all implementations in one shape and type. Returns the records. Implementations that cannot run are
+    appended to missing."""
     import torch
 
     b, h, s, d = shape

@@ -490,8 +490,8 @@ ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 
 
 def _cupti_durations(path: str, device: int) -> bytes:
-    """The durations of empty kernels as CUPTI reports them. They are measured in a separate process, because CUPTI
-    cannot be unloaded and slows down launches. Empty if CUPTI is missing or takes longer than ten seconds."""
+    """The durations of empty kernels as CUPTI reports them. A separate process measures them, because CUPTI cannot be
+    unloaded and slows down launches. Empty if CUPTI is missing or takes longer than ten seconds."""
     if not sys.executable:  # the interpreter is embedded in another program
         return b""
     come, theirs = os.pipe()
@@ -795,8 +795,8 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 
 
 class _Streams:
-    """Context managers that make kbench's stream current in torch and cupy. They are made again when the stream
-    changes or when the timed function has imported one of the libraries. Each comparison has one object."""
+    """Context managers that make kbench's stream current in torch and cupy. The context managers are made again when
+    the stream changes or when the timed function has imported torch or cupy. Each comparison has one object."""
 
     def __init__(self) -> None:
         self.of: Any = (0, None, None)  # stream and libraries for which the managers were made
@@ -838,7 +838,7 @@ def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -
 
 
 def _blocks() -> Optional[int]:
-    """The number of blocks that torch's caching allocator has allocated; None if it does not tell."""
+    """The number of blocks that torch's caching allocator has allocated; None if the allocator has no statistics."""
     try:
         return int(sys.modules["torch"].cuda.memory_stats(_library().device())["allocation.all.allocated"])
     except Exception:
@@ -1021,8 +1021,9 @@ def _show_time(ms: Optional[float]) -> str:
 
 
 class Record:
-    """The result of measuring one implementation. Its keys are attributes; KB_RECORD in kbench.h documents them.
-    For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. None: does not apply.
+    """The result of measuring one implementation. The keys of the record are attributes; KB_RECORD in kbench.h
+    documents them. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. None: does not
+    apply.
 
     A record of work on the host also has python_call_ms, the time of an empty Python function that is called in the
     same way. Every host time includes this call overhead."""
@@ -1215,7 +1216,7 @@ _WRITERS = {
     ".csv": 'For CSV, call kbench.table(records, "--csv", path)',
     ".md": 'For Markdown, call kbench.table(records, "--md", path)',
     ".svg": "For a figure, call kbench.figure(records).save(path)",
-}  # by ending: the call that writes such a file
+}  # the function that writes a file, by the ending of the file's name
 
 
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
@@ -1677,8 +1678,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# Both functions may be called after the interpreter has cleared this module, so that default arguments hold
-# everything that they use.
+# Both functions may run after the interpreter has cleared this module, so their default arguments hold everything that
+# they use.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1874,7 +1875,8 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        """Skips the case, with this reason. Its status is "skipped", which is no failure. Call it before time()."""
+        """Skips the case, with this reason. The case has the status "skipped", which is no failure. Call it before
+        time()."""
         self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
@@ -1924,7 +1926,7 @@ def _axis(name: str, values: Sequence[Any]) -> _Axis:
         for i, v in enumerate(values):
             a.s[i] = _text(v)
     else:
-        raise Error(f"axis '{name}' mixes types. Its values must be all numbers or all strings.")
+        raise Error(f"axis '{name}' mixes types. The values of an axis must be all numbers or all strings.")
     return a
 
 
@@ -2341,15 +2343,14 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 
 # --- the judge: tests a submitted function for known ways to appear fast -------------------------------------
 
-# The candidate must control neither the expected result nor the clock. It runs in a separate process, which receives
-# inputs one call at a time and holds no expected values. The judge's process makes the inputs, computes the expected
-# results, times both functions with the engine, and decides. This is not a security boundary: native code that
-# attacks the judge's processes can pass, and so can unknown tricks.
-#
-# For tensors, the expected result is that of the reference in double precision, and the tolerance grows with the
-# reference's own error. On a GPU, the engine times both functions in the candidate's process, on the same buffers.
-# The inputs change before each sample, and the judge's process checks outputs of timed calls. These times are compared
-# with the clock of the judge's process, and with the reference's time in a process that never ran a candidate.
+# The candidate must control neither the expected result nor the clock. The candidate runs in a separate process, which
+# receives inputs one call at a time and holds no expected values. The judge's process makes the inputs, computes the
+# expected results, times both functions with the engine, and decides. This is not a security boundary: native code that
+# attacks the judge's processes can pass, and so can unknown tricks.  For tensors, the expected result is that of the
+# reference in double precision, and the tolerance grows with the reference's own error. On a GPU, the engine times both
+# functions in the candidate's process, on the same buffers. The inputs change before each sample, and the judge's
+# process checks outputs of timed calls. These times are compared with the clock of the judge's process, and with the
+# reference's time in a process that never ran a candidate.
 
 # flags of a verdict: the verdict that each leads to, and its meaning
 _FLAGS = {
@@ -2995,7 +2996,8 @@ class _Server:
         return {"out": _encode(self.batch[i] if m.get("inplace") else self.outputs[i])}
 
     def ready(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Imports the reference and compiles it with torch.compile. Both are baselines of the comparison."""
+        """Imports the reference and compiles it with torch.compile. The reference and the compiled reference are
+        baselines of the comparison."""
         self.baselines = {"reference": _import_function(m["reference_spec"], "reference_of_the_task")}
         changed = self.report_changes({})["changed"]
         if not m["compiled"]:
@@ -3080,8 +3082,8 @@ def _do_bench_ms(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
 
 
 class _TimedFunction:
-    """One of the functions that the engine compares. It has its own inputs, which get new random contents before each
-    sample. keep: numbers of the samples whose outputs are kept for checking."""
+    """One of the functions that the engine compares. The function has its own inputs, which get new random contents
+    before each sample. keep: numbers of the samples whose outputs are kept for checking."""
 
     def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
         self.fn, self.draws, self.inplace, self.host = fn, m["draws"], m["inplace"], m["host"]
@@ -3495,8 +3497,8 @@ class _Remote:
 
 
 def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
-    """Where a new process finds a function: a dict with path or module, and name. what: "file.py:name", "file.py" or a
-    function at the top level of a module. fallback: names to look for in a file if none is given."""
+    """Tells a new process where to find a function: a dict with path or module, and name. what: "file.py:name",
+    "file.py" or a function at the top level of a module. fallback: names to look for in a file if none is given."""
     if isinstance(what, str):
         path, colon, name = what.rpartition(":")
         path, name = (path, name) if colon and not os.path.exists(what) else (what, "")
@@ -3531,7 +3533,7 @@ _NEXT_SIZE = {
     "as given": lambda d: d,
     "one more": lambda d: d + 1,
     "one less": lambda d: max(1, d - 1),
-    "half as many again": lambda d: d + d // 2,
+    "1.5 times as large": lambda d: d + d // 2,
     "a prime": lambda d: _prime(max(2, d // 2)),
     "one": lambda d: 1,
 }
@@ -3593,12 +3595,13 @@ class _Inputs:
 
     @property
     def points(self) -> bool:
-        """Whether integer inputs may be indices into other inputs. Then sizes must not shrink."""
+        """Whether integer inputs may be indices into other inputs. If they may be, sizes must not shrink."""
         return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
 
     @property
     def modules(self) -> List[str]:
-        """Modules that the inputs need. They are imported before the state of the functions is noted."""
+        """Modules that the inputs need. The candidate's process imports these modules before it notes the state of the
+        functions."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3736,8 +3739,9 @@ class _Inputs:
     @property
     def pool(self) -> Dict[str, Any]:
         """Random numbers from which the judge and the candidate's process make the same new contents. "flat" has, for
-        each argument, more numbers than it holds; a draw mixes two sections of them at random positions with random
-        weights. "sets" replaces it for a GPU task that makes its own inputs: a few of its inputs, used in rotation."""
+        each argument, more numbers than the argument holds; a draw mixes two sections of them at random positions with
+        random weights. "sets" replaces it for a GPU task that makes its own inputs: a few of its inputs, used in
+        rotation."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3934,7 +3938,7 @@ class _Reference:
         return float(apart.max()) if apart.numel() else 0.0
 
     def error(self, got: Any) -> float:
-        """Root mean square of the error, divided by that of the values."""
+        """Root mean square of the error, divided by the root mean square of the values."""
         import torch
 
         got = got.to(self.value.dtype)
@@ -4025,7 +4029,8 @@ def _bits_found(got: Any, want: Any) -> float:
 
 
 def _one_sided(got: Any, want: Any) -> bool:
-    """Whether most errors have the same sign. Then part of the work is missing; rounding gives both signs."""
+    """Whether most errors have the same sign. If so, part of the work is missing, because rounding errors have both
+    signs."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         got = [g.reshape(-1)[:4096].double() for g, _ in known]
@@ -4336,9 +4341,9 @@ class _Judge:
         if self.error(got, self.decoy, ())[0] <= 1:
             return "SNOOPED", "the output is a wrong result that the judge had planted in its call frames"
         if not self.public and self._same(got, self.former[0]) and self.checks <= 2:
-            return "PRECOMPUTED", "the output is that of the public example, which was not sent yet"
+            return "PRECOMPUTED", "the output belongs to the public example, which was not sent yet"
         if any(self._same(got, f) for f in self.former[1 if self.public else 0 :]):
-            return "MEMOIZED", "the output is that of an earlier call"
+            return "MEMOIZED", "the output belongs to an earlier call"
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
@@ -4361,7 +4366,7 @@ class _Judge:
         return word, f"{len(wrong)} of {len(w)} values are wrong"
 
     def _same(self, got: Any, former: Any) -> bool:
-        """Whether the output is that of another call. For tensors the relative error decides, because the tolerance of
+        """Whether the output belongs to another call. For tensors the relative error decides, because the tolerance of
         outputs with huge values accepts almost everything."""
         known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
@@ -4729,7 +4734,7 @@ class _Judge:
         if asked in (8, 11) and self.errors:
             mine, theirs = (sorted(of)[len(of) // 2] for of in zip(*self.errors))
             if mine > 3 * theirs and mine > 2.0**-asked:
-                evidence = f"relative to double precision, the error is {mine:.2g}, that of the reference {theirs:.2g}"
+                evidence = f"relative to double precision, the error is {mine:.2g}; the reference: {theirs:.2g}"
                 self.flag("LOW_PRECISION:accumulator", evidence)
 
     # --- speed on a GPU: measured by the engine in the candidate's process, verified with the judge's clock ---

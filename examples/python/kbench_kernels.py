@@ -499,7 +499,7 @@ def _view_by_dlpack(x: Any) -> Optional[_View]:
     whole = _is_contiguous(shape, strides, tensor.bits // 8) or 0 in shape
     if device is not None:
         return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
-    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # otherwise the caller rejects it before reading
+    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # 0: the caller rejects the array
     block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
     block.owner = x, capsule
     form: Any = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
@@ -678,8 +678,9 @@ class _Fit(NamedTuple):
 class Operation:
     """An operation in one direction: kernels["softmax", "fwd"].
 
-    Its inputs, in the order of .inputs, are torch tensors, cupy arrays or objects with __cuda_array_interface__ or
-    DLPack. Methods that run on the CPU also accept numpy arrays, objects with the buffer protocol, and lists."""
+    The inputs of a call, in the order of .inputs, are torch tensors, cupy arrays or objects with
+    __cuda_array_interface__ or DLPack. Methods that run on the CPU also accept numpy arrays, objects with the buffer
+    protocol, and lists."""
 
     def __init__(self, operation: str, direction: str, infos: Sequence[_Row]) -> None:
         self.operation, self.direction = operation, direction
@@ -772,7 +773,7 @@ class Operation:
                     raise Error(f"{said}: it has too few dimensions")
                 sizes: List[Any] = [tuple(shape[:star]), *shape[star:]]
             elif not dims and math.prod(shape) == 1:
-                continue  # one number, in whatever shape
+                continue  # a scalar: one element in any shape
             else:
                 sizes = list(shape)
             if len(sizes) != len(dims):
@@ -874,8 +875,9 @@ class Operation:
         return _host().kbk_row_flops(self._row, C.byref(self._fit(inputs, options, host=True).shape))
 
     def oracle(self, *inputs: Any, **options: Any) -> Any:
-        """Computes the outputs in double precision on the CPU. They are float64 torch tensors, numpy arrays or nested
-        lists, like the first input. Inputs on a GPU are copied to the host. Several outputs are a named tuple."""
+        """Computes the outputs in double precision on the CPU. The outputs are float64 torch tensors, numpy arrays or
+        nested lists, like the first input. Inputs on a GPU are copied to the host. Several outputs are a named
+        tuple."""
         fit = self._fit(inputs, options, host=True)
         _whole(self, fit)
         known = _OracleResult(self, fit, whole=True)
@@ -933,8 +935,8 @@ def _like(fit: _Fit, values: Any, shape: Tuple[int, ...]) -> Any:
 
 
 class _OracleResult:
-    """Expected outputs: the oracle's values for samples from the whole result. They are computed once, for all
-    implementations that are compared with them."""
+    """Expected outputs: the oracle's values for samples from the whole result. The oracle computes the values once for
+    all implementations of a comparison."""
 
     WORK = 1e8  # largest number of operations of the oracle
     COMPARED = 1 << 19  # largest number of elements compared
@@ -1062,8 +1064,8 @@ class _OracleResult:
 
 
 class _Workspaces:
-    """Scratch memory by GPU and stream, which all kernels there share. It is never freed, because a captured CUDA graph
-    may refer to it."""
+    """Scratch memory by GPU and stream, which all kernels there share. The memory is never freed, because a captured
+    CUDA graph may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
@@ -1174,7 +1176,7 @@ class Kernel(Operation):
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
         self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
-        self._row = _host().rows[(operation, direction, self.implementation)]  # may have tolerances of its own
+        self._row = _host().rows[(operation, direction, self.implementation)]  # the row may have its own tolerances
         self.note: str = info.note.decode()  # the difference from the rung below
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
@@ -1275,8 +1277,8 @@ class Kernel(Operation):
             )
 
     def bind(self, *inputs: Any, out: Any = None, stream: Optional[int] = None, **options: Any) -> Launch:
-        """Prepares a launch of the kernel that can be repeated. It reads these inputs, and owns its scratch memory
-        and its outputs, which are out or new arrays."""
+        """Prepares a launch of the kernel that can be repeated. The launch reads these inputs, and owns its scratch
+        memory and its outputs, which are out or new arrays."""
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
         self._require_dtype(fit)
@@ -1400,7 +1402,7 @@ _made_function: Any = None
 
 
 def _function() -> Any:
-    """The torch.autograd.Function of all kernels. It is made on first use, so that torch stays optional."""
+    """The torch.autograd.Function of all kernels. The class is made on first use, so that torch stays optional."""
     global _made_function
     if _made_function is not None:
         return _made_function
@@ -1882,8 +1884,8 @@ def _installed(module: str) -> bool:
     return True
 
 
-# Bounds on the error of the peers, ||got - want|| / ||want||. They are loose: a peer may round intermediate results,
-# but it must compute the right operation.
+# Bounds on the error of the peers, ||got - want|| / ||want||. The tolerances are loose: a peer may round intermediate
+# results, but it must compute the right operation.
 _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
@@ -2487,7 +2489,8 @@ def _key_of(record: Record) -> str:
 
 
 def _is_short(record: Record) -> bool:
-    """Whether the rows are so short that memory bandwidth is not the limit. Then there is no target for "of a copy"."""
+    """Whether the rows are so short that memory bandwidth is not the limit. Such a comparison has no target for the
+    column "of a copy"."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 
@@ -2518,9 +2521,9 @@ _GRAPHS = """\
 Each time is the time per launch, for launches in a row on the same tensors, which stay in the L2 cache. The function
 is captured N times in a row into one CUDA graph and 2 N times into another. N is chosen so that the first graph takes
 200 us or has 2000 kernels. Both graphs are queued behind a gate on the GPU, and then the gate opens. A sample is the
-difference of the two times, measured with events, divided by N. It includes the gaps between the kernels of a graph,
-but no launch overhead of the host. All functions of a row run in interleaved rounds, and each is checked before and
-after its samples. The table shows the median of the samples; nothing is subtracted. A function that cannot be
+difference of the two times, measured with events, divided by N. The time includes the gaps between the kernels of a
+graph, but no launch overhead of the host. All functions of a row run in interleaved rounds, and each is checked before
+and after its samples. The table shows the median of the samples; nothing is subtracted. A function that cannot be
 captured has no time. The peers allocate their results with torch's caching allocator, which costs nothing inside a
 graph."""
 _TOGETHER = [
@@ -2570,8 +2573,8 @@ class Comparisons(Records):
         copies = sorted(times.items())
 
         def copy_ms(size: float) -> float:
-            """The time of a copy of as many bytes: interpolated linearly between two measured copies, or extrapolated
-            with the rate of the nearest one."""
+            """The time of a copy of the same number of bytes: interpolated linearly between two measured copies, or
+            extrapolated with the rate of the nearest one."""
             for (a, at_a), (b, at_b) in zip(copies, copies[1:]):
                 if a <= size <= b:
                     return at_a + (at_b - at_a) * (size - a) / (b - a)
@@ -2810,6 +2813,6 @@ def _main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    from kbench_kernels import _main as main  # of the imported module, whose classes kbench.kernels uses
+    from kbench_kernels import _main as main  # whose classes kbench.kernels uses
 
     sys.exit(main(sys.argv[1:]))

@@ -56,7 +56,7 @@ done
 run "$kbench" --explain verdict
 check_same "the key is not a verdict" "$(sed q "$out")" 'verdict: a key of the record'
 
-# the text is that of kbench.h, not a copy
+# the explanation comes from kbench.h and is no copy
 run "$kbench" --explain UNVERIFIED
 check_out "what happened" "^  what      $(sed -n 's/.*x(UNVERIFIED, WARN, "UV", "\([^"]*\)".*/\1/p' kbench.h)$"
 run "$kbench" --explain OVERRUN
@@ -92,7 +92,7 @@ check_err "--explain without a name" 'needs NAME'
 run "$kbench" --explain NOISY --load x
 check_rc "--explain beside --load" 2
 
-# a program with benchmarks runs none
+# a program with benchmarks explains and runs no benchmark
 program prog tests/cli/sample_program.c
 run "$tmp/prog" --explain NOISY
 check_rc "in a program" 0

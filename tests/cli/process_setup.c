@@ -33,7 +33,7 @@ KBENCH(moves) {
     if (chdir("/") != 0) kb_fail(kb, "chdir");
     work(kb);
 }
-// files that other processes have open; AROUND_FILES: those of a process that the benchmark function starts
+// looks at the open files of a child process; AROUND_FILES: of a process that the benchmark function starts
 KBENCH(inherits) {
     struct stat s;
     if (getenv("AROUND_FILES") && system("ls -l /proc/self/fd/ | grep around_r") == 0) kb_fail(kb, "files");

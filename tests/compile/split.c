@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program whose implementation is in a separate kbench.o: C, C++ or CUDA. It uses each interface once; -DONLY=n
-// uses only one, to test what its reference alone requires from the linker: 1 KBENCH, 2 kb_add, 3 kb_open, 4 kb_run.
-// Prints the build of each record, and then runs like any program.
+// A program whose implementation is in a separate kbench.o: C, C++ or CUDA. The program uses each interface once.
+// -DONLY=n uses only one interface, to test what this reference alone requires from the linker: 1 KBENCH, 2 kb_add, 3
+// kb_open, 4 kb_run. Prints the build of each record, and then runs like any program.
 #include "kbench.h"
 #include <stdio.h>
 #include <string.h>

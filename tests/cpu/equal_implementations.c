@@ -49,7 +49,7 @@ ALONE static float gather_k(const int32_t* x, const float* from, float* y, int64
 
 // --- 5 % more ---
 
-// Each step depends on the one before.
+// Each step depends on the previous step.
 ALONE static uint64_t chain(uint64_t x, int64_t steps) {
     for (int64_t i = 0; i < steps; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Work of known ratio: chains of dependent multiplications, from 8 (a few ns) to a million (about a ms). The shorter
-// ones are straight-line code; the longer ones are loops, whose overhead overlaps the chain. They run in interleaved
-// rounds, so that the processor's clock is the same for all. Driven by linear.sh.
+// ones are straight-line code; the longer ones are loops, whose overhead overlaps the chain. The chains run in
+// interleaved rounds, so that the processor's clock is the same for all. Driven by linear.sh.
 #include "kbench.h"
 
 // One step: the compiler can neither compute nor remove it, because it cannot see through the asm.

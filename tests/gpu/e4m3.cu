@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that select can choose, and others). They must
-   decode each of the 256 values in A and in B, and sum each product once, exactly on integers, at every kind of edge,
-   with and without split-K. Sums must be promoted to f32, so that a long K loses no precision. C must be written
-   completely and nothing else, multiplied by both scales. What TMA does not support must be rejected. Then the
-   program compares the precision with f32 sums on random numbers, and measures the speed.
+/* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that select can choose, and others). The kernels
+   must decode each of the 256 values in A and in B, and sum each product once, exactly on integers, at every kind of
+   edge, with and without split-K. Sums must be promoted to f32, so that a long K loses no precision. C must be written
+   completely and nothing else, multiplied by both scales. What TMA does not support must be rejected. After these
+   tests, the program compares the precision with f32 sums on random numbers, and measures the speed.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/e4m3.cu -o e4m3 && ./e4m3 [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)

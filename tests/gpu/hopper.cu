@@ -2,7 +2,7 @@
 /* Tests the matrix products with wgmma and TMA (rungs 9 to 16 of matmul, 3 of bmm, and every configuration that select
    can choose: tile shape, cluster, split-K), mmapipe with split-K, and the primitives of these kernels. Results must
    be exact on integers, in every layout and at every kind of edge. The kernels must write all of C and nothing else,
-   accept what TMA supports, and reject the rest. Then the program measures their speed.
+   accept what TMA supports, and reject the rest. After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)

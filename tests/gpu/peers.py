@@ -11,8 +11,8 @@ The second form times a sweep of 200 copies: kbench all of them, nvbench with it
 nvbench all of them, with these options.
 
 NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (it downloads nvbench's
-dependencies). NVBENCH_PROGRAM is such a program, already built. PEERS_LIBRARY is peers.cu as a shared library; by
-default NVCC builds it. do_bench needs torch and triton in this Python. A peer that is missing is left out, with the
+dependencies). NVBENCH_PROGRAM is a program that was built in this way. PEERS_LIBRARY is peers.cu as a shared library;
+by default NVCC builds it. do_bench needs torch and triton in this Python. A peer that is missing is left out, with the
 reason."""
 import argparse
 import ctypes

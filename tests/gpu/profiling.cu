@@ -8,9 +8,9 @@
 
 __global__ void triad(const float* a, const float* b, float* c, long n) {
     for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x)
-        c[i] = a[i] + 2.0f * b[i]; // one multiply-add and 12 bytes
+        c[i] = a[i] + 2.0f * b[i]; // one multiply-add and 12 bytes per element
 }
-__global__ void chains(float* out, int steps, float x) { // 4 multiply-adds a step and thread
+__global__ void chains(float* out, int steps, float x) { // 4 multiply-adds per step and thread
     float r0 = threadIdx.x, r1 = r0 + 1, r2 = r0 + 2, r3 = r0 + 3;
     for (int i = 0; i < steps; i++)
         r0 = fmaf(r0, x, 1.0f), r1 = fmaf(r1, x, 1.0f), r2 = fmaf(r2, x, 1.0f), r3 = fmaf(r3, x, 1.0f);

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """kbench.py on a GPU with PyTorch: python.py LIBRARY C.json...
 
-LIBRARY has launch_axpy (tests/gpu/python_kernel.cu). Each C.json has the cold records of a process of that program.
-Prints FAIL lines, a table of the times that each harness measures for the same kernel, and ends with "N passed,
-N failed". python.py --times LIBRARY N...: the times of one process for that table; --plain: of one without PyTorch.
-"""
+LIBRARY has launch_axpy (tests/gpu/python_kernel.cu). Each C.json has the cold records of one process of the C program.
+Prints FAIL lines, a table of the times that each harness measures for the same kernel, and ends with "N passed, N
+failed". python.py --times LIBRARY N...: the times of one process for that table; --plain: of one without PyTorch. """
 import ctypes
 import json
 import statistics

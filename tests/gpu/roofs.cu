@@ -147,7 +147,7 @@ static void product(kb_state* kb) {
 struct memory_row {
     kb_traffic does, said;
     int mib;
-    int impossible; // a roof, or the highest one (KBI_ROOFS: of all arithmetic, KBI_NO_ROOF: of all memory); -3: none
+    int impossible; // a peak; KBI_ROOFS: the highest arithmetic peak; KBI_NO_ROOF: the highest memory peak; -3: none
     kb_dtype flops;
 };
 

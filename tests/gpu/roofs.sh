@@ -51,8 +51,8 @@ judged() {
     done < "$tmp/$mode.rest"
 }
 judged cold
-# a cold copy is held against the faster of two cold copies of as many bytes: the faster one has 100 % within 6, or what
-# either time may be off, and the other one no more than that
+# The peak for a cold copy is the faster of two cold copies of the same size. The faster copy reaches 100 % within 6 %,
+# or within the error of the times, and the slower copy no more
 awk -F'\t' '
     function told() {
         if (op !~ /^"cold_copy_/) return

@@ -9,8 +9,8 @@
        --sanitize     only correctness, for compute-sanitizer: a few of the rows
        --op NAME      only layernorm, rmsnorm, softmax or cross_entropy
 
-   Reasons for the configurations. The lower bound of each shape is the time of a copy of the same bytes: 4.1, 7.9 and
-   62.8 us for layernorm, 5.9 and 94.2 us for softmax.
+   Why the library uses these configurations: The lower bound of each shape is the time of a copy of the same bytes:
+   4.1, 7.9 and 62.8 us for layernorm, 5.9 and 94.2 us for softmax.
        layernorm 65536 x 64     8 MiB can be in flight at once: several rows per 8 lanes, all in one wave. RMS
                                 normalisation of the same bytes takes 0.4 us less, the time of arithmetic and a second
                                 round of shuffles. Therefore the sum and the sum of squares, relative to the row's

@@ -73,7 +73,7 @@ def short(name):
 
 
 def median(rows, column):
-    """None if a process has no value."""
+    """Returns None if a process has no value."""
     values = [row[column] for row in rows or [(None, None, "")]]
     return None if None in values else statistics.median(values)
 
@@ -152,8 +152,8 @@ def main():
     table(singles, "kernel")
     print()
     table(bodies, "body")
-    print("truth: the stamps of untraced processes and the edge, without stamps CUPTI's durations; error: the median of the "
-          "processes' own\nslowed: by tracing\n")
+    print("truth: the time stamps of untraced processes plus the edge; without stamps CUPTI's durations")
+    print("error: median over processes; slowed: by tracing\n")
     for what, of in (("kernels", singles), ("bodies of several", bodies)):
         for way in ("cold", "hot"):
             summary([r for r in of if r["way"] == way], f"{what}, {way}")

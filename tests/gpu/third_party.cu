@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, the function's own
    memory, managed and mapped memory, streams that fork and join, graphs, wmma, and work in place. No constant of
-   kbench was tuned on it. Each operation has three implementations that are the same function. third_party.sh
-   requires a time of each, or the flag that it must get, and that none is called slower or faster.
+   kbench was tuned on it. The three implementations of an operation are the same function. third_party.sh requires a
+   time of each, or the flag that it must get, and that none is called slower or faster.
 
    nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: third-party code, such as CUB, Thrust and NVIDIA's libraries, and launches and memory of every kind. Each
-# case gets a time, or the flag that it must get. Of three implementations that are the same function, at most one
+# case gets a time, or the flag that it must get. Three implementations of each case are the same function. At most one
 # comparison in twenty reports a difference. --timer cupti gives times for the same cases. Takes about a minute.
 . tests/lib.sh
 

@@ -154,21 +154,21 @@ static void in_turn_for(kb_state* kb, int64_t bytes, int64_t later, double ns) {
             kb->run->schedule.is_copy, (unsigned long long)(uintptr_t)x, x[0], stands ? "stands" : "is gone");
 }
 static void in_turn(kb_state* kb, int64_t bytes, int64_t later) { in_turn_for(kb, bytes, later, 5000); }
-KBENCH_IMPL(long_in_turn, one) { in_turn_for(kb, 1 << 20, 0, 300000); }
-KBENCH_IMPL(long_in_turn, two) { in_turn_for(kb, 1 << 20, 0, 300000); }
-KBENCH_IMPL(in_turn, one) { in_turn(kb, 1 << 20, 0); }
-KBENCH_IMPL(in_turn, two) { in_turn(kb, 1 << 20, 0); }
-KBENCH_IMPL(in_turn, more) { in_turn(kb, 1 << 20, 1 << 18); }
-KBENCH_IMPL(unsteady, one) { in_turn(kb, 1 << 20, 0); }
+KBENCH_IMPL(long_in_turn, one) { in_turn_for(kb, 1 << 18, 0, 300000); }
+KBENCH_IMPL(long_in_turn, two) { in_turn_for(kb, 1 << 18, 0, 300000); }
+KBENCH_IMPL(in_turn, one) { in_turn(kb, 1 << 18, 0); }
+KBENCH_IMPL(in_turn, two) { in_turn(kb, 1 << 18, 0); }
+KBENCH_IMPL(in_turn, more) { in_turn(kb, 1 << 18, 1 << 16); }
+KBENCH_IMPL(unsteady, one) { in_turn(kb, 1 << 18, 0); }
 KBENCH_IMPL(unsteady, other) { // allocates more in its second call than in its first
     static int calls;
-    in_turn(kb, 1 << 20, calls++ > 0 ? 1 << 20 : 4096);
+    in_turn(kb, 1 << 18, calls++ > 0 ? 1 << 18 : 4096);
 }
-KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 20, 0); }
+KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 18, 0); }
 KBENCH_IMPL(broken, other) { // the third copy fails while two copies are suspended
     static int calls;
     if (++calls == 5) kb_fail(kb, "once too often");
-    in_turn(kb, 1 << 20, 0);
+    in_turn(kb, 1 << 18, 0);
 }
 KBENCH(faults) { // the fault occurs in the 50th launch
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
@@ -859,13 +859,13 @@ static void test_nothing(void) {
     check_no_output("nothing was measured");
     run("--op newer --fast");
     CHECK_INT(code, 77);
-    check_output("error: nothing was measured: what was selected is not for this GPU");
+    check_output("error: nothing was measured: the selected cases are not for this GPU");
     run("--op of_cpu --fast");
     CHECK_INT(code, 77);
     check_output("--device cpu runs the benchmarks for the CPU");
     run("--op skips --fast"); // the function calls kb_skip
     CHECK_INT(code, 0);
-    check_output("nothing was measured: all that was selected was skipped");
+    check_output("nothing was measured: all selected cases were skipped");
     run("VIRTUAL_FORKS=2 --op faults,lazy --fast"); // a second worker cannot be started
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 2);
@@ -1016,7 +1016,7 @@ static void test_differing(void) {
     check_word("--op every_third_not --fast --hot", "WORK_CHANGED");
     CHECK_HAS(text(0, "message"), "one launch in 3");
     check_word("--op submits_less --fast", "WORK_CHANGED");
-    CHECK_HAS(text(0, "message"), "submits other work");
+    CHECK_HAS(text(0, "message"), "submits different work");
     check_word("--op submits_in_turn --fast", "WORK_CHANGED");
     check_word("--op waits_later --fast", "SYNC_INSIDE");
     run("--op wakes_up,every_second_long --fast"); // explained by the clock; difference below 50 %
@@ -1223,16 +1223,16 @@ static struct ends ends_of(const char* operation, const char* implementation) {
 // --rotate: each copy of the data has the same address for all implementations, and each implementation finds its
 // own contents there.
 static void test_rotation(void) {
-    run("VIRTUAL_L2=4 --op in_turn --fast --rotate");
+    run("VIRTUAL_L2=1 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "cache"), "\"rotate\"");
         CHECK_STR(text(i, "shared_buffers"), STAGES ? "true" : "false");
-        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 18, 0.02); // one set of data, without copies
+        CHECK_REAL(number(i, "memory_bytes"), (i < 2 ? 4 : 5) << 16, 0.06); // one set of data, without copies
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - 5400) < 30, "%s: %g ms", text(i, "name"), number(i, "time_ms"));
     }
     struct ends all = ends_of("in_turn", ""), one = ends_of("in_turn", "one"), two = ends_of("in_turn", "two");
-    CHECK_INT(two.said, 10); // 10 x 1 MiB: more than twice L2 (4 MiB)
+    CHECK_INT(two.said, 10); // 10 x 256 KiB: more than twice L2 (1 MiB)
     CHECK_INT(one.said, 20); // the baseline and its A/A control
     if (STAGES) CHECK_INT(one.places, 10), CHECK_INT(all.places, 10);
     CHECK_INT(all.gone, 0);
@@ -1240,34 +1240,34 @@ static void test_rotation(void) {
     CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
     // A sample that launches all copies may be long. Each long sample is a slot of its own, so that there are enough
     // rounds.
-    run("VIRTUAL_L2=4 --op long_in_turn --fast --rotate --rounds 7");
+    run("VIRTUAL_L2=1 --op long_in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
-    run("VIRTUAL_L2=4 --op in_turn --fast --rotate --rounds 7");
+    run("VIRTUAL_L2=1 --op in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7 * 8);
-    run("VIRTUAL_L2=4 --op in_turn --impl two --fast --rotate"); // without a comparison
+    run("VIRTUAL_L2=1 --op in_turn --impl two --fast --rotate"); // without a comparison
     CHECK_STR(text(0, "shared_buffers"), "null");
     two = ends_of("in_turn", "two");
     CHECK_INT(two.places, 10);
     CHECK_INT(two.gone, 0);
-    run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=4 --op in_turn --impl one,two --fast --rotate"); // in each copy's audit
+    run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=1 --op in_turn --impl one,two --fast --rotate"); // in each copy's audit
     for (int i = 0; i < 2; i++) CHECK_STR(text(i, "cache"), "\"rotate\"");
     CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
     // An implementation that allocates differently in its second call gets copies outside the shared buffers, and
     // is still measured.
-    run("VIRTUAL_L2=4 --op unsteady --fast --rotate");
+    run("VIRTUAL_L2=1 --op unsteady --fast --rotate");
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"ok\"");
         CHECK_STR(text(i, "shared_buffers"), STAGES && !i ? "true" : "false");
     }
     CHECK_INT(ends_of("unsteady", "").gone, 0);
-    run("VIRTUAL_L2=4 --op broken --fast --rotate");
+    run("VIRTUAL_L2=1 --op broken --fast --rotate");
     CHECK_STR(text(0, "status"), "\"ok\"");
     CHECK_STR(text(1, "status"), "\"failed\"");
     CHECK_HAS(text(1, "message"), "once too often");
     CHECK_THAT(ends_of("broken", "other").said >= 3, "%d instances", ends_of("broken", "other").said);
     CHECK_INT(ends_of("broken", "").gone, 0);
     // Not enough memory for the copies of all implementations: each is measured alone, and none is compared.
-    run("VIRTUAL_L2=4 VIRTUAL_MIB=100 --op in_turn --fast --rotate");
+    run("VIRTUAL_L2=1 VIRTUAL_MIB=75 --op in_turn --fast --rotate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
         CHECK_STR(text(i, "status"), "\"ok\"");
@@ -1420,7 +1420,7 @@ static void test_audit(void) {
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // L2: 64 MiB, data: 1 MiB
-    CHECK_HAS(text(0, "message"), "it takes 130 copies of this data to exceed L2 twice; at most 64 rotate");
+    CHECK_HAS(text(0, "message"), "it takes 514 copies of this data to exceed L2 twice; at most 64 rotate");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
     CHECK_INT(code, 2);
@@ -1483,7 +1483,7 @@ static void test_inspected(void) {
     run("--op calls --impl error --fast --no-audit");
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");
-    CHECK_HAS(text(0, "message"), "Which one is not known, because only a process of its own inspects the calls");
+    CHECK_HAS(text(0, "message"), "Which one is not known, because only a separate process inspects the calls");
     // A binding that throws an exception for the rejected call reports it before the captured run ends.
     check_word("--op reports_error --fast --no-isolate", "SYNC_INSIDE");
     unsetenv("VIRTUAL_CUPTI");
@@ -1764,7 +1764,7 @@ int main(int argc, char** argv) {
     // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.
     start("--env");
     check_output("an empty kernel's own duration"), check_output("or more or less by up to");
-    check_output("fitted, not measured: half of what one takes in a row");
+    check_output("fitted, not measured: half of its time in a row");
     start("VIRTUAL_CUPTI=1 --env");
     check_output("measured by CUPTI"), check_no_output("or more or less");
     check_machine("ecc", "yes"), check_machine("mig", "no"), check_machine("clocks_locked", "no");

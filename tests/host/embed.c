@@ -296,8 +296,8 @@ static bool same_action(const struct sigaction* a, const struct sigaction* b) {
     return a->sa_flags & SA_SIGINFO ? a->sa_sigaction == b->sa_sigaction : a->sa_handler == b->sa_handler;
 }
 
-// A sample during which the process was stopped is taken again. The program's own handler of SIGCONT is called, and is
-// installed again afterwards.
+// If the process is stopped during a sample, the sample is repeated. The program's own handler of SIGCONT is called,
+// and is installed again afterwards.
 static void test_stopped(void) {
     for (int i = 0; i < 4; i++) {
         struct sigaction ours, before, after;

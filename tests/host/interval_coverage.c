@@ -336,10 +336,10 @@ static outcomes scatter_of(int scatter, int runs) {
 }
 
 // A t interval of five processes has its 95 % coverage only for normal scatter. These are its coverages for other
-// distributions, reported and not tuned. It contains the median of 15 other processes in 97, 82, 98, 99 and 97 of
-// 100 cases. The 82 are for two placements with half of the processes each, where the median jumps between them.
-// It contains the mean in 92, 94, 41, 99 and 97 of 100 cases. The 41 are for a tenth of slow processes, because 59
-// of 100 samples of five contain no slow process. Equal implementations are called different in no case. A
+// distributions, reported and not tuned. The interval contains the median of 15 other processes in 97, 82, 98, 99 and
+// 97 of 100 cases. The 82 cases have two placements with half of the processes each, and the median jumps between the
+// placements. It contains the mean in 92, 94, 41, 99 and 97 of 100 cases. The 41 cases have a tenth of slow processes,
+// because 59 of 100 samples of five contain no slow process. Equal implementations are called different in no case. A
 // difference of 2 %, four standard deviations of a process, is found in 92, 100, 84, 93 and 98 cases.
 static void test_scatter(void) {
     static const struct {
@@ -431,9 +431,9 @@ static verdicts comparisons(int noise, int others, double gain, double sd, int f
 }
 
 // Sequential stopping: a comparison ends when its intervals are narrow, regardless of the sign of the difference.
-// It therefore hardly raises the 5 % error rate; the columns "interval alone" show this. Autocorrelated rounds
-// make the interval invalid, but not the verdict. The verdict also requires that the difference exceeds the
-// difference between baseline and control, and that 1 % is outside the interval.
+// Stopping in this way hardly raises the 5 % error rate; the columns "interval alone" show this. Autocorrelated rounds
+// make the interval invalid, but not the verdict. The verdict also requires that the difference exceeds the difference
+// between baseline and control, and that 1 % is outside the interval.
 static void test_comparisons(void) {
     const int others[] = { 1, 3, 7 }, runs = test_rounds(2000);
     show("comparisons                sd  others   equal kernels called different %%   interval alone   fixed at 32 rounds"

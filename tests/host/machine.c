@@ -175,7 +175,7 @@ static void test_case(void) {
     CHECK_STR(t.s, "{\"batch_size\": 4, \"dir\": \"bwd\"}"), CHECK_STR(r.direction, "bwd"), CHECK_STR(r.dtype, "f16");
     CHECK(r.rung == 3 && r.place == 7), CHECK_STR(r.origin, "vendor");
     kbi_text_free(&t);
-    // Counters: of two with the same name, the first stays. Only counters with a unit have an entry in
+    // If two counters have the same name, the first counter stays. Only counters with a unit have an entry in
     // counter_units.
     static const kbi_counter first[] = { { "a", "u", 1 }, { "b", "", 2 }, { "a", "v", 3 } },
                              more[] = { { "b", "w", 4 }, { "c", "x", 0 } };

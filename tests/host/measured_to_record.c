@@ -289,7 +289,7 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
-// Half-width of a comparison's intervals. They hold at 95 % for all implementations together, so more
+// Half-width of a comparison's intervals. The intervals hold at 95 % for all implementations together, so more
 // implementations give wider intervals.
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };

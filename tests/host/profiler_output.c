@@ -268,7 +268,7 @@ static void test_added(void) {
 }
 
 // Counters of a profiler are added to a record; the benchmark's own counters take precedence. A case that was not
-// profiled gets none.
+// profiled gets no counters.
 static void test_record(void) {
     kb_result r;
     static const kb_param counts[] = { { "mine", KB_AXIS_REALS, 0, 1, NULL }, { "two", KB_AXIS_REALS, 0, 2, NULL } };

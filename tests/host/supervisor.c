@@ -241,7 +241,7 @@ static void test_listen(void) {
         double timeout, since, spent; // s
         int current;
         bool machine, gone; // the worker measures the machine; the worker exits
-        const char* says;   // message of the second case, which is the first that is wanted; "": none
+        const char* says;   // message of the second case, which is the first requested case; "": no message
     } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
                  { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
                  { 0.5, 121, 0, -1, false, false, "longer than 120.0 s" },

@@ -7,6 +7,7 @@
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +47,13 @@ static void calls_written(void) {
 }
 static void called_for(const char* name, double n) {
     static bool wanted;
-    int i = 0;
+    static unsigned char found[512]; // by address of the name: where its count was, because strcmp takes long
+    unsigned char* at = &found[(uintptr_t)name / 8 % 512];
+    int i = *at;
     if (!wanted) wanted = atexit(calls_written) == 0;
-    while (calls[i].name && strcmp(calls[i].name, name) != 0) i++;
+    if (calls[i].name != name)
+        for (i = 0; calls[i].name && strcmp(calls[i].name, name) != 0;) i++;
+    *at = (unsigned char)i;
     if (i + 1 < (int)(sizeof calls / sizeof calls[0])) calls[i].name = name, calls[i].n += n;
 }
 static void called(const char* name) { called_for(name, 1); }
@@ -133,7 +138,7 @@ static struct device {
     int lost;              // number of launches that must reload page tables after an eviction
     bool idle;             // idle: the clock is low, and nothing throttles
     bool aside;            // a kernel's data persist in L2 despite evictions
-    double cycles;         // clock cycles per ns; 0: 1.98
+    double cycles;         // clock cycles per ns; 0 means 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
     bool preempted;        // the next wait for all work takes longer than kb->stream's
@@ -157,7 +162,15 @@ static struct device {
     size_t limit;  // bytes of L2 reserved for persisting data
     int modules;
     double (*at_graph)(void); // called at each graph launch; returns extra ns
+    const char* no_launch;    // a kernel whose launches fail
 } gpu;
+
+// Variables that stay the same in a process. getenv at each launch took a seventh of the time of a run.
+static const char *virtual_tool, *virtual_aside, *virtual_launches;
+__attribute__((constructor)) static void read_environment(void) {
+    virtual_tool = getenv("VIRTUAL_TOOL"), virtual_aside = getenv("VIRTUAL_ASIDE");
+    virtual_launches = getenv("VIRTUAL_LAUNCHES");
+}
 
 static size_t memory_of_device(void) {
     return getenv("VIRTUAL_MIB") ? (size_t)atoi(getenv("VIRTUAL_MIB")) << 20 : (size_t)8 << 30;
@@ -443,7 +456,7 @@ static double cost_of_shape(const function* f) {
 
 // Writes the trace of a simulated external profiler to the file VIRTUAL_LAUNCHES.
 static void see(const char* what, int blocks, double ns) {
-    FILE* f = getenv("VIRTUAL_LAUNCHES") ? fopen(getenv("VIRTUAL_LAUNCHES"), "a") : NULL;
+    FILE* f = virtual_launches ? fopen(virtual_launches, "a") : NULL;
     if (f) fprintf(f, "%s\t%d\t%.0f\t%.0f\n", what, blocks, gpu.now, ns), fclose(f);
 }
 cudaError_t cudaProfilerStart(void) {
@@ -473,7 +486,7 @@ static void execute(const operation* o, int kernels_behind) {
         if (gpu.pending) gpu.now += cost_of_shape(o->of);
         gpu.now += 310.0 * KBI_MIN(gpu.lost, kernels_behind + 1);
         gpu.lost = KBI_MAX(gpu.lost - 1, 0);
-        bool persists = getenv("VIRTUAL_ASIDE") && strcmp(o->of->name, "known") == 0;
+        bool persists = virtual_aside && strcmp(o->of->name, "known") == 0;
         if (is_proof(o->of) && getenv("VIRTUAL_LATE")) gpu.now += 500;
         if (tracing.on >> KBI_ACTIVITY_KERNEL & 1 && getenv("VIRTUAL_CUPTI_SLOWS")) gpu.now += 4000;
         trace(o, gpu.now);
@@ -544,7 +557,7 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         return cudaSuccess;
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
-    if (getenv("VIRTUAL_TOOL") && o.kind == KERNEL) drain(s); // tools that wait for every launch
+    if (virtual_tool && o.kind == KERNEL) drain(s); // tools that wait for every launch
     if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
     if (o.kind == KERNEL) tracing.switched = false;
     if (o.kind == WAIT || s->n) // the gate is closed: later work waits
@@ -721,7 +734,7 @@ cudaError_t cudaCtxResetPersistingL2Cache(void) {
 cudaError_t cudaDeviceGetLimit(size_t* n, enum cudaLimit limit) {
     called(__func__);
     return *n = limit != cudaLimitPersistingL2CacheSize ? 0
-                : getenv("VIRTUAL_ASIDE")               ? 30 << 20
+                : virtual_aside                         ? 30 << 20
                                                         : gpu.limit,
            cudaSuccess;
 }
@@ -953,8 +966,8 @@ static double read_ns(const char* p, size_t bytes, bool one_warp) {
     return one_warp ? (hit ? 20000 : 50000) : 1500 + (double)bytes / 4300;
 }
 
-// The self-test's kernels write the results that will be checked. Their duration follows from their size and their
-// wait.
+// The self-test's kernels write the results that will be checked. The duration of such a kernel follows from its size
+// and its wait.
 static double proof_ns(const function* of, void** a) {
     static struct {
         int kernel;
@@ -999,10 +1012,9 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     called(of->name);
 #define IS(what) (strcmp(of->name, "kbi_" what) == 0)
 #define NUMBER(i) ((double)*(uint64_t*)a[i])
-    const char* no = getenv("VIRTUAL_NO_LAUNCH"); // a kernel whose launches fail
-    if (no && strcmp(of->name, no) == 0) return 1;
+    if (gpu.no_launch && strcmp(of->name, gpu.no_launch) == 0) return 1;
     if (IS("null")) of->blocks = (int)gx; // a marker launch, if there are several blocks
-    bool one = IS("clock") || (IS("null") && !getenv("VIRTUAL_LAUNCHES")),
+    bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
              strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // one thread; any shape
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
@@ -1069,7 +1081,7 @@ static int argument(void* f, size_t i, size_t* offset, size_t* size) {
     called(__func__);
     *offset = 0, *size = ((const function*)f)->bytes;
     if (!*size) return 1;
-    if (i && getenv("VIRTUAL_TOOL")) puts("a call was refused"); // as compute-sanitizer would report
+    if (i && virtual_tool) puts("a call was refused"); // as compute-sanitizer would report
     return i ? 1 : 0;
 }
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigned version, unsigned long long flags,

@@ -8,9 +8,9 @@
                                                  needs no nvcc
 
 --header FILE: compares only this file, whose name must end with kbench.h or selftest.cu. --nvcc FILE: another nvcc.
---Exit code 0:
-equal (or written); 1: different, with the nvcc that is named in the header; 3: different, with another nvcc; 2: cannot
-run.
+Exit
+code 0: equal (or written); 1: different, with the nvcc that is named in the header; 3: different, with another nvcc; 2:
+cannot run.
 
 Lowering: nvcc writes the newest PTX version and a target since Turing, but these functions need neither. This script
 lowers the version and the target. ptxas would reject unsupported instructions (tests/compile/ptx.sh tests it). Other

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The benchmark that make smoke-gpu times with every timer and cache mode. With -DLIBRARY, a library with the launcher
-// that python_times.py times. Its data, 32 MiB, fits the L2 of an H100, so that hot and cold times differ.
+// that python_times.py times. The data of 32 MiB fits the L2 of an H100, so that hot and cold times differ.
 #include <cuda_runtime.h>
 
 static __global__ void scale(const float* x, float* y, int n) {

@@ -70,7 +70,7 @@ def contests():
     check("checked", one.verified is True and one.max_error == 0, one)
     check("a rate", one.throughput_gbps and abs(one.throughput_gbps * one.time_ms - 1) < 1e-6, one)
     check(
-        "wrong gets no time",
+        "a wrong function gets no time",
         wrong.status == "failed" and wrong.time_ms is None and "VERIFY_FAIL" in wrong.flags,
         wrong,
     )
@@ -84,7 +84,7 @@ def contests():
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
-    # text from an untrusted source, as in a record that was loaded
+    # untrusted text, as in a record that was loaded from a file
     evil = "\x1b[5m\u202e\x9b\n::error::x ##[error]<b>"
     loaded = kbench.Record(dict(one.to_dict(), name="::error::x", message=evil))
     shown = "\\x1b[5m\\u202e\\x9b ::error::x \\x23#[error]"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Correct functions with tensors and unusual but honest behaviour. The judge must accept each. task: the task that it
-solves; bytes=None: its rate is compared with the peak, with the bytes of its inputs and outputs."""
+"""Correct functions with tensors and unusual but honest behaviour. The judge must accept every function. task: the task
+that the function solves; bytes=None: the rate for the bytes of inputs and outputs is compared with the peak."""
 
 import threading
 

@@ -15,7 +15,7 @@ OPTIONS = {  # arguments of the library's calls
     "strided_run": {"stride": STRIDE},
     "embedding_bwd": {"vocabulary": VOCABULARY},
 }
-# At infinity the slope of these functions is 1, and PyTorch computes 0 times infinity. Both results are accepted.
+# At infinity the slope of these functions is 1, and PyTorch computes 0 times infinity. The judge accepts both results.
 ALLOWED = {name: ("NAN_PASS",) for name in ("gelu_erf_bwd", "gelu_tanh_bwd", "silu_bwd")}
 NOT_JUDGED = {
     "h2d_run": "its input lies on the host: a judge calls that TRANSFER",
@@ -331,8 +331,8 @@ class Inputs:
 
 
 class Tasks(dict):
-    """Inputs by operation and element type. They are made on first use, so that importing this file does not touch the
-    GPU."""
+    """Inputs by operation and element type. The inputs are made on first use, so that importing this file does not
+    touch the GPU."""
 
     def __missing__(self, key):
         self[key] = Inputs()(*key)
