@@ -7712,8 +7712,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if (r >= rows) return;
     x += r * cols, dx += r * cols;
     const int at = __ldg(t + r);
-    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
-    const kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, cols, lane, Threads), slots);
+    const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, lane, Threads);
+    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f; // before the barrier: dx may be x
+    const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
     if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
@@ -7913,21 +7914,22 @@ KBKI_REF(cross_entropy_bwd) {
 template <class T>
 __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const float* lse, const float* g, T* dx,
                                               int64_t rows, int64_t cols) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols;
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t r = (i | cols) >> 32 ? i / cols : (unsigned)i / (unsigned)cols; // a division of 32 bits is much faster
     if (r >= rows) return;
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Threads per row: 32 (eight rows per CTA), or 256 for each piece of a row; a row has `pieces`. U vectors per
-    thread. pair: NULL, or (max, sum) of the rows, and scale instead of lse and g. */
+/*  Threads per row: 16 or 32, or 256 for each piece of a row; a row has `pieces`. U vectors per thread. pair: NULL,
+    or (max, sum) of the rows, and scale instead of lse and g. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
                                    int64_t cols, unsigned pieces, const float2* pair, float scale) {
-    const unsigned r = Threads == 32 ? blockIdx.x * 8 + threadIdx.x / 32 : blockIdx.x / pieces;
-    const unsigned piece = Threads == 32 ? 0 : blockIdx.x - r * pieces;
+    const unsigned r = Threads < 256 ? blockIdx.x * (256 / Threads) + threadIdx.x / Threads : blockIdx.x / pieces;
+    const unsigned piece = Threads < 256 ? 0 : blockIdx.x - r * pieces;
     if (r >= rows) return;
     x += r * cols, dx += r * cols;
     kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7949,7 +7951,7 @@ __global__ void __launch_bounds__(256)
             v[u].store_cached(dx + c);
         }
         i += U * Threads;
-    } while (Threads == 32 && i < sp.packs);
+    } while (Threads < 256 && i < sp.packs);
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
@@ -7966,7 +7968,7 @@ template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kb
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
     const int64_t pieces = kbki_ceil(io.cols, Threads * U * Width);
-    const int64_t ctas = Threads == 32 ? kbki_ceil(io.rows, 8) : io.rows * pieces;
+    const int64_t ctas = Threads < 256 ? kbki_ceil(io.rows, 256 / Threads) : io.rows * pieces;
     if (!kbki_grid_ok(pieces) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_unroll_k<T, Width, Threads, U><<<(unsigned)ctas, 256, 0, st>>>(
         io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols, (unsigned)pieces, io.pair, io.scale);
@@ -7978,6 +7980,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
     // in shorter rows, most lanes of a warp would be idle
     if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
+    if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
@@ -8152,13 +8155,15 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     for (unsigned to = begin; to < end; to += Threads * 16) ask(to);
     auto target = [&](int r) { return r < rows ? __ldg(t + r) : 0; };
     int at = target(first), at_next = target(first + step);
-    float logit = leads ? kbki_ce_logit(x + first * cols, cols, at) : 0.0f, logit_next = 0;
+    auto inside = [&](int at) { return at >= 0 && at < cols; };
+    T logit = leads && inside(at) ? x[first * cols + at] : T(),
+      logit_next = T(); // converted when used, not earlier
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
         const T* row_x = x + r * cols;
         const int at_later = target(r + 2 * step);
-        if (leads && r + step < rows) logit_next = kbki_ce_logit(row_x + step * cols, cols, at_next);
+        if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
         // The row has arrived when at most `ahead` groups are in flight. Empty groups make that number a constant.
@@ -8194,7 +8199,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
         T* out = dx + r * cols + part.c;
         int goal = (int)(row.at - part.c); // elements from the vector to the target
-        if (leads) loss[r] = kbki_ce_loss(p, at, logit);
+        if (leads) loss[r] = kbki_ce_loss(p, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (part.one >= 0) row.gradient_at(row_x, dx + r * cols, part.one);
         rest = part.left;
         asm volatile("" : "+l"(out), "+r"(goal), "+r"(rest));
@@ -9036,7 +9041,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
 #define KBKI_MM_TILE 128 // edge of a CTA's tile
 KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
-             t[1] = kbki_in("B", s->k * cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
+             t[1] = kbki_in("B", s->k* cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
 /*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
     shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
@@ -9530,12 +9535,12 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
+    const bool along = next_k == 1;
+    int x = along ? threadIdx.x / 32 : threadIdx.x % 128, k = along ? threadIdx.x % 32 : threadIdx.x / 128;
+    p += (x0 + x) * next_x + (k0 + k) * next_k;
 #pragma unroll 8
-    for (int t = threadIdx.x; t < 128 * 32; t += 256) {
-        int x = next_k == 1 ? t / 32 : t % 128, k = next_k == 1 ? t % 32 : t / 128;
-        bool in = x0 + x < size && k0 + k < depth;
-        s[x][k] = in ? p[(x0 + x) * next_x + (k0 + k) * next_k] : kbki_type<T>::from(0.0f);
-    }
+    for (int i = 0; i < 16; i++, x += along ? 8 : 0, k += along ? 0 : 2, p += along ? 8 * next_x : 2 * next_k)
+        s[x][k] = x0 + x < size && k0 + k < depth ? *p : kbki_type<T>::from(0.0f);
 }
 // Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
 template <class T>
