@@ -798,7 +798,8 @@ KBI_INLINE const kb_build* kbi_build(void) {
 // of an operation is the baseline.
 KBI_INLINE void kb_add(kb_entry* entry) { kb_add_from(entry, kbi_build()); }
 // Measures the KB_TIME loop between kb_open and kb_close, in the calling process. NULL: out of memory. If desc is
-// invalid, the loop does not run, and the result of kb_close says why.
+// invalid, the loop does not run, and the result of kb_close says why. Until kb_close, kbench handles SIGCONT to
+// notice stops of the process, and calls the program's handler of SIGCONT, too.
 KBI_INLINE kb_state* kb_open(const kb_desc* desc) { return kb_open_from(desc, kbi_build()); }
 // Measures fn(stream, user) as the timed block. Pass the result to kb_result_free.
 KBI_INLINE kb_result kb_run(const kb_desc* desc, kb_function fn, void* user) {
@@ -1241,7 +1242,7 @@ static double kbi_real_of(const char* s, char** end) {
     return x;
 }
 
-// The shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
+// Returns the shortest text of 15, 16 or 17 digits that reads back to the same double, as "%g" writes it.
 static const char* kbi_number(double x, char out[40]) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(out, 40, "%.*g", digits, x);
@@ -1249,7 +1250,7 @@ static const char* kbi_number(double x, char out[40]) {
     }
     return kbi_unlocalise(out), out;
 }
-// x with this number of significant digits. From 1e15 on it has an exponent.
+// Writes x with this number of significant digits. From 1e15 on, the text has an exponent.
 static const char* kbi_digits(double x, int digits, char out[40]) {
     int whole = 1; // digits before the point
     snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
@@ -1270,6 +1271,7 @@ static void* kbi_grow(void* p, size_t bytes) {
     fprintf(stderr, "kbench: error: out of host memory (%zu bytes): free some, or choose fewer cases\n", bytes);
     _exit(1);
 }
+#define KBI_GROW(p, type, n) ((type*)kbi_grow(p, sizeof(type) * (size_t)(n)))
 
 typedef struct kbi_arena { // memory of strings and arrays that are freed together
     char* block;           // its first bytes point to the previous block
@@ -1288,6 +1290,7 @@ static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to
     memset(p, 0, bytes);
     return p;
 }
+#define KBI_ARRAY(arena, type, n) ((type*)kbi_arena_alloc(arena, sizeof(type) * (size_t)(n)))
 static void kbi_arena_free(kbi_arena* a) {
     while (a->block) {
         char* previous;
@@ -1376,7 +1379,7 @@ static int kbi_utf8(const char* s, unsigned* code) {
     return *code >= least[n] && *code <= 0x10ffff && (*code < 0xd800 || *code > 0xdfff) ? n : 0;
 }
 
-// Whether a character is invisible: control (C0, C1), writing direction, zero width, tag.
+// Returns whether a character is invisible: control (C0, C1), writing direction, zero width, tag.
 static bool kbi_invisible(unsigned code) {
     static const unsigned first_last[] = { 0,      0x1f,   0x7f,   0x9f,   0xad,   0xad,    0x61c,   0x61c,   0x180e,
                                            0x180e, 0x200b, 0x200f, 0x2028, 0x202e, 0x2060,  0x206f,  0xfeff,  0xfeff,
@@ -1483,7 +1486,7 @@ static const char* kbi_word(const char* p, size_t* n) {
     return p + *n + (p[*n] == ',');
 }
 
-// Whether a comma-separated list contains the name.
+// Returns whether a comma-separated list contains the name.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
     if (kbi_same_name(list, name)) return true; // a name with a comma
@@ -1544,7 +1547,7 @@ typedef struct kbi_map { // hash table with linear probing
 } kbi_map;
 typedef kbi_map kbi_set; // a map of which only the keys count
 
-// Returns the slot of a key, or the free slot for kbi_map_take. Valid until the next call.
+// Returns the slot of a key, or the free slot for kbi_map_take. The slot is valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
     key += key == 0;
     if (2 * (p->n + 1) > p->size) {
@@ -1756,8 +1759,8 @@ static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
     return (inside = strstr(s, mark->inside)) != NULL && (!end || inside < end);
 }
 
-// Whether a file is of this kind, or empty. In a file of lines one record is enough, since other tools may have
-// added lines, and the first record may be incomplete. False: see errno; 0: the file is of another kind.
+// Returns whether a file is of this kind, or empty. In a file of lines one record is enough, because other tools may
+// have added lines, and the first record may be incomplete. False: see errno; 0: the file is of another kind.
 static bool kbi_file_ours(int file, const kbi_signature* mark) {
     enum { KBI_HEAD = 1 << 18 };
     kbi_text head = KBI_BLANK;
@@ -1829,7 +1832,7 @@ static bool kbi_flush(int file, kbi_text* waiting, int milliseconds) {
     return !waiting->n;
 }
 
-// Whether the file reached the disk, or has none.
+// Returns whether the file reached the disk, or needs no disk, as a pipe.
 static bool kbi_sync(int file) { return fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS; }
 
 // Opens a character device or a pipe for writing. It waits 2 s for the reader of a pipe.
@@ -1931,7 +1934,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
     o->option = option;
     o->mark = mark;
     o->file = -1;
-    if (!*path) return kbi_error("--%s needs a file's name; its is empty", option), false;
+    if (!*path) return kbi_error("--%s needs the name of a file, and this name is empty", option), false;
     o->path = kbi_is(path, "-") ? kbi_keep_text(path) : kbi_real_path(path);
     if (kbi_is(path, "-")) return o->file = 1, true;
     bool exists = stat(o->path, &o->old) == 0, good = exists || errno == ENOENT, ours = true;
@@ -1954,7 +1957,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
         *name = first;
     }
     if (!good && !ours && !errno)
-        kbi_error("--%s %s: this file was written by something else, so it is left as it is; name another file",
+        kbi_error("--%s %s: another program wrote this file, so it is not replaced; name another file",
                   option, path);
     else if (!good)
         kbi_error("cannot write --%s %s: %s", option, path, kbi_why_not_open(errno));
@@ -1998,7 +2001,7 @@ static bool kbi_lines_open(kbi_lines* l, const char* option, const char* path) {
     return kbi_out_open(l, option, path, &kbi_line_mark, false);
 }
 
-// Whether the locked file still has all lines of this process, in order.
+// Returns whether the locked file still has all lines of this process, in order.
 static bool kbi_lines_kept(const kbi_lines* l, int file) {
     kbi_text all = KBI_BLANK;
     bool good = lseek(file, 0, SEEK_SET) == 0 && kbi_read_file(file, &all, SIZE_MAX) && all.n;
@@ -2350,7 +2353,7 @@ static uint16_t kbi_f32_to_bf16(float f) {
     return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
 
-// Element i of an array as a double. 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
+// Returns element i of an array as a double. 64-bit integers beyond 2^53 are rounded. The array may be unaligned.
 static double kbi_load_double(const void* p, int64_t i, int dtype) {
     size_t size = kbi_dtype_size(dtype);
     uint64_t bits = 0;
@@ -2437,7 +2440,7 @@ static void kbi_random_normal(uint32_t word0, uint32_t word1, float z[2]) {
     if (quarter & 2u) z[1] = -z[1];
 }
 
-// The bits of an element, in the low end of the result. value: the element, or for integers its normal deviate.
+// Returns the bits of an element, in the low end of the result. value: the element; for integers a normal deviate.
 static uint64_t kbi_value_bits(double value, int dtype) {
     uint64_t u;
     double t;
@@ -2549,7 +2552,7 @@ static double kbi_select(double* a, int64_t n, int64_t k) {
     return a[k];
 }
 
-// Quantile q in [0, 1] of n >= 1 values, type 7 of Hyndman and Fan 1996: linear interpolation at h = (n - 1) q.
+// Returns quantile q in [0, 1] of n >= 1 values, type 7 of Hyndman and Fan 1996: linear, at h = (n - 1) q.
 static double kbi_quantile(const double* sorted, int64_t n, double q) {
     const double h = (double)(n - 1) * q;
     const int64_t i = (int64_t)h;
@@ -2560,7 +2563,7 @@ static double kbi_median_sorted(const double* sorted, int64_t n) {
     return n < 1 ? (double)NAN : 0.5 * sorted[(n - 1) / 2] + 0.5 * sorted[n / 2];
 }
 
-// Median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
+// Returns the median in O(n) of finite values; NAN if n < 1. scratch holds n values and may be x.
 static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     if (n < 1) return NAN;
     memmove(scratch, x, (size_t)n * sizeof(double));
@@ -2571,7 +2574,7 @@ static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     return 0.5 * lower + 0.5 * upper;
 }
 
-// Median of |x - centre| in O(n); scratch holds n values.
+// Returns the median of |x - centre| in O(n); scratch holds n values.
 static double kbi_mad_of(const double* x, int64_t n, double centre, double* scratch) {
     for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - centre);
     return kbi_median_of(scratch, n, scratch);
@@ -2611,8 +2614,8 @@ static void kbi_block_medians(const double* x, int64_t n, double* scratch, doubl
     }
 }
 
-// Factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact for AR(1); at
-// least 1. r is first corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
+// Returns the factor by which autocorrelation r at lag 1 inflates the variance of a mean: (1 + r) / (1 - r), exact
+// for AR(1); at least 1. r is corrected for its bias of about -(1 + 4 r) / n (Marriott and Pope 1954; Kendall 1954).
 static double kbi_inflation(double r, int64_t n) {
     r += (1.0 + 4.0 * r) / (double)n;
     r = r < 0.99 ? r : 0.99;
@@ -2841,10 +2844,9 @@ static double kbi_trimmed(double* x, int n, int cut) {
 }
 
 KBI_SLOW_BEGIN
-// Median of log ratios of rounds with the interval of the sign test. Drift, clock steps and autocorrelation
-// cancel, because each round measures both implementations. The caller divides alpha by the number of
-// implementations (Bonferroni). False, with lo = hi = NAN, if there are too few rounds; median is also NAN if a
-// value is not usable.
+// Median of log ratios of rounds with the interval of the sign test. Drift, clock steps and autocorrelation cancel,
+// because each round measures both implementations. The caller divides alpha by the number of implementations
+// (Bonferroni). False, with lo = hi = NAN: too few rounds. If a value is not usable, median is NAN.
 static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, double* median, double* lo,
                        double* hi) {
     *median = *lo = *hi = NAN;
@@ -2859,7 +2861,7 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
     return rank > 0;
 }
 
-// Noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
+// Returns the noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
 static double kbi_noise_floor(double lo, double hi) {
     if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
@@ -2882,8 +2884,7 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
   >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Adds an independent normal error of standard deviation sd to a 95 % interval about `centre`; NAN if sd is not
-// usable.
+// Adds a normal error of standard deviation sd to a 95 % interval about `centre`; NAN if sd is not usable.
 static void kbi_interval_add(double centre, double sd, double* lo, double* hi) {
     const double error = kbi_usable(sd) ? 1.959963984540054 * sd : (double)NAN;
     *lo = centre - hypot(centre - *lo, error);
@@ -2949,7 +2950,7 @@ static double kbi_trigamma(double x) {
     return sum + (1.0 + 0.5 / x + series) / x;
 }
 
-typedef struct kbi_spread { // of the log medians of a case, or the log ratios of an implementation, over processes
+typedef struct kbi_spread { // scatter over processes of a case's log medians, or an implementation's log ratios
     int n;                  // processes that gave a value
     double mean, lo, hi;    // mean and its 95 % interval; NAN if n < 2
     double sd, df;          // pooled standard deviation of one process, and its degrees of freedom
@@ -3133,7 +3134,7 @@ static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes
     kbi_fiber_rest(f);
 }
 
-// False without memory for the stack. It is as large as the limit of the main stack, from 8 to 64 MiB.
+// Returns false without memory for the stack. Its size is the limit of the main stack, from 8 to 64 MiB.
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     struct rlimit limit;
     rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
@@ -3193,7 +3194,7 @@ typedef struct kbi_verdict {
     char note[320];    // for the record
 } kbi_verdict;
 
-typedef struct kbi_recipe { // what the measure stage does: made from the command line or from a kb_desc
+typedef struct kbi_recipe { // orders of the measure stage, from the command line or from a kb_desc
     kbi_target target;
     int device; // index of the GPU
     kbi_mode mode;
@@ -3240,7 +3241,7 @@ typedef struct kbi_case {
     int n_params, group;
     int place;           // position in the plan, from 1, counted over all shards
     uint64_t key;        // order-independent hash of operation and params: equal for cases that are compared
-    const kb_desc* desc; // of a measurement inside another program; NULL: the case is of a plan
+    const kb_desc* desc; // description of a measurement inside another program; NULL: the case belongs to a plan
 } kbi_case;
 
 // clang-format off
@@ -3300,7 +3301,7 @@ typedef struct kbi_measured {
     int32_t traffic, arithmetic; // kb_traffic of kb_bytes_as, kb_dtype of kb_flops_as; 0: not given
     int32_t core;                // peaks are those of one core of the host
     int32_t debug_build;         // the benchmark's file is not optimised
-    int32_t bias_fitted;         // the own time of an empty kernel was not measured
+    int32_t bias_fitted;         // the duration of an empty kernel was not measured
     int32_t empty;               // launch shape whose bias was subtracted; KBI_NO_SHAPE: a single run on a CPU
     uint64_t flags;
     char message[1024];
@@ -3324,7 +3325,7 @@ typedef struct kbi_measured {
     double sm_clock, memory_clock, power, temperature; // MHz, W, degrees Celsius; NaN: not known
     double clock_low, clock_high;                      // range of the SM clock during the samples
     char throttle[96];
-    int64_t preemptions;                      // of the process, during the samples; KB_NONE: not known
+    int64_t preemptions;                      // preemptions during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
     kbi_roofs roofs;                          // at the end of the case
     double reached; // bytes per second of a copy, read or write of as many bytes, cached alike; NaN: not known
@@ -3338,9 +3339,9 @@ typedef struct kbi_machine {
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
     char gpu[96], driver[40], cuda[16], why[200];     // why: reason for no GPU
     int64_t memory, l2;
-    kbi_roofs roofs, core;        // of the device; of one core of the host
+    kbi_roofs roofs, core;        // peaks of the device; of one core of the host
     double floor[3], bias[2];     // ns. floor: empty kernel, cold, hot, graph; bias of events: cold, hot
-    double own_error;             // ns, uncertainty of an empty kernel's own time; 0: it was measured
+    double own_error;             // ns, uncertainty of an empty kernel's duration; 0: it was measured
     double quantum, empty_pair;   // ns: step of event times; a pair of events without work between
     char truth[64];               // reference of the bias
     double cold;                  // share of an L2-sized buffer that the eviction pushes out; NaN: not known
@@ -3410,9 +3411,9 @@ static int kbi_traffic_roof(int traffic) { // not given: copy
 }
 
 static const double kbi_roof_margin = 1.05; // a rate above this multiple of the peak is not credible
-static const double kbi_product_margin = 1.1; // of matrix products: on an H200, fp8 rates of zeros differ by 8 %
+static const double kbi_product_margin = 1.1; // for matrix products: on an H200, fp8 rates of zeros differ by 8 %
 
-// The first peak, base first, that is not known or not below `rate` operations per second.
+// Returns the first peak, base first, that is not known or not below `rate` operations per second.
 static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) {
     int best = KBI_NO_ROOF;
     for (int k = -1; k < KBI_ROOFS; k++) {
@@ -3428,7 +3429,7 @@ static int kbi_roof_over(const kbi_roofs* r, kbi_arithmetic peaks, double rate) 
 }
 
 static double* kbi_copy_reals(const void* from, int64_t n) { // the caller frees; never NULL
-    double* to = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(n + 1));
+    double* to = KBI_GROW(NULL, double, n + 1);
     if (n) memcpy(to, from, sizeof(double) * (size_t)n);
     return to;
 }
@@ -3465,7 +3466,7 @@ enum { KBI_NO_LIMIT, KBI_BY_WARPS, KBI_BY_REGISTERS, KBI_BY_SHARED, KBI_BY_BLOCK
 
 typedef struct kbi_event { // a run of the block, or a call, kernel, copy or memset in it
     int64_t start, end;    // ns of one clock for host and device
-    int64_t bytes;         // of a copy or a memset
+    int64_t bytes;         // size of a copy or a memset
     int32_t kind, run;     // KBI_EVENT_RUN, ...; number of the run
     int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: unknown
     int32_t symbol;        // linker name of a kernel; offset in the texts
@@ -3575,7 +3576,7 @@ static void kbi_field_clear(kb_result* r, const kbi_key* key) { // sets null; li
 static void kbi_result_clear(kb_result* r) {
     memset(r, 0, sizeof *r);
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) kbi_field_clear(r, &kbi_keys[i]);
-    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+    r->owned = KBI_GROW(NULL, struct kbi_arena, 1);
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
@@ -3836,12 +3837,12 @@ static int kbi_compare_entries(const void* a, const void* b) {
     return file ? file : line ? line : (x->order > y->order) - (x->order < y->order);
 }
 
-// The entries by file and line, grouped at the first entry of an operation. The caller frees the list.
+// Returns the entries by file and line, grouped at the first entry of an operation. The caller frees the list.
 static kbi_registered kbi_registry(void) {
     size_t n = (size_t)kbi_process.entry_count, k = 0;
-    kbi_registered all = { (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n), 0 };
-    kb_entry** sorted = (kb_entry**)kbi_grow(NULL, sizeof(kb_entry*) * n);
-    size_t* next = (size_t*)kbi_grow(NULL, sizeof(size_t) * n); // next entry of the same operation; n: none
+    kbi_registered all = { KBI_GROW(NULL, kb_entry*, n), 0 };
+    kb_entry** sorted = KBI_GROW(NULL, kb_entry*, n);
+    size_t* next = KBI_GROW(NULL, size_t, n); // next entry of the same operation; n: none
     kbi_map operations = KBI_BLANK;                             // last entry of each operation
     for (kb_entry* e = kbi_process.entries; e; e = e->next) sorted[k++] = e;
     qsort(sorted, n, sizeof *sorted, kbi_compare_entries);
@@ -3860,7 +3861,7 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Text of a macro argument, or of its string literals in sequence; otherwise: for no text.
+// Returns the text of a macro argument, or of its string literals in sequence; otherwise: for no text.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3943,9 +3944,9 @@ typedef struct kbi_strings { // values of a repeatable option
     int n;
 } kbi_strings;
 
-typedef char kbi_none; // of an option without a value: C has no empty structure
+typedef char kbi_none; // type of an option without a value: C has no empty structure
 
-// How an option combines with others, in kb_option.rules.
+// Rules: how an option combines with other options.
 enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
@@ -4139,7 +4140,7 @@ static bool kbi_parse_whole(const char* s, int64_t low, int64_t high, int64_t* o
     return true;
 }
 
-// A time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
+// Reads a time (argument "T", in seconds), a percentage ("PCT", as a fraction) or a whole number ("N").
 static bool kbi_take_number(const kb_option* option, void* values, const char* value) {
     void* field = kbi_option_field(option, values);
     const char *above = option->low > 0 ? " above 0" : "", *kind = option->argument;
@@ -4158,7 +4159,7 @@ static bool kbi_take_number(const kb_option* option, void* values, const char* v
     return true;
 }
 
-KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and the others
+KBI_INLINE bool kbi_only_letters(const char* s, const char* others) { // ASCII letters, digits, and `others`
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     while (*s && (strchr(letters, *s) || strchr(others, *s))) s++;
     return !*s;
@@ -4258,11 +4259,11 @@ void kb_add_options(kb_option_set* set) {
     if (last == set) return;
     last->next = set, set->next = NULL;
     if (!set->given)
-        set->given = (bool*)kbi_grow(NULL, sizeof(bool) * (size_t)set->count); // never freed, like the set
+        set->given = KBI_GROW(NULL, bool, set->count); // never freed, like the set
     memset(set->given, 0, sizeof(bool) * (size_t)set->count);
 }
 
-// The set of option *k, counted over all sets; *k becomes its index in that set. NULL: fewer options.
+// Returns the set of option *k, counted over all sets; *k becomes its index in that set. NULL: fewer options.
 static const kb_option_set* kbi_option_set_of(int* k) {
     const kb_option_set* set = &kbi_option_sets;
     for (; set && *k >= set->count; set = set->next) *k -= set->count;
@@ -4279,7 +4280,7 @@ static bool kbi_option_given(const kbi_options* o, int k) {
     return set->given ? set->given[k] : o->on[k];
 }
 
-// The next given option with one of the rules, from *k on. *k becomes the index after it. NULL: none.
+// Returns the next given option with one of the rules, from *k on. *k becomes the index after it. NULL: none.
 static const kb_option* kbi_option_next(const kbi_options* o, unsigned rules, int* k) {
     for (const kb_option* option; (option = kbi_option_at(*k)) != NULL;)
         if (kbi_option_given(o, (*k)++) && (option->rules & rules)) return option;
@@ -4374,7 +4375,7 @@ static void kbi_option_unknown(const char* word, const char* name) {
               near ? best.name : "", near ? "?" : "");
 }
 
-// Index of an option by its first n bytes ("--json", "-a"); -1 after an error message.
+// Returns the index of an option by its first n bytes ("--json", "-a"); -1 after an error message.
 static int kbi_option_named(const char* s, size_t n) {
     static const char* const aliases[][2] = {
         // clang-format off
@@ -4459,7 +4460,7 @@ static bool kbi_options_usual(kbi_options* o) {
     return o->usual = kbi_options_read(o, argc, argv);
 }
 
-// False, after an error message, if one option would silently override another.
+// Returns false after an error message if one option would silently override another.
 static bool kbi_options_agree(const kbi_options* o) {
     // clang-format off
     static const char* const exclusive[] = {
@@ -4503,7 +4504,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (i->fill && i->row.name && !i->argument)
             return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option);
         if (i->option && kbi_output_named(i->option) != i)
-            return kbi_error("two outputs are called --%s: one needs another name", i->option);
+            return kbi_error("two outputs are called --%s; rename one of them", i->option);
     }
     KBI_EACH_INSTRUMENT(i) {
         i->on = false, i->value = NULL;
@@ -4639,23 +4640,23 @@ static bool kbi_parse_word(kbi_list_reader* l) {
 // Reads "512,1024:8192:*2" for an axis of that type. The values live in the arena.
 static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type type, const char* s, size_t length) {
     kbi_list_reader l = { { kbi_arena_text(a, name), type, NULL, 0, NULL }, a, kbi_arena_text_n(a, s, length) };
-    kb_param* buffer = l.d.values = (kb_param*)kbi_grow(NULL, sizeof(kb_param) * KBI_VALUES);
+    kb_param* buffer = l.d.values = KBI_GROW(NULL, kb_param, KBI_VALUES);
     while ((type == KB_AXIS_STRINGS ? kbi_parse_word(&l) : kbi_parse_item(&l)) && *l.next)
         if (*l.next++ != ',') {
             kbi_list_wrong(&l, "a comma is missing before '%.40s'", l.next - 1);
             break;
         }
     if (l.d.wrong) l.d.n = 0;
-    l.d.values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(l.d.n + 1));
+    l.d.values = KBI_ARRAY(a, kb_param, l.d.n + 1);
     memcpy(l.d.values, buffer, sizeof(kb_param) * (size_t)l.d.n);
     KBENCH_FREE(buffer);
     return l.d;
 }
 
-// The values of a declaration, up to the value that ends the list.
+// Returns the values of a declaration, up to the value that ends the list.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
-    kb_param* values = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (KB_AXIS_MAX + 1));
+    kb_param* values = KBI_ARRAY(a, kb_param, KB_AXIS_MAX + 1);
     kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
         kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
@@ -4723,14 +4724,14 @@ typedef struct kbi_plan {
     kbi_arena arena;
 } kbi_plan;
 
-// Longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
+// Returns the longest time, in s, of one process for n cases. The baseline is sampled again, as its own control.
 static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     double warm_up = o->warmup_time >= 0 ? o->warmup_time : 0.5 * KBI_MIN(max_time, 2.0), profiling = 0;
     KBI_EACH_INSTRUMENT(i) profiling += i->on ? i->seconds : 0;
     return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
-// Index of the first case behind the group that begins at `first`.
+// Returns the index of the first case after the group that begins at `first`.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
@@ -4743,7 +4744,7 @@ static bool kbi_any_lists(const kbi_strings* lists, const char* name) {
     return false;
 }
 
-// Whether a list contains an operation or an alias of it.
+// Returns whether a list contains an operation or an alias of it.
 static bool kbi_names_operation(const char* list, const char* operation) {
     static const char* const aliases[][2] = {
         { "swish", "silu" }, { "gelu", "gelu_erf,gelu_tanh" }, { "loss", "mse,cross_entropy" }
@@ -4782,7 +4783,7 @@ static kbi_case kbi_case_of(kbi_arena* a, const kb_entry* e, const kb_param* con
     kbi_case c;
     kbi_text name = KBI_BLANK;
     memset(&c, 0, sizeof c);
-    kb_param* params = (kb_param*)kbi_arena_alloc(a, sizeof(kb_param) * (size_t)(n + 1));
+    kb_param* params = KBI_ARRAY(a, kb_param, n + 1);
     for (int i = 0; i < n; i++)
         if (kbi_is(values[i]->name, "dir") && values[i]->type == KB_AXIS_STRINGS)
             c.direction = values[i]->s;
@@ -4818,7 +4819,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
         const kb_param* values[KBI_DIMENSIONS];
         for (int i = n - 1, rest = k; i >= 0; rest /= d[i--].n) values[i] = &d[i].values[rest % d[i].n];
         if ((plan->n & (plan->n - 1)) == 0) // the capacity doubles
-            plan->cases = (kbi_case*)kbi_grow(plan->cases, sizeof(kbi_case) * (size_t)KBI_MAX(16, 2 * plan->n));
+            plan->cases = KBI_GROW(plan->cases, kbi_case, KBI_MAX(16, 2 * plan->n));
         plan->cases[plan->n] = kbi_case_of(&plan->arena, e, values, n);
         plan->cases[plan->n++].size = size;
     }
@@ -4850,7 +4851,7 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
                              axis->type == KB_AXIS_STRINGS ? "this,that" : "1,2,16:64:*2");
         for (int v = 0; v < axis->n; v++)
             if (axis->values[v].i < lowest)
-                return kbi_error("-a %s: %s/%s takes no %s below %d, since it declares none", s, e->operation,
+                return kbi_error("-a %s: %s/%s takes no %s below %d, because it declares none", s, e->operation,
                                  e->implementation, name, (int)lowest);
     }
     if (axis->wrong || !axis->n) return kbi_axis_error(e, name, axis->wrong ? axis->wrong : "has no values");
@@ -4946,7 +4947,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
         plan->cases[i].place = i;
     }
     KBENCH_FREE(keys.slots);
-    int* order = (int*)kbi_grow(NULL, sizeof(int) * (size_t)plan->groups);
+    int* order = KBI_GROW(NULL, int, plan->groups);
     kbi_shuffle(order, plan->groups, o->seed, 2, 0);
     for (int i = 0; i < plan->n && o->on[KBI_OPTION_shuffle]; i++) plan->cases[i].group = order[plan->cases[i].group];
     KBENCH_FREE(order);
@@ -4959,7 +4960,7 @@ static void kbi_plan_group(kbi_plan* plan, const kbi_options* o) {
 // direction, because one shard could otherwise get all large cases.
 static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
     int groups = plan->groups, shards = (int)KBI_MIN(o->shards, (int64_t)groups + 1);
-    double* dealt = (double*)kbi_grow(NULL, sizeof(double) * (size_t)groups); // -(cases) * 2^32 + first case, exactly
+    double* dealt = KBI_GROW(NULL, double, groups); // -(cases) * 2^32 + first case, exactly
     for (int g = 0, first = 0, end; g < groups; g++, first = end) {
         end = kbi_group_end(plan, first);
         dealt[g] = (first - end) * 4294967296.0 + first;
@@ -4980,7 +4981,7 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Whether best->wanted, or the whole list if it has commas, is a registered name of this kind. Sets the nearest name.
+// Returns whether best->wanted, or all of a list with commas, is a registered name. Sets the nearest name.
 static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
     const bool commas = strchr(list, ',') != NULL;
     bool found = false;
@@ -5004,7 +5005,7 @@ static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* 
     return found;
 }
 
-// Whether each word of the lists (of NAME=LIST: NAME) is a registered name.
+// Checks that each word of the lists (of NAME=LIST: NAME) is a registered name.
 static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists, int kind) {
     static const char* const nouns[] = { "operation", "implementation", "dtype", "size", "axis" };
     kbi_arena arena = KBI_BLANK;
@@ -5039,7 +5040,7 @@ static bool kbi_plan_make(kbi_plan* plan, const kbi_options* o, const kbi_regist
 #else
     if (!all->n)
         kbi_error("no benchmark is registered in this program%s. From a static library, a linker takes only functions "
-                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive behind it, or call "
+                  "that are called: put -Wl,--whole-archive before it and -Wl,--no-whole-archive after it, or call "
                   "kb_add once with one of its entries",
                   kbi_output_named("load") ? " (--load FILE shows the records of another one)" : "");
 #endif
@@ -5094,9 +5095,9 @@ static unsigned kbi_profile_bits(bool host) {
     return bits;
 }
 
-// The plan for outputs that supply records of earlier runs (--resume); the caller frees the array.
+// Returns the plan for outputs that supply records of earlier runs (--resume); the caller frees the array.
 static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
-    kb_planned* cases = (kb_planned*)kbi_grow(NULL, sizeof(kb_planned) * (size_t)plan->n);
+    kb_planned* cases = KBI_GROW(NULL, kb_planned, plan->n);
     for (int i = 0; i < plan->n; i++) {
         cases[i].name = plan->cases[i].name, cases[i].group = plan->cases[i].group;
         cases[i].runs = true, cases[i].record = NULL;
@@ -5104,7 +5105,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Whether each case that runs, of the group that begins at `first`, has a record.
+// Returns whether all cases that run, of the group that begins at `first`, have records.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5155,7 +5156,7 @@ static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
     for (int i = 0; i < plan->n; i++) kbi_clean(t, plan->cases[i].name), kbi_puts(t, "\n");
 }
 
-// One selected operation a line: name, directions, dtypes, implementations; with -v also notes.
+// Writes one selected operation per line: name, directions, dtypes, implementations; with -v also notes.
 static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     for (int i = 0, end; i < plan->n; i = end) {
         kbi_set listed = KBI_BLANK;
@@ -5186,7 +5187,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// One selected shape a line: operation, size, and all axes but dir and dtype.
+// Writes one selected shape per line: operation, size, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
@@ -5237,7 +5238,7 @@ typedef struct kbi_backend {
         void (*copy)(void* to, const void* from, size_t bytes); // any direction; synchronous
         void (*fill)(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint64_t seed, uint32_t tensor);
         int64_t (*free_bytes)(void);      // free device memory
-        int64_t (*pool_peak)(bool reset); // of stream-ordered memory; reset: to the bytes in use
+        int64_t (*pool_peak)(bool reset); // peak of stream-ordered memory; reset: to the bytes in use
     } memory;
     struct {
         const kbi_timer* (*choose)(struct kbi_run* run); // timer for blocks of device work
@@ -5271,7 +5272,7 @@ enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
     char* data;            // NULL: the block is not allocated
     char* saved;           // contents at the begin of the timed loop; NULL: none
-    size_t bytes, shift;   // of the data; from the allocation's begin to the first guard
+    size_t bytes, shift;   // size of the data; bytes before the first guard
     kb_place place;
     bool shared;  // lies in the shared buffers
     bool output;  // the checked call read it after its timed loop
@@ -5288,18 +5289,18 @@ typedef struct kbi_shared_buffers {
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
-    kbi_block* blocks;                // by order of allocation, also released ones
+    kbi_block* blocks;                // in order of allocation, released blocks included
     int n, n_known;                   // blocks of this call; entries of `blocks`
-    kbi_shared_buffers* shared;       // NULL: each block is its own allocation
+    kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
     size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; most of any call
     bool separate;                    // a block did not fit into the layout of the checked call
     struct kbi_memory* original;      // the original, if this is a copy for --rotate
-    int copies;                       // of the data in the shared buffers, with the original; 0: 1
+    int copies;                       // copies of the data in the shared buffers, the original included; 0: 1
     size_t copy_offset, used_bytes;   // begin of this copy; original: bytes of all copies
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
     bool keep;                        // the last call left its blocks to the next one
-    int64_t output_bytes, saved_bytes; // of the outputs; of their saved copies on the device
+    int64_t output_bytes, saved_bytes; // size of the outputs; of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
     int64_t free_before, free_lowest; // device bytes before the call, minimum; KB_NONE: unknown
@@ -5307,10 +5308,10 @@ typedef struct kbi_memory {
 } kbi_memory;
 
 // clang-format off
-typedef enum kbi_unit { // what a run of the block is for
+typedef enum kbi_unit { // purpose of a run of the block
     KBI_NO_UNIT, KBI_CHECKED, KBI_AUDITED, KBI_CAPTURED, KBI_WARM, KBI_SAMPLE, KBI_COMPARED, KBI_FINAL, KBI_PROFILED
 } kbi_unit;
-typedef enum kbi_phase { // profiling has a call of its own, after an audit
+typedef enum kbi_phase { // profiling has a separate call, after an audit
     KBI_PHASE_CHECK, KBI_PHASE_AUDIT, KBI_PHASE_WARM, KBI_PHASE_SAMPLE, KBI_PHASE_SINGLES, KBI_PHASE_COMPARE,
     KBI_PHASE_FINAL, KBI_PHASE_PROFILE, KBI_PHASE_DONE
 } kbi_phase;
@@ -5340,7 +5341,7 @@ typedef struct kbi_window { // a part of the warm-up
     double ns[KBI_WINDOW];
     int n;
     int64_t start_ns;
-    double median, clock; // of the previous window: ns, MHz
+    double median, clock; // the previous window's median in ns and clock in MHz
 } kbi_window;
 
 typedef struct kbi_body_call { // one call of the benchmark function
@@ -5383,15 +5384,15 @@ typedef struct kbi_sampling {
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
     bool resolved;                // the batch is long enough for the clock
-    kbi_load load;                // of the machine, when the first sample began
+    kbi_load load;                // load of the machine when the first sample began
     double sum_ns;                // time of the runs of the open sample
-    int64_t sum_runs, n_traced;   // number of those runs; samples timed by CUPTI
+    int64_t sum_runs, n_traced;   // runs in sum_ns; samples timed by CUPTI
     bool traced;                  // the open sample is timed by CUPTI
     double traced_ns[KBI_TRACED]; // latest samples of CUPTI
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
-typedef struct kbi_work_change {   // evidence whether later launches do the work of the first ones
+typedef struct kbi_work_change {   // evidence whether later launches do the same work as the first launches
     double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
     int n_early;
     double early_mhz;              // SM clock when they began; NaN: unknown
@@ -5427,7 +5428,7 @@ typedef struct kbi_run {
     kbi_machine* machine; // its peaks are measured when first needed
     const kbi_case* bench_case;
     const kbi_sink* sink;      // NULL: nobody listens
-    int index;                 // of the case in the plan; -1: a copy of a case
+    int index;                 // index of the case in the plan; -1: a copy of a case
     int64_t start_ns, beat_ns; // begin; last sign of life
     uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
@@ -5513,7 +5514,7 @@ static void kbi_add_sample(kbi_run* run, double ns) {
         run->schedule.discard--;
     } else {
         if (run->m.n % 256 == 0)
-            run->m.samples = (double*)kbi_grow(run->m.samples, sizeof(double) * (size_t)(run->m.n + 256));
+            run->m.samples = KBI_GROW(run->m.samples, double, run->m.n + 256);
         run->m.samples[run->m.n++] = ns;
     }
 }
@@ -5584,13 +5585,13 @@ typedef struct kbi_gpu {
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
     int all_registers, all_shared, most_blocks;   // of a multiprocessor
-    int shared_taken;                             // bytes of a block beside its own
+    int shared_taken;                             // bytes of a block that the system takes
     int at, size;                                 // index of the launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
     bool ungated;       // a tool waits for every launch, so nothing can be queued behind a gate
     bool persisting;    // the program has set aside a part of L2
-    int alarms;         // consecutive ones while the empty kernel was timed
+    int alarms;         // consecutive alarms while the empty kernel was timed
     char error[256];
     volatile sig_atomic_t alarmed; // the gate's watchdog fired
 } kbi_gpu;
@@ -5633,7 +5634,7 @@ typedef struct kbi_activity {
 } kbi_activity;
 typedef struct kbi_activity_copy { // begin of CUpti_ActivityMemcpy4, ActivityMemset3 and later versions
     uint32_t kind;
-    uint8_t which, from, to, flags; // of a memset: its value
+    uint8_t which, from, to, flags; // value of a memset
     uint64_t bytes, start, end;
     uint32_t device, context, stream, correlation;
 } kbi_activity_copy;
@@ -5649,7 +5650,7 @@ typedef struct kbi_cupti {
     int (*flush)(uint32_t flags);
     int (*next)(uint8_t* buffer, size_t valid, kbi_activity** record);
     int (*disable)(int kind);
-    int (*time)(uint64_t* ns); // of the records' clock
+    int (*time)(uint64_t* ns); // time by the clock of the records
     int (*version)(uint32_t* version);
     int (*text)(int error, const char** text);
     int (*call)(int domain, uint32_t id, const char** name);
@@ -5658,9 +5659,9 @@ typedef struct kbi_cupti {
     int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
     void* library;
     bool loaded, open;                        // attached; records of kernels are enabled
-    int error;                                // of the last attempt to enable them; 0: none
+    int error;                                // error of the last attempt to enable CUPTI; 0: none
     void (*look)(const kbi_activity* record); // receives every record, which is then not kept; or NULL
-    kbi_span* spans;                          // of kernels that are not the harness's own
+    kbi_span* spans;                          // kernels that do not belong to the harness
     int n;
 } kbi_cupti;
 
@@ -5672,7 +5673,7 @@ typedef struct kbi_readings { // latest readings of an empty kernel
 typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
     kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // bound of its own time in ns; 0: not computed yet
+    double most[KBI_EVENT_MODES];          // bound of the duration in ns; 0: not computed yet
 } kbi_empty;
 typedef struct kbi_calibration {
     kbi_empty* empties; // the first has one warp and one argument, and writes
@@ -5759,7 +5760,7 @@ extern char** environ; // strict standards hide it
 #endif
 
 typedef struct kbi_process_state {
-    uint64_t settings;              // hash of what has to stay the same
+    uint64_t settings;              // hash of settings that have to stay the same
     int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
 } kbi_process_state;
 
@@ -5829,7 +5830,7 @@ static int64_t kbi_other_threads_ns(void) {
     return kbi_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - kbi_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How functions changed this process, so that the next case needs a fresh one, or NULL.
+// Says how functions changed this process, so that the next case needs a fresh process. NULL: they did not.
 static const char* kbi_process_changed(bool gpu) {
     kbi_process_restore();
     if (!kbi_process_start.known) return NULL;
@@ -5850,8 +5851,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Step of a clock in ns, from n times of slightly different length, which it sorts. They cluster at multiples of
-// the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Returns the step of a clock in ns, from n times of slightly different length, which it sorts. The times cluster at
+// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -5891,8 +5892,8 @@ static void kbi_serialise(void) { // later instructions begin after earlier ones
 #endif
 }
 
-// Time in ns between two readings of the clock around no work, with the same calls as around a block. The median
-// of the means of 20 batches, because a mean resolves times below the clock's step.
+// Returns the time in ns between two readings of the clock around no work, with the same calls as around a block. It
+// is the median of the means of 20 batches, because a mean resolves times below the clock's step.
 static double kbi_measure_wall_bias(void) {
     double mean[20], scratch[KBI_COUNT(mean)];
     for (int i = 0; i < KBI_COUNT(mean); i++) {
@@ -5909,8 +5910,8 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean: not measured
 }
 
-// What kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values. Only
-// values prevent the compiler from removing or precomputing the block.
+// Finds what kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values.
+// Only values prevent the compiler from removing or precomputing the block.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
     for (const int32_t* m = build->marks; m < build->marks_end; m++)
@@ -5951,7 +5952,7 @@ static void kbi_watch_stops(int step) {
 }
 static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
 
-static int64_t kbi_wall_runs(const kbi_run* run) { // of the block between two readings of the clock
+static int64_t kbi_wall_runs(const kbi_run* run) { // runs of the block between two readings of the clock
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
@@ -5968,9 +5969,9 @@ static int64_t kbi_wall_begin(kbi_run* run) {
     return kbi_wall_runs(run); // kbi_next reads the clock
 }
 
-// Whether another thread had the processor during a sample of host work: the thread's clock stood still although
-// the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the shorter samples
-// do, the machine or the block causes it, and all samples count.
+// Returns whether another thread had the processor during a sample of host work. The thread's clock then stood
+// still, although the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the
+// shorter samples do, the machine or the block causes it, and all samples count.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -6114,7 +6115,7 @@ static const kbi_backend* kbi_block_backend(const kbi_backend* b, kb_place place
 
 // --- placement: processes whose times are pooled use other addresses, which change the time of a small kernel
 
-// Random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
+// Returns random bits that depend on the recipe's placement number and seed. Number 0 gives 0, which moves nothing.
 static uint64_t kbi_placement(const kbi_recipe* r) {
     uint32_t counter[4] = { (uint32_t)r->placement, 0, 0, 5 }, word[4];
     uint32_t key[2] = { (uint32_t)r->seed, (uint32_t)(r->seed >> 32) };
@@ -6181,7 +6182,7 @@ static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
     return any;
 }
 
-// Whether a run from restored outputs changed one; stale: whether it did not change one that earlier runs changed.
+// Returns whether a run from restored outputs changed one. stale: whether one that earlier runs changed stayed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6192,7 +6193,7 @@ static bool kbi_output_seen(const kbi_run* run, bool stale) {
 
 // --- shared buffers
 
-// First offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
+// Returns the first offset, from `offset` on, where a block of `total` bytes may begin: the alignment of cudaMalloc.
 static size_t kbi_shared_align(size_t offset, size_t total) {
     size_t boundary = total >= KBI_SHARED_LARGE ? KBI_PAGE : 512;
     return (offset + boundary - 1) & ~(boundary - 1);
@@ -6294,7 +6295,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     char* shared = kbi_shared_place(b, m, place, total);
     if (m->n == m->n_known) {
         if ((m->n & (m->n - 1)) == 0) // the capacity doubles
-            m->blocks = (kbi_block*)kbi_grow(m->blocks, sizeof(kbi_block) * (size_t)KBI_MAX(4, 2 * m->n));
+            m->blocks = KBI_GROW(m->blocks, kbi_block, KBI_MAX(4, 2 * m->n));
         memset(&m->blocks[m->n_known++], 0, sizeof(kbi_block));
     }
     kbi_block* block = &m->blocks[m->n];
@@ -6360,7 +6361,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
     return p;
 }
 
-// The tracked block that contains p, or an empty block at p. NULL: there is none.
+// Returns the tracked block that contains p, or an empty block at p. NULL: no block.
 static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     const char* byte = (const char*)p;
     for (int i = 0; i < run->memory.n; i++) {
@@ -6378,7 +6379,7 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Whether `call` may access n elements of `size` bytes at p; otherwise the case fails. Memory that kb_alloc did
+// Checks that `call` may access n elements of `size` bytes at p. Otherwise the case fails. Memory that kb_alloc did
 // not allocate is trusted, because its size is unknown.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
@@ -6577,7 +6578,7 @@ static void kbi_evict(void) { kbi_gpu_read(kbi_meter.gpu.clean, kbi_meter.gpu.cl
 
 // --- the gate: work that is queued behind it starts when the host opens it ---
 
-// The watchdog of the gate. A block that waits for the GPU behind a closed gate would never end.
+// The handler of SIGALRM is the watchdog of the gate. A block that waits behind a closed gate would never end.
 static void kbi_gate_alarm(int number) {
     signal(number, kbi_gate_alarm); // System V's signal, which -std=c11 may select, forgets the handler
     if (kbi_meter.gpu.flag) *kbi_meter.gpu.flag = 1;
@@ -6643,8 +6644,8 @@ static const char* kbi_gpu_wait(void) {
     return e == cudaSuccess ? NULL : kbi_cuda_text(e);
 }
 
-// How a benchmark function damaged the context or kb->stream, which all cases share, or NULL. Streams are compared
-// by number, because addresses are used again.
+// Says how a benchmark function damaged the context or kb->stream, which all cases share. NULL: not at all. Streams
+// are compared by number, because addresses are used again.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6676,7 +6677,7 @@ static int64_t kbi_gpu_pool_peak(bool reset) {
     return (int64_t)high;
 }
 
-// The current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
+// Returns the current SM clock in MHz, from cycles and nanoseconds of one thread over about 50 us; NaN: unknown.
 static double kbi_gpu_clock(void) {
     uint64_t cycles = 80000;
     void* arguments[] = { &kbi_meter.gpu.device_clock, &cycles };
@@ -6696,8 +6697,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture of kb->stream that a benchmark function left. false: there was none. inside, end: errors of the
-// captured calls and of the end.
+// Ends a capture of kb->stream that a function left; false: none. inside, end: errors of its calls and its end.
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;
@@ -6855,7 +6855,7 @@ static bool kbi_cupti_open(void) {
     if (c->open) return true;
     c->error = 0;
     if (!kbi_cupti_load()) return false;
-    if (!c->spans) c->spans = (kbi_span*)kbi_grow(NULL, sizeof(kbi_span) * KBI_SPANS);
+    if (!c->spans) c->spans = KBI_GROW(NULL, kbi_span, KBI_SPANS);
     for (int i = 0; i < KBI_COUNT(kbi_cupti_kinds) && !c->error; i++) c->error = c->enable(kbi_cupti_kinds[i]);
     c->open = c->error == 0;
     if (c->open) kbi_cupti_settle(began);
@@ -6973,7 +6973,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
             if (s->traced && !kbi_cupti_open())
                 kbi_stop(run, KB_FLAG_CUDA_ERROR, "CUPTI no longer records: %s", kbi_cupti_unavailable(why));
         }
-        if (kbi_meter.cupti.open) cudaDeviceSynchronize(), kbi_cupti_read(1, NULL, 0); // drops those of the set-up
+        if (kbi_meter.cupti.open) cudaDeviceSynchronize(), kbi_cupti_read(1, NULL, 0); // drops set-up records
         bool one = run->call.sampled || run->work.estimate_ns > 500000;
         int size = run->recipe->launches ? (int)run->recipe->launches : one ? 1 : KBI_LAUNCHES;
         if (run->schedule.discard > 0 || kbi_timed_alone(run)) size = 1;
@@ -6985,7 +6985,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Whether a sample counts. It is taken again if the process was stopped or the gate's watchdog ended it.
+// Returns whether a sample counts. It is taken again if the process was stopped or the watchdog opened the gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -7001,21 +7001,21 @@ static bool kbi_sample_valid(kbi_run* run) {
 
 // --- the bias: what events read around an empty kernel, less the kernel's own time ---
 
-// The index of the empty kernel of a shape; 0, the plainest one, if the GPU cannot launch this shape.
+// Returns the index of the empty kernel of a shape; 0, the plainest kernel, if the GPU cannot launch this shape.
 static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     const int n = c->n_empties;
     for (int i = 0; i < n; i++)
         if (memcmp(&c->empties[i].shape, shape, sizeof *shape) == 0) return i;
     if (n && !kbi_launch_empty(shape)) return 0;
-    c->empties = (kbi_empty*)kbi_grow(c->empties, sizeof(kbi_empty) * (size_t)(n + 1));
+    c->empties = KBI_GROW(c->empties, kbi_empty, n + 1);
     memset(&c->empties[n], 0, sizeof(kbi_empty));
     c->empties[n].shape = *shape;
     return c->n_empties++;
 }
 
-// Times an empty kernel once; returns the trimmed mean of the latest times in ns. It is timed in turn with the
-// block, because event times drift by 0.1 us, equally for all kernels of a shape.
+// Times an empty kernel once; returns the trimmed mean of the latest times in ns. The empty kernel is timed in turn
+// with the block, because event times drift by 0.1 us, equally for all kernels of a shape.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7038,15 +7038,15 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     int k = shape->threads > 256;
     double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
     double share = KBI_MAX(shape->threads - first, 0) / (next - first);
-    for (int i = 0; i < 2; i++) { // of one block; of one on each multiprocessor
+    for (int i = 0; i < 2; i++) { // one block; one block on each multiprocessor
         const double* ns = reference->ns[mode][shape->writes][i];
         time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
     }
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// The longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that of
-// the plainest kernel in a row, with its gap, plus what events read more around this shape.
+// Returns the longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that
+// of the plainest kernel in a row, with its gap, plus what events read more around this shape.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7160,8 +7160,8 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// The mean of a sample in ns, by CUPTI; NaN: launches are missing, and the sample is taken again. Stream capture,
-// or the first sample that divides evenly, gives the number of records of a launch.
+// Returns the mean of a sample in ns, by CUPTI. NaN: launches are missing, and the sample is taken again. Stream
+// capture, or the first sample that divides evenly, gives the number of records of a launch.
 static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7298,13 +7298,13 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // of the last mode, hot, which --env shows
+        m->own_error = c->measured ? 0 : own; // the last mode is hot, which --env shows
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
     m->empty_pair = c->empty_pair;
     snprintf(m->truth, sizeof m->truth, "%s",
-             c->measured ? "measured by CUPTI" : "fitted, not measured: half of what one takes in a row");
+             c->measured ? "measured by CUPTI" : "fitted, not measured: half of its time in a row");
 }
 
 // Measures empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
@@ -7343,12 +7343,11 @@ static void kbi_reference_set(const kbi_reference* truth) { // measured by anoth
 #if KBI_CUDA
 typedef struct kbi_captured {                                        // the work of a captured block
     size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
-    cudaGraphNode_t node;                                            // of the first kernel
+    cudaGraphNode_t node;                                            // node of the first kernel
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which also knows the kernels of other runtimes. function: NULL if
-// unknown.
+// Gets a kernel of a graph from the driver, which knows the kernels of all runtimes. function: NULL if unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -7426,8 +7425,8 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a 
     return false;
 }
 
-// The index of the empty kernel that is launched like the block's first kernel. It has at most one block for each
-// multiprocessor, because more take time of their own.
+// Returns the index of the empty kernel that is launched like the block's first kernel. It has at most one block for
+// each multiprocessor, because more take time of their own.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
@@ -7499,14 +7498,14 @@ typedef struct kbi_capture { // a capture of kb->stream that has ended
     cudaGraph_t graph;       // NULL: it failed
     cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
     size_t n;
-    cudaError_t inside, end; // of the captured calls, unless the block fetched it; of the capture's end
+    cudaError_t inside, end; // error of the captured calls, unless the block fetched it; of the capture's end
 } kbi_capture;
 
 static kbi_capture kbi_capture_end(kbi_run* run) {
     kbi_capture c = { NULL, NULL, 0, cudaGetLastError(), cudaSuccess };
     c.end = cudaStreamEndCapture(run->kb.stream, &c.graph);
     if (c.inside == cudaSuccess && c.end == cudaSuccess && cudaGraphGetNodes(c.graph, NULL, &c.n) == cudaSuccess) {
-        c.nodes = (cudaGraphNode_t*)kbi_grow(NULL, sizeof(cudaGraphNode_t) * (c.n + 1));
+        c.nodes = KBI_GROW(NULL, cudaGraphNode_t, c.n + 1);
         cudaGraphGetNodes(c.graph, c.nodes, &c.n);
     }
     return c;
@@ -7542,7 +7541,7 @@ static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end
                  "stream capture rejected a call in the timed block: a synchronisation, cudaMalloc, cudaFree, "
                  "cudaGraphLaunch, cudaMemPrefetchAsync or work on the default stream. Which one is not known%s%s. "
                  "If the call does not wait: kb_expect(kb, KB_EXPECT_NO_CAPTURE)",
-                 v && v->note[0] ? ": " : ", because only a process of its own inspects the calls", v ? v->note : "");
+                 v && v->note[0] ? ": " : ", because only a separate process inspects the calls", v ? v->note : "");
     else
         kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s under stream capture", kbi_cuda_text(error));
 }
@@ -7577,7 +7576,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     KBENCH_FREE(c.nodes);
     cudaGetLastError();
     if (judged && !w->repeat_audit && !kbi_failed(run)) { // kept for rotation and graphs
-        kbi_graph* kept = (kbi_graph*)kbi_grow(NULL, sizeof(kbi_graph));
+        kbi_graph* kept = KBI_GROW(NULL, kbi_graph, 1);
         memset(kept, 0, sizeof *kept);
         kept->one = c.graph;
         w->graph = kept;
@@ -7586,7 +7585,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
 }
 
-// An exception left the block. A library may have thrown it because capture rejected a call.
+// Called if an exception left the block. A library may throw an exception because capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
     if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
@@ -7599,7 +7598,7 @@ static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the fi
         kbi_audit_rejected(run, c.inside, c.end);
     else if (kbi_work_hash(c.nodes, c.n) != run->work.shape)
         kbi_stop(run, KB_FLAG_WORK_CHANGED,
-                 "a launch after the samples submits other work than the first (%zu nodes of its graph)", c.n);
+                 "a launch after the samples submits different work from the first launch (%zu nodes)", c.n);
     KBENCH_FREE(c.nodes);
     if (c.graph) cudaGraphDestroy(c.graph);
     cudaGetLastError();
@@ -7611,7 +7610,7 @@ static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the fi
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// What a call of the CUDA API does, as bits.
+// Bits: what a call of the CUDA API does.
 enum {
     KBI_SUBMITS = 1 << 0, // work, to a stream
     KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
@@ -7626,13 +7625,13 @@ enum {
     KBI_CREATES = 1 << 9,        // a stream
     KBI_CAPTURES = 1 << 10,      // work of a stream into a graph: this work does not run
     KBI_HOST_FUNCTION = 1 << 11, // runs in a stream
-    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call, or changes what it does
+    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects or changes the call
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
 typedef struct kbi_cuda_call { // a call of the CUDA API, listed when it returned
-    int32_t kind, number;      // what it does; its place among the block's calls, from 1
+    int32_t kind, number;      // bits of its effects; its place among the block's calls, from 1
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
@@ -7649,8 +7648,7 @@ typedef struct kbi_order_node {
     bool stream, reached;
 } kbi_order_node;
 
-// What `second` does later waits for what `first` did before. second < 0: work of call -1 - second on stream
-// `first`.
+// An edge: later work of `second` waits for earlier work of `first`. second < 0: call -1 - second on stream `first`.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7793,8 +7791,8 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
                      v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// The driver's functions that submit, order, wait or allocate; those of the runtime call them. stream and object: the
-// offsets of the stream and of the event or address in CUPTI's parameters (generated_cuda_meta.h); -1: none.
+// The driver's functions that submit, order, wait or allocate. Functions of the runtime call them. stream and
+// object: the offsets of the stream and of the event or address in CUPTI's parameters; -1: none.
 enum { KBI_IN_CONFIG = -2, KBI_CONFIG_STREAM = 32 }; // the stream's offset in CUlaunchConfig
 typedef struct kbi_driver_call {
     const char* names; // without _ptsz or _ptds, and without a version unless versions differ
@@ -7843,8 +7841,7 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Beginnings of names of the runtime's functions whose errors mean that work is missing, even without a driver
-// call.
+// Beginnings of names of runtime functions whose errors mean missing work, even without a call of the driver.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -7857,7 +7854,7 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // of the block that is inspected
+static struct kbi_calls { // calls of the inspected block
     kbi_cuda_call* list;
     int n, number; // in the list; of the calls so far
     bool on, lost; // lost: there were too many
@@ -7867,10 +7864,10 @@ static struct kbi_calls { // of the block that is inspected
 
 static __thread struct kbi_runtime_call { // the runtime's function that this thread is in
     const char* name;                     // NULL: none
-    int number, first;                    // of the call; index of its first driver call
+    int number, first;                    // number of the call; index of its first driver call
 } kbi_runtime_call;
 
-// Whether a list of names, separated by blanks, holds the first n characters of name; prefix: or a beginning of them.
+// Returns whether a list separated by blanks holds the first n characters of name (prefix: a beginning of them).
 static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
@@ -7880,7 +7877,7 @@ static bool kbi_names_contain(const char* list, const char* name, size_t n, bool
     return false;
 }
 
-// The row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc", or NULL; per_thread: its default stream is the thread's own.
+// Returns the row for "cuMemAlloc_v2_ptsz" or "cuMemAlloc"; NULL: none. per_thread: the name has _ptsz or _ptds.
 static const kbi_driver_call* kbi_driver_call_find(const char* name, bool* per_thread) {
     const char* end = strstr(name, "_pt");
     *per_thread = end != NULL;
@@ -7904,7 +7901,7 @@ static kbi_cuda_call* kbi_call_add(const kbi_api_call* api, int kind, const char
     static kbi_cuda_call unlisted;
     struct kbi_calls* all = &kbi_calls;
     char plain[512];
-    if (!all->list) all->list = (kbi_cuda_call*)kbi_grow(NULL, sizeof(kbi_cuda_call) * KBI_CALLS_LIMIT);
+    if (!all->list) all->list = KBI_GROW(NULL, kbi_cuda_call, KBI_CALLS_LIMIT);
     all->lost |= all->n >= KBI_CALLS_LIMIT;
     kbi_cuda_call* c = all->lost ? &unlisted : &all->list[all->n++];
     memset(c, 0, sizeof *c);
@@ -7933,7 +7930,7 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
-// An error of the driver counts only if the runtime's function reports an error, too.
+// Counts an error of the driver only if the runtime's function reports an error, too.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
@@ -8027,14 +8024,14 @@ static const kb_instrument* kbi_inspect_instrument(void) {
   >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or
-// writes. Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the
-// next type that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8. ABOVE_ROOF, on a
-// GPU: more than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only if the cache
-// is cold and they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count.
-// Operations are compared with products of zeros, because random numbers need power and so lower the clock. f32 is
-// measured by chains of FMA, other types by products of cuBLASLt, if it is installed. On the CPU it is what one
-// core reaches beyond its caches. Several threads may exceed it, so nothing is checked there.
+// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
+// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
+// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8. ABOVE_ROOF, on a GPU: more
+// than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only if the cache is cold and
+// they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count. Operations are compared
+// with products of zeros, because random numbers need power and so lower the clock. f32 is measured by chains of
+// FMA, other types by products of cuBLASLt, if it is installed. On the CPU, a peak is the rate that one core reaches
+// beyond its caches. Several threads may exceed it, so nothing is checked there.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8190,7 +8187,7 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 }
 
 enum { KBI_PROBE = 65536 };
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // of buffers under a tool, which slows every access
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // size of buffers under a tool, which slows every access
 
 // ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
 static double kbi_probe_ns(const char* p, bool cold) {
@@ -8201,8 +8198,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Which share of an L2's worth of data the eviction removes, the least of 8 places: 0: data are read as fast as
-// cached data; 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
+// Returns the share of an L2's worth of data that the eviction removes, the least of 8 places. 0: data are read as
+// fast as cached data. 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8244,8 +8241,7 @@ static void kbi_measure_memory(kbi_machine* m) {
     cudaGetLastError();
 }
 
-// f32 operations a second of a grid that fills the device, 256 FMA per thread and iteration. KBI_UNTOLD: it
-// failed.
+// Returns f32 operations per second of a grid that fills the device. KBI_UNTOLD: it failed.
 static double kbi_fma_roof(void) {
     double best_ns = INFINITY;
     uint64_t iterations = 200;
@@ -8339,8 +8335,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rate over sizes, of random numbers (of) and of zeros (most). Small products leave the GPU
-// cool.
+// Finds the highest rate over sizes, of random numbers (of) and zeros (most). Small products keep the GPU cool.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
@@ -8402,7 +8397,8 @@ static void kbi_require_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the peaks that this case will be compared with, unless they are known. Host work: those of one core.
+// Measures the peaks that this case will be compared with, unless they are known. For host work, the peaks are those
+// of one core.
 static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
@@ -8419,7 +8415,7 @@ static void kbi_require_roofs(kbi_run* run) {
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
             kbi_require_roof(run, i); // undeclared traffic is compared with the highest of the three
-        double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+        double* scratch = KBI_GROW(NULL, double, m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
         KBENCH_FREE(scratch);
@@ -8590,7 +8586,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Ratios that clock and caches do not explain; on a CPU, learning branch prediction made a loop 7 times as fast.
-static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // of GPU and host work
+static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // for GPU work; for host work
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
 
@@ -8602,7 +8598,7 @@ static void kbi_find_speedup_over_time(kbi_run* run) {
     double bias = kbi_bias_of(&run->m), early = INFINITY, blocks[KBI_STATS_BLOCKS];
     char text[2][40];
     if (n <= 0 || kbi_failed(run)) return;
-    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)n);
+    double* scratch = KBI_GROW(NULL, double, n);
     double first = 0, last = kbi_median_of(run->m.samples, n, scratch);
     bool falls = n >= 30;
     if (falls) kbi_block_medians(run->m.samples, n, scratch, blocks);
@@ -8734,7 +8730,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Whether the block is not timed: under valgrind, and for GPU work under compute-sanitizer or a profiler.
+// Returns whether the block is not timed: under valgrind, and for GPU work under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -8758,7 +8754,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     return out_of_time;
 }
 
-// Whether a case alone has enough samples. time: seconds of sampling.
+// Returns whether a case without a comparison has enough samples. time: seconds of sampling.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -8803,7 +8799,7 @@ static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Whether the block runs for the audit: under capture, else to show whether the device works on after the block.
+// Returns whether the block runs for the audit: under capture, or to see whether the device works on after it.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -9135,7 +9131,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Whether kb_fill wrote only zeros, and four samples of each block of at least 64 bytes are constant.
+// Returns whether kb_fill wrote only zeros, and four samples of each block of at least 64 bytes are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9248,12 +9244,12 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->work = work;
     if (kbi_failed(run))
         kbi_note(&run->m, "with fresh inputs (seed %llu) %s%s", (unsigned long long)seed, when,
-                 run->m.flags >> KB_FLAG_VERIFY_FAIL & 1 ? ", from which what is expected has to follow" : "");
+                 run->m.flags >> KB_FLAG_VERIFY_FAIL & 1 ? ", from which the expected values have to follow" : "");
     run->m.bytes = before.bytes, run->m.flops = before.flops, run->m.items = before.items;
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// The first call. It is repeated if device memory is missing afterwards, because code may have been loaded.
+// Makes the first call, and repeats it if device memory is missing afterwards, because code may have been loaded.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9323,7 +9319,7 @@ void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype) {
     kbi_set_amount(kb, &kb->run->m.flops, flops, "kb_flops");
     if (kbi_arithmetic_by(dtype, true).base < 0)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
-                 "kb_flops_as knows no roof of %s: it takes f64, f32, tf32, f16, bf16, e4m3, e5m2, i8 and u8",
+                 "kb_flops_as knows no peak of %s: it takes f64, f32, tf32, f16, bf16, e4m3, e5m2, i8 and u8",
                  kb_dtype_name(dtype));
     kb->run->m.arithmetic = (int32_t)dtype;
 }
@@ -9371,7 +9367,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     kbi_note_call(kb, call, false);
     if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
     if (!run->call.looped)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block sees nothing of what that writes");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block does not see the output of the block");
     return run->call.looped;
 }
 
@@ -9501,7 +9497,7 @@ typedef struct kbi_comparison {
     const kbi_recipe* recipe;
 } kbi_comparison;
 
-// The second call: audit, warm-up, samples, final check. A function without a fiber rests by returning.
+// Makes the second call: audit, warm-up, samples, final check. A function without a fiber rests by returning.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_run* run = &a->run;
@@ -9569,7 +9565,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
                  "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(run)) return;
-    a->replicas = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member) * (size_t)(n - 1));
+    a->replicas = KBI_GROW(NULL, kbi_member, n - 1);
     for (int i = 1; i < n && !kbi_failed(run); i++) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
@@ -9639,7 +9635,7 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
 }
 
 // Fills in the order of n slots in a round (Williams 1949). Over n rounds (2 n if n is odd) each case has every
-// position, and follows each other case equally often. Then numbers are drawn anew.
+// position, and follows each other case equally often. The numbers are then drawn again.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -9825,7 +9821,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         c.n = c.slots = together ? n : 1;
         memcpy(c.members, members + i, sizeof *members * (size_t)c.n);
         if (c.n > 1) {
-            kbi_member* control = c.members[c.slots++] = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+            kbi_member* control = c.members[c.slots++] = KBI_GROW(NULL, kbi_member, 1);
             kbi_member_copy(control, members[0]);
             control->run.work = members[0]->run.work;
             control->run.memory.layout_peak = members[0]->run.memory.layout_peak;
@@ -9851,12 +9847,12 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
 // Measures or profiles a group's n cases with a flag in wanted. false: the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
-    kbi_member** members = (kbi_member**)kbi_grow(NULL, sizeof(kbi_member*) * (size_t)n);
+    kbi_member** members = KBI_GROW(NULL, kbi_member*, n);
     int count = 0;
     bool good = true;
     for (int i = 0; i < n && good; i++) {
         if (!wanted[i]) continue;
-        kbi_member* a = (kbi_member*)kbi_grow(NULL, sizeof(kbi_member));
+        kbi_member* a = KBI_GROW(NULL, kbi_member, 1);
         memset(a, 0, sizeof *a);
         kbi_run_init(&a->run, b, machine, recipe, &cases[first + i]);
         if (recipe->verdicts) a->run.work.verdict = &recipe->verdicts[i];
@@ -9914,7 +9910,7 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
 
 // Raises a flag only if the median can lie outside of the interval, or if there is none.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
-    double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(s->n + 1));
+    double* scratch = KBI_GROW(NULL, double, s->n + 1);
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
     double clock_range = (m->clock_high - m->clock_low) / m->clock_high, low, high;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
@@ -9972,7 +9968,7 @@ static const char kbi_empty_note[] =
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     // time of an empty loop or function by kbi_kept; more beside a busy neighbour
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
-    double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)KBI_MAX(m->n, (int64_t)1));
+    double* ms = KBI_ARRAY(r->owned, double, KBI_MAX(m->n, (int64_t)1));
     double bias = kbi_bias_of(m);
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
@@ -9986,7 +9982,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
         r->status = KB_FAILED;
         r->message = !usable    ? "the clock returned a time that is not a number"
-                     : !no_work ? "nothing is left of the time but what reading the clock costs; time more work"
+                     : !no_work ? "the time is not longer than the reading of the clock; time more work"
                                 : kbi_empty_note;
         return;
     }
@@ -10127,16 +10123,16 @@ typedef struct kbi_pool {
     int rows, processes;
 } kbi_pool;
 
-// Of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
+// Pools of a batch: times; ratios of implementations; ratios of baselines to their A/A controls.
 typedef struct kbi_pools { kbi_pool times, ratios, equals; } kbi_pools;
 
 static void kbi_pools_open(kbi_pools* pools, kbi_arena* a, int cases, int processes) {
     kbi_pool p = { NULL, NULL, NULL, 0, processes };
     const size_t rows = 2 * (size_t)cases;
     for (int i = 0; i < 3; i++) {
-        p.values = (double*)kbi_arena_alloc(a, sizeof(double) * rows * (size_t)processes);
-        p.ms = (double*)kbi_arena_alloc(a, sizeof(double) * rows);
-        p.spread = (kbi_spread*)kbi_arena_alloc(a, sizeof(kbi_spread) * rows);
+        p.values = KBI_ARRAY(a, double, rows * (size_t)processes);
+        p.ms = KBI_ARRAY(a, double, rows);
+        p.spread = KBI_ARRAY(a, kbi_spread, rows);
         *(i == 0 ? &pools->times : i == 1 ? &pools->ratios : &pools->equals) = p;
     }
 }
@@ -10181,7 +10177,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
     const double time = exp(s->mean), scale = r->time_ms / time;
     double* rates[] = { &r->inference_speed, &r->throughput_gbps,  &r->gflops,
                         &r->gpu_efficiency,  &r->items_per_second, &r->queries_per_second };
-    double* ms = (double*)kbi_arena_alloc(r->owned, sizeof(double) * (size_t)processes);
+    double* ms = KBI_ARRAY(r->owned, double, processes);
     int n = 0, raised[KB_FLAG_COUNT] = { 0 };
     r->wall_ms = 0;
     for (int p = 0; p < processes; p++) {
@@ -10207,11 +10203,11 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
 }
 
 typedef struct kbi_compared {
-    kb_result* results;     // of n cases, the baseline first
+    kb_result* results;     // records of n cases, the baseline first
     int n, processes;
     int fastest;            // -1: fewer than two cases have times
     const kbi_measured** m; // process p's measurement of case i: [p * n + i]; NULL: none
-    int* rows; // of pools, -1: none. [0]: baseline / control; [i]: baseline / case i; [n + i]: case i / fastest
+    int* rows; // rows of pools, -1: none. [0]: baseline / control; [i]: baseline / case i; [n + i]: case i / fastest
 } kbi_compared;
 
 enum { KBI_CONTROL = -1 }; // in place of the second case of a pair, whose first case is the baseline
@@ -10265,7 +10261,7 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
         for (int k = 0; k < 2 && !kbi_finite(ratio) && second >= 0; k++) {
             const kbi_measured* m = c->m[p * c->n + (k ? second : first)];
             if (!m || m->status != KB_OK || m->arms > 1 || m->n < 1) break;
-            double* scratch = (double*)kbi_grow(NULL, sizeof(double) * (size_t)m->n);
+            double* scratch = KBI_GROW(NULL, double, m->n);
             ns[k] = kbi_median_of(m->samples, m->n, scratch) - kbi_bias_of(m);
             KBENCH_FREE(scratch);
         }
@@ -10283,8 +10279,8 @@ static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int pr
     c->results = results;
     c->n = n;
     c->processes = processes;
-    c->m = (const kbi_measured**)kbi_grow(NULL, sizeof(kbi_measured*) * (size_t)n * (size_t)processes);
-    c->rows = (int*)kbi_grow(NULL, sizeof(int) * 2 * (size_t)n);
+    c->m = KBI_GROW(NULL, const kbi_measured*, (size_t)n * (size_t)processes);
+    c->rows = KBI_GROW(NULL, int, 2 * (size_t)n);
 }
 
 static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
@@ -10488,7 +10484,7 @@ static char* kbi_triple(kbi_arena* a, const int32_t x[3]) {
 
 static void kbi_record_start(kb_result* r, const kb_result* run) {
     *r = *run;
-    r->owned = (struct kbi_arena*)kbi_grow(NULL, sizeof(kbi_arena));
+    r->owned = KBI_GROW(NULL, struct kbi_arena, 1);
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
@@ -10587,7 +10583,7 @@ static const char* kbi_binary_hash(void) {
     if (!warned)
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)h);
     else
-        kbi_warn("the file of this %s cannot be read (%s): records do not say which build they are of",
+        kbi_warn("the file of this %s cannot be read (%s): records do not name their build",
                  program ? "script" : "program", kbi_why_not_open(errno));
     return hash;
 }
@@ -10696,7 +10692,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
-    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: all of it could be written in the end", s->jsonl);
+    if (lines && s->jsonl_failed) kbi_warn("--jsonl %s: a later attempt wrote all of it", s->jsonl);
     if (!lines && errno)
         kbi_error("--jsonl %s: %zu bytes could not be written: %s", s->jsonl, s->lines.waiting.n, strerror(errno));
     if (!array) {
@@ -10739,10 +10735,10 @@ typedef struct kbi_how {
     const char *sort, *columns;            // as on the command line; NULL: default order, default columns
 } kbi_how;
 
-// Whether the stream is a terminal with escape sequences.
+// Returns whether the stream is a terminal with escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// The width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
+// Returns the width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -10779,7 +10775,7 @@ static int kbi_character_width(unsigned code) {
     return 1;
 }
 
-// The length in bytes of the longest prefix of s (n bytes) that takes at most so many columns; used: its columns.
+// Returns the bytes of the longest prefix of s (n bytes) that takes at most `columns` columns. used: its columns.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t length = 0;
     *used = 0;
@@ -10838,7 +10834,7 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         }
 }
 
-// Whether all values have a readable size in the unit of the column.
+// Returns whether all values have a readable size in the unit of the column.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
@@ -10847,13 +10843,13 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     return true;
 }
 
-// A counter: all digits of a whole number, otherwise four.
+// Shows a counter with all digits of a whole number, otherwise four digits.
 static const char* kbi_show_count(double x, char out[40]) {
     bool whole = fabs(x) < 1e15 && x == floor(x);
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// The text of a record's field in its column; "-" if the field has no value.
+// Writes the text of a record's field in its column; "-" if the field has no value.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
     int column = cell->what.column;
@@ -10932,7 +10928,7 @@ typedef struct kbi_table {
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
-    bool signs[KBI_SIGNS];          // those of kbi_signs that occurred
+    bool signs[KBI_SIGNS];          // which signs of kbi_signs occurred
     int64_t cases[3];               // by kb_status
     int64_t flagged[KB_FLAG_COUNT]; // number of cases with each flag
     bool gpu;                       // at least one case ran on a GPU
@@ -10941,8 +10937,6 @@ typedef struct kbi_table {
     kbi_text text;     // output that is not yet written
     kbi_arena scratch; // strings that live until the output is written
 } kbi_table;
-
-#define KBI_ARRAY(arena, type, n) ((type*)kbi_arena_alloc(arena, sizeof(type) * (size_t)(n)))
 
 static void kbi_table_open(kbi_table* t, const kbi_how* how) {
     memset(t, 0, sizeof *t);
@@ -11023,7 +11017,7 @@ static void kbi_table_count(kbi_text* s, double x, const char* unit) { // a coun
     if (unit && *unit && !time && !bytes) kbi_puts(s, " "), kbi_clean(s, unit);
 }
 
-// The counters of a case that are not 0, below its row.
+// Prints the counters of a case that are not 0, below its row.
 static void kbi_table_counters(kbi_table* t, const kb_result* r) {
     kbi_text line = KBI_BLANK;
     for (int64_t i = 0; i < r->counters.n; i++) {
@@ -11041,13 +11035,13 @@ static bool kbi_same_operation(const kb_result* a, const kb_result* b) {
     return kbi_is(a->operation, b->operation) && kbi_same_text(a->direction, b->direction);
 }
 
-// Whether two records are of one run, device and comparison group.
+// Returns whether two records are of one run, device and comparison group.
 static bool kbi_same_group(const kb_result* a, const kb_result* b) {
     return a->planned != KB_NONE && b->planned != KB_NONE && kbi_is(a->run_id, b->run_id) && a->device == b->device &&
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Whether the operation has no other case, or no plan, so that it shares its heading.
+// Returns whether the operation has no other case, or no plan. Its row then shares the heading.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
@@ -11061,7 +11055,7 @@ static const char* kbi_table_operation(kbi_table* t, const kb_result* r) {
     return kbi_table_text(t, "%s%s%s", operation, *direction ? " " : "", direction);
 }
 
-// The axes of a record: "rows=16 cols=4096".
+// Returns the axes of a record: "rows=16 cols=4096".
 static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     kbi_text shape = KBI_BLANK;
     for (int64_t i = 0; i < r->params.n; i++) {
@@ -11072,7 +11066,7 @@ static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     return kbi_table_keep(t, &shape);
 }
 
-// The label of a row: the implementation, and what no line above the row says about the case.
+// Returns the label of a row: the implementation, and facts about the case that no line above the row has.
 static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compared) {
     const char* shape = compared ? "" : kbi_table_shape(t, r);
     bool named = compared || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
@@ -11177,7 +11171,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// The rest of the row of a case that has a time. won: 0, 1 if it has the shortest time, 2 if significantly so.
+// Prints the rest of the row of a case that has a time. won: 1: the shortest time, 2: significantly.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11207,7 +11201,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_putf(&marks, " %s", kbi_flags[f].mark);
     }
     int room = KBI_MAX(t->how.width - used, (int)KBI_MARKS_WIDTH);
-    bool fits = marks.n <= (size_t)room; // otherwise "+" follows those that do
+    bool fits = marks.n <= (size_t)room; // otherwise "+" follows the marks that fit
     kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
     kbi_text_free(&marks);
     kbi_table_line_end(t);
@@ -11219,7 +11213,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// The rest of the row of a case that has no time: a flag or "skipped", and the reason, if necessary on a line below.
+// Prints the rest of the row of a case without a time: a flag or "skipped", and the reason, here or below.
 static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -11255,7 +11249,7 @@ static int kbi_table_compare(const void* left, const void* right) {
     return (a > b) - (a < b); // equal rows stay in order; both are elements of one array
 }
 
-// Whether two cases have the same heading, so that they are sorted together. A resumed run continues a run.
+// Returns whether two cases have the same heading, and are sorted together. A resumed run continues a run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
@@ -11433,7 +11427,7 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// The names in the params, counters or environment of all records; the caller frees the array.
+// Returns the names in the params, counters or environment of all records. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11442,7 +11436,7 @@ static const char** kbi_object_names(const kb_result* records, int64_t n, const 
         const kbi_field_params* object = (const kbi_field_params*)kbi_field(&records[i], key);
         for (int64_t k = 0; k < object->n; k++) {
             if (!kbi_set_add(&known, kbi_hash(14695981039346656037u, object->of[k].name))) continue;
-            names = (const char**)kbi_grow((void*)names, sizeof(char*) * (size_t)(*count + 1));
+            names = KBI_GROW((void*)names, const char*, *count + 1);
             names[(*count)++] = object->of[k].name;
         }
     }
@@ -11519,7 +11513,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // the next gr
     p->group_began = now;
 }
 
-// The estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
+// Returns the estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11579,7 +11573,7 @@ static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double pr
     b->cases += processes * n;
 }
 
-// The max_time of the next group in seconds, limited by max_time and min_time of the options.
+// Returns the max_time of the next group in seconds, limited by max_time and min_time of the options.
 static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_t now) {
     double left = (double)(b->until - now) * 1e-9, each = b->measured > 0 ? b->overhead / b->measured : 0;
     if (o->warmup_time >= 0) each += o->warmup_time;
@@ -11596,8 +11590,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Whether there is no time for another group. A record needs two processes. Therefore the second process always runs,
-// and the first one leaves it as much time as it took for the batch itself.
+// Returns whether there is no time for another group. A record needs two processes. Therefore the second process
+// always runs, and the first one leaves it as much time as it took for the batch itself.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -11611,7 +11605,7 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
 typedef struct kbi_message {
     uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
-    uint32_t size;       // of the data, in bytes
+    uint32_t size;       // bytes of the data
 } kbi_message;
 enum { KBI_MAGIC = 0x6b626e63, KBI_MESSAGE_LIMIT = 1 << 30 };
 
@@ -11654,14 +11648,14 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
 
 // Returns an array of pointers to the words in a text, and NULL. The array is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
-    char** words = (char**)kbi_grow(NULL, sizeof(char*) * (size + 1));
+    char** words = KBI_GROW(NULL, char*, size + 1);
     *count = 0;
     for (size_t i = 0; i < size; i += strlen(text + i) + 1) words[(*count)++] = text + i;
     words[*count] = NULL;
     return words;
 }
 
-// This process's own command line, even if main passed another one to kb_main.
+// Returns this process's command line, even if main passed another command line to kb_main.
 static char** kbi_own_words(const kbi_options* o) {
     int count;
     char** argv = kbi_split_command(kbi_startup.command.s, kbi_startup.command.n, &count);
@@ -11677,7 +11671,7 @@ static bool kbi_receive_command(int* argc, char*** argv) {
     return *argc > 0;
 }
 
-// In a child process: executes another program. Its stderr and, if `all`, its stdout go to a file.
+// Executes another program in a child process. Its stderr and, if `all`, its stdout go to a file.
 KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -11758,7 +11752,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     return b;
 }
 
-// The child process that measures the calibration's launches with CUPTI; without CUPTI, it writes nothing.
+// Runs in the child process that measures the calibration's launches with CUPTI. Without CUPTI, it writes nothing.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
@@ -11869,7 +11863,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     return apart;
 }
 
-static kbi_outputs* kbi_outputs_now; // of this run, for outputs that open further files
+static kbi_outputs* kbi_outputs_now; // outputs of this run, for outputs that open further files
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
@@ -11907,7 +11901,7 @@ static bool kbi_outputs_open(kbi_outputs* all) {
     return good;
 }
 
-// Whether an option writes to stdout, so that the table goes to stderr.
+// Returns whether an option writes to stdout. The table then goes to stderr.
 static bool kbi_outputs_stdout(const kbi_options* o) {
     bool some = kbi_is(o->json, "-") || kbi_is(o->jsonl, "-");
     KBI_EACH_OUTPUT(i) some |= i->on && i->fill && kbi_is(i->value, "-");
@@ -11977,7 +11971,7 @@ typedef struct kbi_supervisor {
     kbi_recipe recipe; // from the options
     kbi_machine machine;
     bool isolated, unseen, unstored; // unseen: an instrument saw nothing; unstored: a file could not be written
-    const kbi_backend* backend;      // of the only process
+    const kbi_backend* backend;      // backend of the only process
     kbi_worker worker;
     kbi_group group;
     kbi_job job; // the current or the next one
@@ -11992,7 +11986,7 @@ typedef struct kbi_supervisor {
     kbi_budget budget;
     bool silent; // no table, and no message without a table
     unsigned instruments;       // bits of the instruments that profile cases
-    kbi_verdict* verdicts;      // of the inspection, for all cases
+    kbi_verdict* verdicts;      // verdicts of the inspection, for all cases
     char warned[400];           // the last warning about a case
     int64_t read_ns;            // when the supervisor last waited for messages
     int done, absent, recalled; // number of cases: that ended, that this machine cannot run, that have a record
@@ -12018,7 +12012,7 @@ static void kbi_watch_ends(void) {
         if (signal(numbers[i], kbi_interrupt) == SIG_IGN && numbers[i] != SIGTERM) signal(numbers[i], SIG_IGN);
 }
 
-// Whether a child process has ended. A traced process that only stopped has not.
+// Returns whether a child process has ended. A traced process that only stopped has not ended.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -12054,7 +12048,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     if (process != 0) return process;
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    dup2(2, 1); // what benchmarks print is not part of the results
+    dup2(2, 1); // the output of benchmarks is not part of the results
     signal(SIGXFSZ, SIG_DFL);
     signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12185,8 +12179,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// A case ended its worker, or the worker was ended because of the case. A flag that the case had raised stays,
-// such as OOM before a crash.
+// Called if a worker ended, or was ended, because of a case. A flag that the case had raised stays, such as OOM.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12201,8 +12194,8 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
         kbi_case_end(s, i, &m, NULL);
 }
 
-// The worker has ended (limit 0), or is over its limit in seconds and is ended here. The current case fails. Without
-// one, the worker is replaced twice before the first wanted case fails.
+// Called if the worker has ended (limit 0), or is over its limit in seconds and is ended here. The current case
+// fails. Without a current case, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12229,7 +12222,7 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
 
 typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
-// Whether a message with this head is valid now.
+// Returns whether a message with this head is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
     const kbi_group* g = &s->group;
     int i = m->index - g->first;
@@ -12315,7 +12308,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->m = m;
     g->profiles = profiles;
     if (!n) return;
-    g->spent_ns = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)n);
+    g->spent_ns = KBI_GROW(NULL, int64_t, n);
     g->wanted = (char*)memset(kbi_grow(NULL, (size_t)n), 0, (size_t)n);
     g->verdicts = s->verdicts + first;
 }
@@ -12356,7 +12349,7 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
     if (ended) return kbi_error("the worker ended before it began; --no-isolate shows why");
-    return kbi_error("the worker did not start in %.0f s; does nvidia-smi answer, and does main reach kb_main?",
+    return kbi_error("the worker did not start in %.0f s; check that nvidia-smi answers, and that main reaches kb_main",
                      kbi_start_limit(s));
 }
 
@@ -12402,9 +12395,8 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs
-// or for profiles. In the only process, all cases come before all profiles. The last batch is not smaller than the
-// others.
+// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs or
+// for profiles. In the only process, all cases come before all profiles. The last batch is not the smallest.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12414,7 +12406,7 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects, in another process, the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
+// Inspects in another process the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
 // CUPTI, the first verdict holds for all cases.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
@@ -12577,7 +12569,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
-// Prints the held records, and frees those that no output needs later.
+// Prints the held records, and frees the records that no output needs later.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->silent) kbi_table_add(&s->table, s->held, s->n_held);
     for (int64_t i = 0; i < s->n_held; i++) {
@@ -12591,7 +12583,7 @@ static void kbi_show_held(kbi_supervisor* s) {
 }
 
 static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result* results, int n) {
-    *all = (kb_result*)kbi_grow(*all, sizeof(kb_result) * (size_t)(*n_all + n));
+    *all = KBI_GROW(*all, kb_result, *n_all + n);
     memcpy(*all + *n_all, results, sizeof(kb_result) * (size_t)n);
     *n_all += n;
 }
@@ -12645,7 +12637,7 @@ static const char* kbi_no_gpu(const kbi_supervisor* s) {
 
 // Writes the existing records of a group to all outputs of the run except --jsonl.
 static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
-    kb_result* results = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)(end - first));
+    kb_result* results = KBI_GROW(NULL, kb_result, end - first);
     int n = 0;
     for (int i = first; i < end; i++) {
         if (!s->planned[i].record) continue;
@@ -12682,7 +12674,7 @@ static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     s->job.device = device;
     s->job.has_reference = false;
     kbi_roofs_clear(&s->job.roofs);
-    s->verdicts = (kbi_verdict*)kbi_grow(NULL, sizeof(kbi_verdict) * (size_t)plan->n);
+    s->verdicts = KBI_GROW(NULL, kbi_verdict, plan->n);
     for (int i = 0; i < plan->n; i++) memset(&s->verdicts[i], 0, sizeof(kbi_verdict)), s->verdicts[i].flag = -1;
     s->inspected = s->done = 0;
     if (!kbi_learn_machine(s)) return kbi_control.interrupted ? 0 : KBI_EXIT_FAILED;
@@ -12742,10 +12734,10 @@ static kbi_how kbi_how_of(const kbi_options* o, FILE* out) {
 static int kbi_nothing_measured(const kbi_supervisor* s) {
     bool no_gpu = !s->machine.gpu_present && s->recipe.target != KBI_ON_OWN && (KBI_CUDA || s->absent);
     if (!no_gpu && (!s->absent || s->counts[KB_SKIPPED])) {
-        if (!s->silent) kbi_warn("nothing was measured: all that was selected was skipped; the table says why");
+        if (!s->silent) kbi_warn("nothing was measured: all selected cases were skipped; the table says why");
         return KBI_EXIT_FINE;
     }
-    const char* why = "what was selected is not for this GPU; --device cpu runs the benchmarks for the CPU";
+    const char* why = "the selected cases are not for this GPU; --device cpu runs the benchmarks for the CPU";
     if (!s->silent || !no_gpu) kbi_error("nothing was measured: %s", no_gpu ? kbi_no_gpu(s) : why);
     return KBI_EXIT_NO_GPU;
 }
@@ -12774,7 +12766,7 @@ static int kbi_run_plan(const kbi_options* o, const kbi_plan* plan, bool silent)
     s->instruments = kbi_profile_bits(false);
     if (o->budget > 0) s->budget.until = kbi_now() + (int64_t)(o->budget * 1e9);
     if (!s->isolated && o->procs > 1)
-        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out either"),
+        return kbi_error("--procs starts several processes, but a profiler allows only one; leave out one of them"),
                KBI_EXIT_USAGE;
     if (!kbi_outputs_open(&s->outputs)) return KBI_EXIT_USAGE;
     if (!kbi_store_open(&s->store, o->json, o->jsonl)) return kbi_outputs_free(&s->outputs), KBI_EXIT_USAGE;
@@ -12922,7 +12914,7 @@ typedef struct kbi_pending {
     kb_entry entry;
     kb_function fn;
     void* user;
-    const char* fault; // what is wrong with the description; NULL: nothing
+    const char* fault; // fault of the description; NULL: none
 } kbi_pending;
 
 static struct kbi_host_program { // the program's process; the device is opened once

@@ -23,7 +23,7 @@
    pageable copies, and the first call of cuBLAS on a device. For an empty shape a launcher launches nothing and
    returns NULL. Base addresses must be multiples of the element size; rows may have any length. Kernels that load
    by TMA need 16-byte alignment and return an error otherwise: rungs 9 to 16 and 20 of matmul, 3 and 4 of
-   matmul_e4m3, 4 of bmm, 7 to 9 of attention.
+   matmul_e4m3, 4 of bmm, 7 to 10 of attention.
 
    THE TABLE
 
@@ -55,10 +55,11 @@
        bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
        workspace serves all variants, one launch at a time.
 
-   ADDING AN OPERATION, in its own section (new group) or at the end of a section that fits
-       1. a row in that group's KBK_OPS_... and, per variant, a row in its KBK_TABLE_...             (>>table)
-       2. the card; _tensors; KBKI_FORMULAS or _units, _flops, _bytes; _ref
-       3. kernels and launchers. Nothing else: tests, listing and suite use the table.
+   ADDING AN OPERATION touches three places, and a missing piece is a compile error (>>rope is an example)
+       1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
+       2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
+       3. a row for each variant in KBK_TABLE_<group>
+       The suite, the tests and the Python interface follow from the rows. tests/ladder.py --write updates lists.
 
    NAMES
 
@@ -112,7 +113,8 @@
                 select    several configurations (ping-pong, split-K, ...), chosen by shape
                 tf32      select for f32, of which 10 mantissa bits are used
        attention          flash (SIMT), flashmma (mma.sync), flashws (wgmma, warp-specialised),
-                          flashrs (three consumers), flashpp (overlapped softmax)
+                          flashrs (three consumers), pingpong (softmax overlaps with products), flashpp
+                          (pingpong, persistent)
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
@@ -197,8 +199,8 @@
        >>bmm            batched matrix product
        >>attention_simt attention without tensor cores, and with cuBLAS
        >>attention_mma  attention on tensor cores with mma.sync (FlashAttention-2)
-       >>attention_hopper attention with TMA and wgmma (FlashAttention-3)
-       >>attention_wgmma loop of a consumer warpgroup; launches
+       >>attention_hopper attention with TMA and wgmma: one idea per rung
+       >>attention_wgmma attention with TMA and wgmma (FlashAttention-3): the production kernel
        >>attention_bwd  attention backward, without tensor cores
        >>attention_bwd_mma attention backward on tensor cores with mma.sync
        >>attention_bwd_hopper attention backward with TMA and wgmma
@@ -728,9 +730,9 @@ enum {
     row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
     row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
     row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
-    row(attention, fwd,  flashpp,  9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 3-4 consumers ping-pong") \
+    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, two consumers in turn")   \
+    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent, items by shape, 2-4 consumers")      \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
-    row(attention, bwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, then per key, recomputation")     \
     row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
     row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
     row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
@@ -744,8 +746,8 @@ enum {
     word(fused) word(sorted) word(matmul) word(coalesced) word(column) word(regblock) word(cpasync)              \
     word(warptile) word(warpmma) word(swizzle) word(tmaload) word(warpgroup) word(wgmma) word(ws) word(coop)     \
     word(persist) word(multicast) word(tma) word(mma) word(mmapipe) word(select) word(tf32) word(flash)          \
-    word(flashmma) word(flashws) word(flashpp) word(flashrs) word(pinned) word(pageable) word(sm)                \
-    word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
+    word(flashmma) word(flashws) word(flashrs) word(pingpong) word(flashpp) word(pinned) word(pageable)          \
+    word(sm) word(malloc) word(async) word(pool) word(cudart) word(cublas) word(cublaslt)
 #define KBKI_OPS_OF(group, row) KBK_OPS_##group(row)
 #define KBKI_TABLE_OF(group, row) KBK_TABLE_##group(row)
 #define KBK_OPS_kbki_end(row)
@@ -900,6 +902,23 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
+/*  Whether a signature (kbk_op.signature) has a dimension, by its letter, or an option, by its name. Letters: N, C, D:
+    cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.  *: any number of
+    dimensions, which are rows if there is a C */
+KBK_FN int kbk_has_dimension(const char* signature, char letter) {
+    int within = 0;
+    for (const char* p = signature; *p && *p != ';'; p++) {
+        within = *p == '[' || (within && *p != ']');
+        if (within && *p == letter) return 1;
+    }
+    return 0;
+}
+KBK_FN int kbk_has_option(const char* signature, const char* name) {
+    const size_t length = strlen(name);
+    for (const char* p = strchr(signature, ';'); p && *p; p++)
+        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
+    return 0;
+}
 #ifndef KBK_API_ONLY
 
 // norm, ulps, abs of f32, of f16, of bf16
@@ -928,23 +947,6 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
-
-/*  Whether a tensor of the operation has a dimension. Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.
-    A: among.  Z, B: batch.  H: heads.  X: n * stride */
-KBK_FN int kbk_has_dimension(const kbk_op* op, char letter) {
-    int within = 0;
-    for (const char* p = op->signature; *p && *p != ';'; p++) {
-        within = *p == '[' || (within && *p != ']');
-        if (within && *p == letter) return 1;
-    }
-    return 0;
-}
-KBK_FN int kbk_has_option(const kbk_op* op, const char* name) {
-    const size_t length = strlen(name);
-    for (const char* p = strchr(op->signature, ';'); p && *p; p++)
-        if (*p == ' ' && strncmp(p + 1, name, length) == 0 && p[1 + length] == '=') return 1;
-    return 0;
-}
 
 // Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
 enum {
@@ -1193,25 +1195,12 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        if (kind == KBK_KE4M3) {
-            x[i] = kbk_e4m3_value(*c);
-        } else if (kind == KBK_KI64) {
-            int64_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = (double)v;
-        } else if (kind == KBK_KI32) {
-            int32_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = (double)v;
-        } else if (size == 2) {
-            uint16_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = kbki_widen_bits(as, v);
-        } else {
-            uint32_t v;
-            memcpy(&v, c, sizeof v);
-            x[i] = kbki_widen_bits(as, v);
-        }
+        uint64_t bits = 0; // little-endian, like every host of CUDA
+        memcpy(&bits, c, (size_t)size);
+        x[i] = kind == KBK_KI64     ? (double)(int64_t)bits
+               : kind == KBK_KI32   ? (double)(int32_t)bits
+               : kind == KBK_KE4M3 ? kbk_e4m3_value((uint32_t)bits)
+                                    : kbki_widen_bits(as, (uint32_t)bits);
     }
 }
 
@@ -1220,17 +1209,10 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        int64_t i64 = kbk_kind_whole(kind) ? (int64_t)x[i] : 0;
-        int32_t i32 = (int32_t)i64;
-        uint32_t b = kbk_kind_whole(kind) ? 0 : kind == KBK_KE4M3 ? kbk_e4m3_bits(x[i]) : kbk_round(as, x[i]);
-        uint16_t h = (uint16_t)b;
-        uint8_t e = (uint8_t)b;
-        const void* from = kind == KBK_KI64   ? (const void*)&i64
-                           : kind == KBK_KI32 ? (const void*)&i32
-                           : size == 2        ? (const void*)&h
-                           : size == 1        ? (const void*)&e
-                                              : (const void*)&b;
-        memcpy(c, from, (size_t)size);
+        uint64_t bits = kbk_kind_whole(kind) ? (uint64_t)(int64_t)x[i]
+                        : kind == KBK_KE4M3  ? kbk_e4m3_bits(x[i])
+                                             : kbk_round(as, x[i]);
+        memcpy(c, &bits, (size_t)size);
     }
 }
 
@@ -2633,6 +2615,8 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     5 bulk     pipeline of cp.async.bulk (sm 90) <- one thread starts all loads: bytes in flight take no registers,
                so occupancy does not matter. Only add and triad have it; on an H200 it is 2 % slower than vec
     bound by   memory: compare with bytes / copy bandwidth
+    predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
+               DRAM share grow?
     Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
     outputs have different alignments modulo 16 bytes, they are processed element by element. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
@@ -2866,6 +2850,11 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
+// The same, and approx, whose operation for whole vectors is Op_fast.
+#define KBKI_MAP_RUNGS_16(name, Op) \
+    KBKI_MAP_RUNGS(name, Op)        \
+    KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
+
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
     constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
     kbki_map_io<T> io;
@@ -2890,7 +2879,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
            norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
            can dominate the norm
-    ladder as above; bulk: add only */
+    ladder as above; bulk: add only
+    predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
+               in which rungs? */
 /*  measured add fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.083 FLOP/B; floor on an H200 376.7 us = 1.611 GB / 4.276 TB/s; on this GPU 528.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -2948,26 +2939,21 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  2*n*s
     check  bit-exact
-    1 naive    one element per thread            <- slow: 2 or 4 bytes in flight per thread
-    2 stride   device-sized grid, grid-stride loop
-                                                 <- no CTA turnover; as many bytes in flight
-    3 vec      16-byte accesses                  <- 4 or 8 elements per instruction, 16 bytes in flight
-    4 unroll   two vectors in flight             <- little gain here: the 32 KiB that vec has in flight in a full
-               SM are enough (Little's law; Volkov 2010). It helps operations with more arithmetic
-    5 bulk     cp.async.bulk in and out (sm 90)  <- one thread per CTA, no data in registers; slower than vec on an
-               H200
+    ladder as every element-wise operation; a raw copy: bits are not converted. bulk: cp.async.bulk in and out,
+           by one thread per CTA
     99 cudart  cudaMemcpyAsync
     bound by   memory: this is the bandwidth that other operations are compared with
+    predict    in which rung do the bytes in flight cover latency times bandwidth (Little's law)?
 
     fill run -------------------------------------------------------------------------------------------------
     y = 1            y: n = rows * cols
     flops  0
     bytes  n*s
     check  bit-exact
-    1 naive    one element per thread
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
     99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
     bound by   memory; nothing is read, so it is faster than a copy
+    predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
     read run -------------------------------------------------------------------------------------------------
     fold = exclusive or of the bits of x         x: n = rows * cols of f32; fold: one int32
@@ -2978,14 +2964,16 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
                from removing the loads, at one instruction per four bytes
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
+    predict    how many vectors must a thread have in flight to read as fast as fill writes?
 
     triad run ------------------------------------------------------------------------------------------------
     y = a + 3 b      a, b, y: n = rows * cols
     flops  2*n
     bytes  3*n*s
     check  2 ulp
-    ladder as every element-wise operation
-    bound by   memory */
+    ladder as every element-wise operation; the operation of STREAM (McCalpin 1995)
+    bound by   memory
+    predict    triad does twice the arithmetic of add. Which of the two is faster? */
 /*  measured copy run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 502.2 us = 2.147 GB / 4.276 TB/s; on this GPU 703.9 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
@@ -3151,7 +3139,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
                until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
     2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
-    bound by   memory, in sectors
+    bound by   memory, in sectors (CUDA C++ Best Practices Guide, "Strided Accesses")
+    predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
     gather run -----------------------------------------------------------------------------------------------
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
@@ -3164,6 +3153,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
                the number in flight divided by the latency (Little's law)
     bound by   memory, in sectors; for tables in cache, the request rate of the caches
+    predict    how much slower is a random read of 4 bytes from DRAM than from L2?
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
@@ -3174,7 +3164,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     check  equal
     1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
                that it is in the cache that it fits into
-    bound by   latency alone: dependent loads cannot overlap */
+    bound by   latency alone: dependent loads cannot overlap (Saavedra & Smith 1995)
+    predict    how many hops per microsecond do you expect from L1, L2 and DRAM? */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 15.7 us = 67.11 MB / 4.276 TB/s; on this GPU 22.0 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -3198,15 +3189,9 @@ KBK_FN int64_t kbki_stride(const kbk_shape* s) { return s->stride > 0 ? s->strid
 KBK_FN int64_t kbki_among(const kbk_shape* s) { return s->among > 0 ? s->among : s->rows * s->cols; }
 KBKI_TENSORS(strided_run, 2, t[0] = kbki_in("x", n * kbki_stride(s), kbki_stride(s)),
              t[1] = kbki_out("y", KBK_T, n, 1, 0))
-KBK_FN int kbk_gather_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("x", kbki_among(s), 0);
-    t[1] = kbki_ids("idx", n, 1, kbki_among(s));
-    t[1].kind = KBK_KI64;
-    if (s->sequential) t[1].fill = KBK_SEQUENCE;
-    t[2] = kbki_out("y", KBK_T, n, 1, 0);
-    return 3;
-}
+KBKI_TENSORS(gather_run, 3, t[0] = kbki_in("x", kbki_among(s), 0), t[1] = kbki_ids("idx", n, 1, kbki_among(s)),
+             t[1].kind = KBK_KI64, t[1].fill = s->sequential ? KBK_SEQUENCE : KBK_IDS,
+             t[2] = kbki_out("y", KBK_T, n, 1, 0))
 KBKI_TENSORS(chase_run, 2, t[0] = kbki_ids("x", n, 0, n > 0 ? n : 1), t[0].fill = KBK_CYCLE,
              t[1] = kbki_out("walk", KBK_KI32, 2, 2, 0))
 KBKI_FORMULAS(strided_run, s->rows * s->cols, 0, 2 * n * elem)
@@ -3335,7 +3320,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     3 sm         a kernel on mapped pinned memory        <- no copy engine has to start; but the 16-byte accesses
                  use the bus less well, which costs large copies more
     99 cudart    d2d: cudaMemcpyAsync
-    bound by     the bus; d2d: memory
+    bound by     the bus; d2d: memory (CUDA C++ Best Practices Guide, "Pinned Memory")
+    predict    PCIe 5.0 x16 carries 63 GB/s. How long do 256 MiB take, and why is pageable slower?
 
     alloc run ------------------------------------------------------------------------------------------------
     a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
@@ -3350,14 +3336,16 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     3 pool     the same, release threshold UINT64_MAX
                                                <- the pool keeps the memory: no call of the driver
     These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
-    as long as the program.
+    as long as the program (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
+    predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
     an empty kernel
     flops  0
     bytes  0
     check  nothing to check
-    1 naive    one warp that does nothing: the launch overhead */
+    1 naive    one warp that does nothing: the launch overhead
+    predict    how many bytes does copy move in the time of an empty kernel? */
 /*  measured h2d run: f32 67108864, NVIDIA H100 80GB HBM3, 2026-11-26
     no floor: the bus is the limit
                    time peak   gain regs  occ DRAM conflicts
@@ -3390,16 +3378,8 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
                time regs occ DRAM conflicts
     1 naive 0.84 us    4 2 %  0 %         0  an empty kernel
     end of measured */
-KBK_FN int kbk_h2d_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbki_map1_tensors(s, t);
-    t[0].place = KBK_ON_HOST;
-    return n;
-}
-KBK_FN int kbk_d2h_run_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbki_map1_tensors(s, t);
-    t[1].place = KBK_ON_HOST;
-    return n;
-}
+KBKI_TENSORS(h2d_run, 2, kbki_map1_tensors(s, t), t[0].place = KBK_ON_HOST)
+KBKI_TENSORS(d2h_run, 2, kbki_map1_tensors(s, t), t[1].place = KBK_ON_HOST)
 KBKI_TENSORS(alloc_run, 1, t[0] = kbki_out("usable", KBK_KI32, rows && cols ? 1 : 0, 1, 0), t[0].optional = 1)
 KBKI_TENSORS(null_run, 1, t[0] = kbki_out("nothing", KBK_T, 0, 1, 0))
 KBKI_FORMULAS(h2d_run, s->rows * s->cols, 0, 1 * n * elem)
@@ -3458,12 +3438,13 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     if (e == cudaSuccess) e = pool ? cudaFreeAsync(block, st) : cudaFree(block);
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
-template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t threshold, kbk_stream st) {
-    static cudaMemPool_t pools[16][2]; // [device][with release threshold]
+template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
+    static cudaMemPool_t pools[16]; // of the devices
     int device = 0;
+    uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
     if (e != cudaSuccess || device >= 16) return "no pool for this device";
-    cudaMemPool_t* pool = &pools[device][threshold != 0];
+    cudaMemPool_t* pool = &pools[device];
     if (!*pool) {
         cudaMemPoolProps props = {};
         props.allocType = cudaMemAllocationTypePinned;
@@ -3477,12 +3458,8 @@ template <class T> const char* kbki_alloc_pool(const kbk_args* a, uint64_t thres
 template <class T> const char* kbk_alloc_run_malloc(const kbk_args* a, kbk_stream st) {
     return kbki_alloc<T>(a, NULL, st);
 }
-template <class T> const char* kbk_alloc_run_async(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, 0, st);
-}
-template <class T> const char* kbk_alloc_run_pool(const kbk_args* a, kbk_stream st) {
-    return kbki_alloc_pool<T>(a, UINT64_MAX, st);
-}
+KBKI_LAUNCHER(kbk_alloc_run_async, kbki_alloc_pool<T, 0>)
+KBKI_LAUNCHER(kbk_alloc_run_pool, kbki_alloc_pool<T, UINT64_MAX>)
 
 // --- null
 template <class T> __global__ void kbk_null_run_naive_k() {}
@@ -3502,7 +3479,8 @@ template <class T> const char* kbk_null_run_naive(const kbk_args* a, kbk_stream 
     flops  n
     bytes  2*n*s
     check  bit-exact
-    ladder as every element-wise operation; unroll has two 16-byte vectors in flight */
+    ladder as every element-wise operation; unroll has two 16-byte vectors in flight
+    predict    relu moves two thirds of the bytes of add. Is its time two thirds in each rung? */
 /*  measured relu fwd: f32 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.125 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3539,7 +3517,9 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
                16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
                error of up to 2e-4 near 1 is too large for the tail
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions (GELU: Hendrycks & Gimpel
+               2016; SiLU: Elfwing et al. 2018)
+    predict    bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
 /*  measured gelu_erf fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3575,34 +3555,23 @@ KBKI_MAP_FORMULAS(gelu_tanh_fwd, kbki_map1_tensors, 9 * n, 2 * n * elem)
 KBKI_MAP_FORMULAS(silu_fwd, kbki_map1_tensors, 3 * n, 2 * n * elem)
 
 KBKI_MAP_REF(gelu_erf_fwd, 0.5 * in[0][i] * erfc(-in[0][i] * 0.7071067811865476))
-KBKI_REF(gelu_tanh_fwd) {
-    (void)s;
-    for (int64_t i = u0; i < u1; i++) {
-        double x = in[0][i], u = KBKI_GELU_K * x * (1 + KBKI_GELU_A * x * x);
-        out[0][i - u0] = 0.5 * x * (1 + tanh(u));
-    }
-}
+KBKI_MAP_REF(gelu_tanh_fwd,
+             0.5 * in[0][i] * (1 + tanh(KBKI_GELU_K * in[0][i] * (1 + KBKI_GELU_A * in[0][i] * in[0][i]))))
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
+// A polynomial in x, by Horner's scheme; the coefficient of the highest power comes first.
+template <class... C> __device__ __forceinline__ float kbki_horner(float x, float p, C... rest) {
+    ((p = fmaf(p, x, rest)), ...);
+    return p;
+}
 // The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
 // = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
-    float u = t - 2.0f, p = 2.28728217e-10f;
-    p = fmaf(p, u, -4.00803923e-9f);
-    p = fmaf(p, u, 2.98378247e-8f);
-    p = fmaf(p, u, -1.31859451e-7f);
-    p = fmaf(p, u, 4.75982546e-7f);
-    p = fmaf(p, u, -1.96149836e-6f);
-    p = fmaf(p, u, 8.84564088e-6f);
-    p = fmaf(p, u, -3.7270609e-5f);
-    p = fmaf(p, u, 1.46345439e-4f);
-    p = fmaf(p, u, -5.50173747e-4f);
-    p = fmaf(p, u, 1.97547209e-3f);
-    p = fmaf(p, u, -6.70434115e-3f);
-    p = fmaf(p, u, 2.13129502e-2f);
-    p = fmaf(p, u, -6.27382845e-2f);
-    return fmaf(p, u, 0.168101981f);
+    return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
+                       4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
+                       -5.50173747e-4f, 1.97547209e-3f, -6.70434115e-3f, 2.13129502e-2f, -6.27382845e-2f,
+                       0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
 // a NaN is lost here, but kbki_bell keeps it
@@ -3632,12 +3601,8 @@ struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
     // the right sign, because y is 0 or x to all digits.
     static __device__ __forceinline__ float of(float x, float) {
-        float z = x * x, p = -1.9236e-6f;
-        p = fmaf(p, z, 5.55812588e-5f);
-        p = fmaf(p, z, 6.158157e-4f);
-        p = fmaf(p, z, -0.105928304f);
-        p = fmaf(p, z, -2.30153658f);
-        return kbki_logistic(x, x * p);
+        return kbki_logistic(
+            x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
     }
 };
 struct kbki_gelu_tanh_fast : kbki_map_op<1> {
@@ -3650,12 +3615,9 @@ struct kbki_silu_fast : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) { return kbki_logistic(x, x * -KBKI_LOG2E); }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_fwd, kbki_gelu_erf)
-KBKI_LAUNCHER(kbk_gelu_erf_fwd_approx, kbki_map_packs<T, kbki_gelu_erf_fast, 2, kbki_gelu_erf>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
-KBKI_LAUNCHER(kbk_gelu_tanh_fwd_approx, kbki_map_packs<T, kbki_gelu_tanh_fast, 2, kbki_gelu_tanh>)
-KBKI_MAP_RUNGS(kbk_silu_fwd, kbki_silu)
-KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_silu>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_fwd, kbki_gelu_erf)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_fwd, kbki_gelu_tanh)
+KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
 #endif // __CUDACC__
 
 /*  gelu_erf bwd, gelu_tanh bwd, silu bwd --------------------------------------------------------------------
@@ -3674,7 +3636,9 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
                18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
-    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions */
+    bound by   memory in f32, and from approx on; before that, in 16 bits, instructions
+    predict    the backward pass moves 3/2 of the bytes of the forward pass. Which rungs take less than 3/2 of its
+               time? */
 /*  measured gelu_erf bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.833 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3704,10 +3668,8 @@ KBKI_LAUNCHER(kbk_silu_fwd_approx, kbki_map_packs<T, kbki_silu_fast, 2, kbki_sil
     end of measured */
 #define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t n = s->rows * s->cols;
-    t[0] = kbki_in("dy", n, 1);
-    t[1] = kbki_in("x", n, 1);
-    t[2] = kbki_out("dx", KBK_T, n, 1, 1);
+    kbki_map2_tensors(s, t);
+    t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
     return 3;
 }
 KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
@@ -3783,15 +3745,9 @@ struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
     // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
     // negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
-        float t = kbki_cut(x), p = 4.25944017e-6f;
-        p = fmaf(p, t, -1.18291209e-4f);
-        p = fmaf(p, t, 1.40115758e-3f);
-        p = fmaf(p, t, -9.35200229e-3f);
-        p = fmaf(p, t, 3.95011865e-2f);
-        p = fmaf(p, t, -0.114087939f);
-        p = fmaf(p, t, 0.241892591f);
-        p = fmaf(p, t, -0.796530426f);
-        p = fmaf(p, t, 0.499962837f) * kbki_bell(x);
+        float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
+                                             -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
+                                             -0.796530426f, 0.499962837f);
         return dy * (x < 0 ? p : 1.0f - p);
     }
 };
@@ -3808,12 +3764,9 @@ struct kbki_silu_bwd_fast : kbki_map_op<2> {
     }
 };
 
-KBKI_MAP_RUNGS(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
-KBKI_LAUNCHER(kbk_gelu_erf_bwd_approx, kbki_map_packs<T, kbki_gelu_erf_bwd_fast, 2, kbki_gelu_erf_bwd>)
-KBKI_MAP_RUNGS(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
-KBKI_LAUNCHER(kbk_gelu_tanh_bwd_approx, kbki_map_packs<T, kbki_gelu_tanh_bwd_fast, 2, kbki_gelu_tanh_bwd>)
-KBKI_MAP_RUNGS(kbk_silu_bwd, kbki_silu_bwd)
-KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki_silu_bwd>)
+KBKI_MAP_RUNGS_16(kbk_gelu_erf_bwd, kbki_gelu_erf_bwd)
+KBKI_MAP_RUNGS_16(kbk_gelu_tanh_bwd, kbki_gelu_tanh_bwd)
+KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -3835,7 +3788,9 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki
                flight instead of 2 to 8
     3 unroll   two vectors in flight             <- random numbers for the second vector are computed while the
                first is loaded
-    bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29) */
+    bound by   memory from vec on (16-bit: about 10 instructions per element; there is time for 29)
+               (dropout: Srivastava et al. 2014; Philox: Salmon et al. 2011)
+    predict    naive uses 16 of the 128 bits of a Philox call. By what factor is vec faster? */
 /*  measured dropout fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -3851,11 +3806,7 @@ KBKI_LAUNCHER(kbk_silu_bwd_approx, kbki_map_packs<T, kbki_silu_bwd_fast, 2, kbki
     3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
 #define KBKI_PURPOSE_DROPOUT 1 // counter word 3 of Philox; inputs use 0
-KBK_FN int kbk_dropout_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    kbki_map1_tensors(s, t);
-    t[0].name = "dy", t[1].name = "dx";
-    return 2;
-}
+KBKI_TENSORS(dropout_bwd, 2, kbki_map1_tensors(s, t), t[0].name = "dy", t[1].name = "dx")
 KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
 
@@ -6860,6 +6811,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
     // Few elements: all loads are in flight at once.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
+    if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
     // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
     // time.
@@ -7184,12 +7136,11 @@ template <class T> struct kbki_wsum {
         part = (float*)(work + KBK_TICKETS);
         product = (float*)(work + (bwd ? (kbki_part_bytes(cols) + 255) / 256 * 256 : KBK_TICKETS));
         const char* why = kbki_check_dims(&a->s);
-        done = why || n == 0;
-        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(w, sizeof(T)) || !kbki_aligned(dy, sizeof(T)) ||
-            !kbki_aligned(y, sizeof(T)) || !kbki_aligned(dw, sizeof(T)))
-            return done = true, KBKI_TEXT_ALIGN;
-        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return done = true, KBKI_TEXT_GRID;
-        if (done) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
+        done = true;
+        for (int k = 0; k < 3; k++)
+            if (!kbki_aligned(a->in[k], sizeof(T)) || !kbki_aligned(a->out[k], sizeof(T))) return KBKI_TEXT_ALIGN;
+        if (!kbki_grid_ok(rows) || !kbki_grid_ok(cols)) return KBKI_TEXT_GRID;
+        if (why || n == 0) return why ? why : kbki_zeros(bwd ? dw : y, bwd ? cols : rows, st);
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
@@ -7499,7 +7450,8 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
                at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
     bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
-               multiples of 16 bytes; otherwise padded runs */
+               multiples of 16 bytes; otherwise padded runs
+    predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7594,32 +7546,26 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
-template <class T>
-const char* kbki_transpose(const kbk_args* a, kbk_stream st, void (*kernel)(const T*, T*, int64_t, int64_t), int side) {
-    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, side), across = kbki_ceil(cols, side);
+// Side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
+const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
+    const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
     const char* why = kbki_check_dims(&a->s);
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(a->out[0], sizeof(T))) return KBKI_TEXT_ALIGN;
     if (why || rows * cols == 0) return why;
     if (!kbki_grid_ok(down) || !kbki_grid_ok(across) || !kbki_grid_ok(down * across)) return KBKI_TEXT_GRID;
-    kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
+    Kernel<<<(unsigned)(down * across), 256, 0, st>>>((const T*)a->in[0], (T*)a->out[0], rows, cols);
     return kbki_launched();
 }
-template <class T> const char* kbk_transpose_run_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_naive_k<T>, 16);
-}
-template <class T> const char* kbk_transpose_run_shared(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 0>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
+KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
 // Padding of one bank: one element of 4 bytes, or two of 2 bytes.
-template <class T> const char* kbk_transpose_run_padded(const kbk_args* a, kbk_stream st) {
-    return kbki_transpose<T>(a, st, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32);
-}
+KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
     if (!kbki_aligned(a->in[0], 16) || !kbki_aligned(a->out[0], 16) || a->s.rows % Width || a->s.cols % Width)
         return kbk_transpose_run_padded<T>(a, st);
-    return kbki_transpose<T>(a, st, kbk_transpose_run_vec_k<T>, 16 * Width);
+    return kbki_transpose<T, kbk_transpose_run_vec_k<T>, 16 * Width>(a, st);
 }
 #endif // __CUDACC__
 
@@ -7863,7 +7809,6 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
     }
 }
 
-// Arguments of the launchers: forward, backward, or both.
 template <class T> struct kbki_ce {
     const T* x;
     const int* t;
@@ -7873,18 +7818,25 @@ template <class T> struct kbki_ce {
     T* dx;
     float scale;
     int64_t rows, cols;
-    const char* get(const kbk_args* a, bool fwd, bool bwd) {
-        x = (const T*)a->in[0], t = (const int*)a->in[1], g = fwd ? NULL : (const float*)a->in[3], pair = NULL;
-        loss = fwd ? (float*)a->out[0] : NULL, dx = bwd ? (T*)a->out[fwd] : NULL;
-        lse = fwd && bwd ? NULL : fwd ? (float*)a->out[1] : (float*)a->in[2];
-        scale = a->scalar != 0 ? a->scalar : 1, rows = a->s.rows, cols = a->s.cols;
-        if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(dx, sizeof(T)) || !kbki_aligned(t, 4) ||
-            !kbki_aligned(g, 4) || !kbki_aligned(loss, 4) || !kbki_aligned(lse, 4))
-            return KBKI_TEXT_ALIGN;
-        return !kbki_grid_ok(rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
-    }
-    bool empty() const { return rows * cols == 0; }
 };
+// Launches run(arguments), unless they are wrong or there is nothing to do.
+template <class T, bool Fwd, bool Bwd, class Run>
+const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
+    kbki_ce<T> io = {};
+    io.x = (const T*)a->in[0], io.t = (const int*)a->in[1], io.rows = a->s.rows, io.cols = a->s.cols;
+    if (Fwd) io.loss = (float*)a->out[0], io.scale = a->scalar != 0 ? a->scalar : 1;
+    if (!Fwd) io.g = (const float*)a->in[3];
+    if (!Fwd || !Bwd) io.lse = (float*)(Fwd ? a->out[1] : a->in[2]);
+    if (Bwd) io.dx = (T*)a->out[Fwd];
+    if (!kbki_aligned(io.x, sizeof(T)) || !kbki_aligned(io.dx, sizeof(T)) || !kbki_aligned(io.t, 4) ||
+        !kbki_aligned(io.g, 4) || !kbki_aligned(io.loss, 4) || !kbki_aligned(io.lse, 4))
+        return KBKI_TEXT_ALIGN;
+    const char* why = !kbki_grid_ok(io.rows) ? KBKI_TEXT_GRID : kbki_check_dims(&a->s);
+    if (why || io.rows * io.cols == 0) return why;
+    if (scratch) why = kbki_check_workspace(a, scratch);
+    if (!why) why = run(io);
+    return why ? why : kbki_launched();
+}
 // Launches kbki_cross_entropy_row_k for rows that it can take, and says whether it did. Most: its longest rows, in
 // vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
@@ -7905,39 +7857,34 @@ template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>&
 }
 
 template <class T> const char* kbk_cross_entropy_fwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    if (!why && !io.empty())
-        why = kbki_check_workspace(a, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
-    if (why || io.empty()) return why;
-    float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
-    kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
-    kbki_cross_entropy_fwd_gather_k<float>
-        <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(log_p, io.t, io.loss, io.rows, io.cols);
-    return kbki_launched();
+    const auto run = [&](const kbki_ce<T>& io) {
+        float* log_p = (float*)((char*)a->workspace + KBK_TICKETS);
+        kbk_cross_entropy_fwd_split_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, log_p, io.lse, io.cols);
+        kbki_cross_entropy_fwd_gather_k<float>
+            <<<(unsigned)kbki_ceil(io.rows, 128), 128, 0, st>>>(log_p, io.t, io.loss, io.rows, io.cols);
+        return (const char*)NULL;
+    };
+    return kbki_ce_launch<T, true, false>(a, run, kbki_scratch_ce(&a->s, (int)sizeof(T), KBKI_WORD_split));
 }
 template <class T> const char* kbk_cross_entropy_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    if (why || io.empty()) return why;
-    kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
-    return kbki_launched();
+    return kbki_ce_launch<T, true, false>(a, [&](const kbki_ce<T>& io) {
+        kbk_cross_entropy_fwd_online_k<T><<<(unsigned)io.rows, 256, 0, st>>>(io.x, io.t, io.loss, io.lse, io.cols);
+        return (const char*)NULL;
+    });
 }
 template <bool Gradient, class T> const char* kbki_ce_loss_too(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Many = Gradient ? 512 : 256;
-    if (kbki_ce_rows<true, Gradient>(io, st)) return kbki_launched();
+    if (kbki_ce_rows<true, Gradient>(io, st)) return NULL;
     const bool vector = !Gradient || kbki_congruent(io.x, io.dx), few = vector && io.cols <= 256 * Width;
     const auto kernel = few      ? kbk_cross_entropy_fwd_unroll_k<T, Width, 32, Gradient>
                         : vector ? kbk_cross_entropy_fwd_unroll_k<T, Width, Many, Gradient>
                                  : kbk_cross_entropy_fwd_unroll_k<T, 1, Many, Gradient>;
     kernel<<<(unsigned)kbki_ceil(io.rows, few ? 4 : 1), few ? 128 : Many, 0, st>>>(
         io.x, io.t, io.loss, io.lse, io.pair, io.dx, io.scale, io.rows, io.cols);
-    return kbki_launched();
+    return NULL;
 }
 template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, false);
-    return why || io.empty() ? why : kbki_ce_loss_too<false>(io, st);
+    return kbki_ce_launch<T, true, false>(a, [&](auto& io) { return kbki_ce_loss_too<false>(io, st); });
 }
 #endif // __CUDACC__
 
@@ -8027,15 +7974,15 @@ __global__ void __launch_bounds__(256)
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
-template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, false, true);
-    int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
-    if (why || ctas == 0) return why;
+template <class T> const char* kbki_ce_bwd_naive(const kbki_ce<T>& io, kbk_stream st) {
+    const int64_t ctas = kbki_ceil(io.rows * io.cols, 256);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_naive_k<T>
         <<<(unsigned)ctas, 256, 0, st>>>(io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols);
-    return kbki_launched();
+    return NULL;
+}
+template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kbk_stream st) {
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_naive(io, st); });
 }
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
@@ -8044,21 +7991,18 @@ template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_c
     if (!kbki_grid_ok(pieces) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_unroll_k<T, Width, Threads, U><<<(unsigned)ctas, 256, 0, st>>>(
         io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols, (unsigned)pieces, io.pair, io.scale);
-    return kbki_launched();
+    return NULL;
 }
 template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
-    if (kbki_ce_rows<false, true>(io, st)) return kbki_launched();
+    if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
+    // in shorter rows, most lanes of a warp would be idle
+    if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, false, true);
-    if (why || io.empty()) return why;
-    // in shorter rows, most lanes of a warp would be idle
-    if (io.cols < 16 && io.cols % KBKI_WIDTH(T)) return kbk_cross_entropy_bwd_naive<T>(a, st);
-    return kbki_ce_bwd_unroll(io, st);
+    return kbki_ce_launch<T, false, true>(a, [&](auto& io) { return kbki_ce_bwd_unroll(io, st); });
 }
 #endif // __CUDACC__
 
@@ -8084,7 +8028,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB. Loses where a row fits into one SM:
+                                              <- one read of rows up to 1.4 MiB. Loses if a row fits into one SM:
                every row waits for the other CTA, and the column DRAM falls
                Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
     predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
@@ -8294,19 +8238,15 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 }
 
 template <class T> const char* kbk_cross_entropy_fwdbwd_split(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    if (!why && !io.empty())
-        why = kbki_check_workspace(a, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
-    if (why || io.empty()) return why;
-    io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
-    why = kbki_ce_loss_too<false>(io, st);
-    return why ? why : kbki_ce_bwd_unroll(io, st);
+    const auto run = [&](kbki_ce<T>& io) {
+        io.pair = (float2*)((char*)a->workspace + KBK_TICKETS);
+        const char* why = kbki_ce_loss_too<false>(io, st);
+        return why ? why : kbki_ce_bwd_unroll(io, st);
+    };
+    return kbki_ce_launch<T, true, true>(a, run, kbki_scratch_ce_both(&a->s, (int)sizeof(T), KBKI_WORD_split));
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    return why || io.empty() ? why : kbki_ce_loss_too<true>(io, st);
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
 #define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
@@ -8334,18 +8274,15 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
                                                                        : kbki_ce_ring_of<T, Cluster, 1024>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    return why || io.empty() ? why : kbki_ce_ring<T, 1>(io, st);
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
 // The smallest cluster in which a CTA's share fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_ce<T> io;
-    const char* why = io.get(a, true, true);
-    if (why || io.empty()) return why;
-    const int64_t packs = io.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
-    if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
-    return packs <= 4 * most ? kbki_ce_ring_of<T, 4, 1024>(io, st) : kbki_ce_ring_of<T, 8, 1024>(io, st);
+    const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
+    return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
+        if (packs <= 2 * most) return kbki_ce_ring<T, 2>(io, st);
+        return packs <= 4 * most ? kbki_ce_ring_of<T, 4, 1024>(io, st) : kbki_ce_ring_of<T, 8, 1024>(io, st);
+    });
 }
 #endif // __CUDACC__
 
@@ -8363,7 +8300,9 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
                rows need more loads in flight than a copy. If there are few tokens, each has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
-               multiples of 16 bytes, or W or y is not 16-byte aligned */
+               multiples of 16 bytes, or W or y is not 16-byte aligned
+    predict    16384 random ids of 50304. How many different rows are read, and which share of the traffic is the
+               write of y? */
 /*  measured embedding fwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 21.8 us = 93.36 MB / 4.276 TB/s; on this GPU 30.6 us at 3.051 TB/s
                 time peak   gain regs  occ DRAM conflicts
@@ -8391,14 +8330,24 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
+// Forward: x is the table, y the rows. Backward: x is dy, y is dW.
 template <class T> struct kbki_embedding_io {
-    const T* w;
+    const T* x;
     const int* ids;
     T* y;
     int64_t tokens, cols, entries;
-    bool vector;
-    __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? w + id * cols : NULL; }
+    __device__ __forceinline__ const T* row(int id) const { return id >= 0 && id < entries ? x + id * cols : NULL; }
 };
+template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
+    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary };
+    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 128))) return KBKI_TEXT_GRID;
+    return kbki_check_dims(&a->s);
+}
+template <class T> bool kbki_embedding_wide(const kbki_embedding_io<T>& io) {
+    return kbki_whole_packs<T>(io.x, io.y, io.cols);
+}
 template <class T, int Width>
 __device__ __forceinline__ void kbki_row_pack(kbki_pack<T, Width>& v, const T* row, int64_t at) {
     float none[Width];
@@ -8464,14 +8413,6 @@ template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row
     }
 }
 
-template <class T> const char* kbki_embedding_args(const kbk_args* a, kbki_embedding_io<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
-    if (!kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->ids, 4))
-        return KBKI_TEXT_ALIGN;
-    io->vector = kbki_aligned(io->w, 16) && kbki_aligned(io->y, 16) && io->cols % KBKI_WIDTH(T) == 0;
-    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(kbki_ceil(io->tokens * io->cols, 128))) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
-}
 template <class T> const char* kbk_embedding_fwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_embedding_io<T> io;
     const char* why = kbki_embedding_args(a, &io);
@@ -8484,7 +8425,7 @@ template <class T> const char* kbk_embedding_fwd_vec(const kbk_args* a, kbk_stre
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
     unsigned ctas = (unsigned)kbki_ceil(io.tokens, 8);
-    if (io.vector)
+    if (kbki_embedding_wide(io))
         kbk_embedding_fwd_vec_k<T, KBKI_WIDTH(T)><<<ctas, 256, 0, st>>>(io);
     else
         kbk_embedding_fwd_vec_k<T, 1><<<ctas, 256, 0, st>>>(io);
@@ -8495,7 +8436,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     kbki_embedding_io<T> io;
     const char* why = kbki_embedding_args(a, &io);
     if (why || io.tokens * io.cols == 0) return why;
-    if (!io.vector) return kbk_embedding_fwd_vec<T>(a, st);
+    if (!kbki_embedding_wide(io)) return kbk_embedding_fwd_vec<T>(a, st);
     int64_t per = io.cols / KBKI_WIDTH(T);
     if (io.tokens <= 4 * kbki_sms()) {
         unsigned threads = per < 256 ? (unsigned)kbki_ceil(per, 32) * 32 : 256;
@@ -8529,7 +8470,9 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                (PDL), the second kernel's first CTAs start beside the first kernel, and load their rows of dy
                before the order is known
     bound by   memory: compare with bytes / copy bandwidth; mostly writes. Each CTA of the first kernel reads all
-               ids, from the L2 cache */
+               ids, from the L2 cache
+    predict    how many bytes do atomic and sorted move per element of dW that has a token, and per element without
+               one? */
 /*  measured embedding bwd: f32 16384 x 768 of 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.061 FLOP/B; floor on an H200 47.9 us = 204.9 MB / 4.276 TB/s; on this GPU 67.2 us at 3.051 TB/s
                  time peak   gain regs  occ DRAM conflicts
@@ -8578,13 +8521,6 @@ KBKI_REF(embedding_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_embedding_grad {
-    const T* dy;
-    const int* ids;
-    T* dw;
-    int64_t tokens, cols, entries;
-    bool vector;
-};
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 1>& v) { atomicAdd(p, v.v); }
 __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>& v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -8594,13 +8530,13 @@ __device__ __forceinline__ void kbki_emb_add(float* p, const kbki_pack<float, 4>
 #endif
 }
 // One thread per vector of dy.
-template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_grad<T> io) {
+template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_embedding_io<T> io) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, per = io.cols / Width, t = i / per;
     if (t >= io.tokens) return;
     int64_t id = __ldg(io.ids + t);
     kbki_pack<T, Width> v;
-    v.load(io.dy + i * Width);
-    if (id >= 0 && id < io.entries) kbki_emb_add(io.dw + id * io.cols + (i - t * per) * Width, v);
+    v.load(io.x + i * Width);
+    if (id >= 0 && id < io.entries) kbki_emb_add(io.y + id * io.cols + (i - t * per) * Width, v);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -8744,7 +8680,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 /*  Sums one hot row, 16 vectors of it: eight streams of tokens with sixteen threads each; then their sums, in
     order. */
 template <class T, int Width>
-__device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, uint2 hot,
+__device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
     constexpr int Lanes = 16, Streams = KBKI_EMB_PUT / Lanes, Ahead = 4, Room = KBKI_EMB_PUT * 4;
     const unsigned stream = threadIdx.x / Lanes, lane = threadIdx.x % Lanes, n = o.info[o.order[hot.y]].x;
@@ -8761,7 +8697,7 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
 #pragma unroll
             for (int a = 0; a < Ahead; a++) {
                 v[a].fill(0);
-                if (i + a * Streams < m) v[a].load_cached(io.dy + tokens[i + a * Streams] * io.cols + c);
+                if (i + a * Streams < m) v[a].load_cached(io.x + tokens[i + a * Streams] * io.cols + c);
             }
 #pragma unroll
             for (int a = 0; a < Ahead; a++) {
@@ -8780,13 +8716,13 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_grad<T>& i
         for (int w = 0; w < Width; w++)
             for (int i = 1; i < Streams; i++) f[w] += part[(i * Width + w) * Lanes + lane];
         v.set(f);
-        v.store(io.dw + hot.x * io.cols + c);
+        v.store(io.y + hot.x * io.cols + c);
     }
     __syncthreads();
 }
 // The hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
 template <class T, int Width>
-__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_grad<T>& io, const kbki_emb_order& o, unsigned cta,
+__device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
@@ -8839,7 +8775,7 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     runs load their vectors of dy in the meantime (PDL). */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
-    kbk_embedding_bwd_sorted_k(kbki_embedding_grad<T> io, kbki_emb_order o, unsigned per, unsigned group,
+    kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
                                unsigned lead, unsigned hot, unsigned sums) {
     constexpr int Threads = KBKI_EMB_PUT, U = KBKI_EMB_U;
     unsigned b = blockIdx.x < lead ? blockIdx.x : blockIdx.x - hot;
@@ -8859,7 +8795,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         v.fill(0);
 #pragma unroll 4
         for (unsigned i = threadIdx.x; i < rows * per; i += Threads)
-            if (!(some >> i / per & 1)) v.store(io.dw + r0 * io.cols + (int64_t)i * Width);
+            if (!(some >> i / per & 1)) v.store(io.y + r0 * io.cols + (int64_t)i * Width);
         return;
     }
     int64_t start = (int64_t)b * (Threads * U), t0 = start >> 32 ? start / per : (unsigned)start / per;
@@ -8874,7 +8810,7 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
         c[u] = (at - ahead * per) * Width, token[u] = (unsigned)t0 + ahead;
         if (token[u] >= io.tokens) continue;
         id[u] = __ldg(io.ids + token[u]);
-        v[u].load(io.dy + (start + threadIdx.x + u * Threads) * Width);
+        v[u].load(io.x + (start + threadIdx.x + u * Threads) * Width);
     }
     kbki_follow_wait();
 #pragma unroll
@@ -8885,43 +8821,39 @@ __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
 #pragma unroll
     for (int u = 0; u < U; u++) {
         if (info[u].x == 0 || info[u].x > KBKI_EMB_HOT) continue;
-        if (info[u].x > 1) kbki_emb_add_rows<T, Width>(v[u], io.dy + c[u], io.cols, o.order + info[u].y, info[u].x);
-        v[u].store(io.dw + id[u] * io.cols + c[u]);
+        if (info[u].x > 1) kbki_emb_add_rows<T, Width>(v[u], io.x + c[u], io.cols, o.order + info[u].y, info[u].x);
+        v[u].store(io.y + id[u] * io.cols + c[u]);
     }
 }
 
-template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_grad<T>* io) {
-    *io = { (const T*)a->in[0], (const int*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, a->s.vocabulary, false };
-    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->dw, sizeof(T)) || !kbki_aligned(io->ids, 4))
-        return KBKI_TEXT_ALIGN;
-    io->vector = kbki_aligned(io->dy, 16) && kbki_aligned(io->dw, 16) && io->cols % KBKI_WIDTH(T) == 0;
-    if (!kbki_grid_ok(io->cols) || !kbki_grid_ok(io->tokens) || !kbki_grid_ok(io->entries)) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
+template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_embedding_io<T>* io) {
+    const char* why = kbki_embedding_args(a, io);
+    return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
 // Sets dW to 0, then adds; dW may have rows without tokens.
-template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_grad<T>& io, kbk_stream st) {
+template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
-    if (!io.dw || io.entries * io.cols == 0) return NULL;
+    if (!io.y || io.entries * io.cols == 0) return NULL;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (cudaMemsetAsync(io.dw, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
+    if (cudaMemsetAsync(io.y, 0, (size_t)(io.entries * io.cols) * sizeof(T), st) != cudaSuccess)
         return kbki_launched();
     if (ctas) kbk_embedding_bwd_atomic_k<T, Width><<<(unsigned)ctas, 256, 0, st>>>(io);
     return kbki_launched();
 }
 template <class T> const char* kbk_embedding_bwd_atomic(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
     return why ? why : kbki_embedding_add<T, 1>(io, st);
 }
 template <class T> const char* kbk_embedding_bwd_vec(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (!why && io.vector) why = kbki_needs(90);
+    if (!why && kbki_embedding_wide(io)) why = kbki_needs(90);
     if (why) return why;
-    return io.vector ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
+    return kbki_embedding_wide(io) ? kbki_embedding_add<T, KBKI_WIDTH(T)>(io, st) : kbki_embedding_add<T, 1>(io, st);
 }
 template <class T, int Width>
-const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, kbk_stream st) {
+const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
     unsigned group = 32; // rows of dW per CTA that writes zeros
@@ -8940,14 +8872,14 @@ const char* kbki_embedding_sorted(const kbki_embedding_grad<T>& io, char* work, 
                        io, o, (unsigned)per, group, lead, hot, (unsigned)sums);
 }
 template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_stream st) {
-    kbki_embedding_grad<T> io;
+    kbki_embedding_io<T> io;
     const char* why = kbki_embedding_grad_args(a, &io);
-    if (why || !io.dw || io.entries * io.cols == 0) return why;
+    if (why || !io.y || io.entries * io.cols == 0) return why;
     if ((why = kbki_check_workspace(a, kbki_scratch_embedding(&a->s, (int)sizeof(T), KBKI_WORD_sorted))) != NULL)
         return why;
     char* work = (char*)a->workspace + KBK_TICKETS;
-    return io.vector ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
-                     : kbki_embedding_sorted<T, 1>(io, work, st);
+    return kbki_embedding_wide(io) ? kbki_embedding_sorted<T, KBKI_WIDTH(T)>(io, work, st)
+                                   : kbki_embedding_sorted<T, 1>(io, work, st);
 }
 #endif // __CUDACC__
 
@@ -9572,6 +9504,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
                 FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+    see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
                         4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
                 swizzle: row 0 | 0 1 2 3 4 5 6 7    place of 16-byte vector p in row r: p ^ r % 8. A column of
@@ -12392,14 +12325,10 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
      4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  by shape: 256 x 128, small tiles, split-K
     99 cublas  99.4 us 89 %      -  168  15 % 25 %      96 k  cublasLtMatmul, no fast accumulation
     end of measured */
-KBK_FN int kbk_matmul_e4m3_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    t[0] = kbki_in("A", s->rows * s->k, s->k), t[1] = kbki_in("B", s->cols * s->k, 0);
-    t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0);
-    t[0].kind = t[1].kind = KBK_KE4M3, t[2].kind = t[3].kind = KBK_KF32;
-    for (int i = 2; i < 4; i++) t[i].fill = KBK_UNIFORM, t[i].a = 0.5, t[i].b = 1.5;
-    t[4] = kbki_out("C", KBK_T, s->rows * s->cols, s->cols, s->cols);
-    return 5;
-}
+KBKI_TENSORS(matmul_e4m3_fwd, 5, t[0] = kbki_in("A", rows * s->k, s->k), t[1] = kbki_in("B", cols * s->k, 0),
+             t[2] = kbki_in("sa", 1, 0), t[3] = kbki_in("sb", 1, 0), t[0].kind = t[1].kind = KBK_KE4M3,
+             t[2].kind = t[3].kind = KBK_KF32, t[2].fill = t[3].fill = KBK_UNIFORM, t[2].a = t[3].a = 0.5,
+             t[2].b = t[3].b = 1.5, t[4] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
               (rows + cols) * (double)s->k + n * elem + 8)
 KBKI_SCRATCH(matmul_e4m3) {
@@ -12609,12 +12538,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-KBK_FN int kbk_bmm_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int n = kbk_matmul_fwd_tensors(s, t);
-    t[0].per_unit = t[1].per_unit = 0; // a unit is a row of one product; it needs all of that product's B
-    for (int i = 0; i < n; i++) t[i].count *= s->batch;
-    return n;
-}
+// A unit is a row of one product; it needs all of that product's B.
+KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
+             t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
               (double)s->batch * ((rows + cols) * (double)s->k + n) * elem)
 KBKI_SCRATCH(bmm) {
@@ -12679,7 +12605,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
     flops  4*B*H*S^2*d, causal half of it      the two matrix products; the softmax is not counted
-    bytes  4*B*H*S*d*s + 4*B*H*S
+    bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
            scale or of sqrt(sum_j (p v)^2), what rounding of the probabilities can do; lse: 128 ulp of a
            quarter of the greatest sum of |q k| / sqrt(d)
@@ -12696,34 +12622,38 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                                                         d / 64. FMAs limit
     5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on);
                                                         but loads and products alternate. In >>attention_mma
-    6 flashmma FlashAttention-2 on tensor cores      <- in >>attention_mma
-    7 flashws, 8 flashrs, 9 flashpp   wgmma and TMA  <- FlashAttention-3; in >>attention_hopper
-    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a
-               causally masked key has no effect, except in cublas and warpmma, which multiply v by zero
-               probabilities */
+    6 flashmma FlashAttention-2 on tensor cores      <- production kernel for 8.0; in >>attention_mma
+    7 flashws, 8 flashrs, 9 pingpong   wgmma and TMA <- in >>attention_hopper, compared with 5
+    10 flashpp FlashAttention-3, persistent          <- production kernel for 9.0; in >>attention_wgmma
+    bound by   arithmetic. A row whose scores are all -inf gives o = 0 and lse = -inf. NaN or infinity in a v that the
+               causal mask hides has no effect in naive, online and flash. The kernels on tensor cores multiply it by
+               a probability of zero, as FlashAttention and cuDNN do: rows of the same tile become NaN
+    predict    before you run it: the two products of 64 rows by 128 keys at d = 128 take 1024 clocks of an SM's
+               tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak is
+               left if they alternate, and which rung first exceeds it?
+    drawing    flash: q stays, tiles of k and v pass   pingpong over time, Q: queued products, e: exponentials
+                       k0   k1   k2                      warpgroup 0  QQQQ eeee QQQQ eeee QQQQ
+                 q0  [ s ][ s ][ s ] -> o0, m, l         warpgroup 1       QQQQ eeee QQQQ eeee QQQQ
+                       v0   v1   v2                      tensor cores QQQQ QQQQ QQQQ QQQQ QQQQ        */
 /*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
     1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s
-                   time peak   gain
-    1 naive    165.5 ms  0 %      -  score matrix in memory, three passes
-    2 cublas    1373 us 12 %  121 x  vendor's batched GEMMs, own softmax
-    3 online   20.18 ms  1 % 0.07 x  warp per row, online softmax, 32 keys a time
-    4 flash     6107 us  3 % 3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
-    5 warpmma  915.9 us 18 % 6.67 x  mma.sync, loads and products alternate
-    6 flashmma 385.6 us 43 % 2.38 x  mma.sync, 32 rows per warp, double buffering
-    7 flashws  261.4 us 64 % 1.47 x  wgmma and TMA, warp specialization
-    8 flashrs  231.9 us 72 % 1.13 x  three independent consumers
-    9 flashpp  219.4 us 76 % 1.06 x  scores one tile ahead, 3-4 consumers ping-pong
+                    time peak        gain
+     1 naive    165.5 ms  0 %           -  score matrix in memory, three passes
+     2 cublas    1373 us 12 %       121 x  vendor's batched GEMMs, own softmax
+     3 online   20.18 ms  1 %      0.07 x  warp per row, online softmax, 32 keys a time
+     4 flash     6107 us  3 %      3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
+     5 warpmma  915.9 us 18 %      6.67 x  mma.sync, loads and products alternate
+     6 flashmma 385.6 us 43 %      2.38 x  mma.sync, 32 rows per warp, double buffering
+     7 flashws  261.4 us 64 %      1.47 x  wgmma and TMA, warp specialization
+     8 flashrs  231.9 us 72 %      1.13 x  three independent consumers
+     9 pingpong        -    -           -  scores one tile ahead, two consumers in turn
+    10 flashpp  219.4 us 76 % 1.06 x of 8  persistent, items by shape, 2-4 consumers
     end of measured */
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
-KBK_FN int kbk_attention_fwd_tensors(const kbk_shape* s, kbk_tensor* t) {
-    int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
-    t[0] = kbki_in("q", rows * d, d);
-    t[1] = kbki_in("k", rows * d, 0);
-    t[2] = kbki_in("v", rows * d, 0);
-    t[3] = kbki_out("o", KBK_T, rows * d, d, d);
-    t[4] = kbki_out("lse", KBK_KF32, rows, 1, 1);
-    return 5;
-}
+KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols),
+             t[1] = kbki_in("k", kbki_attn_heads(s) * n, 0), t[2] = kbki_in("v", kbki_attn_heads(s) * n, 0),
+             t[3] = kbki_out("o", KBK_T, kbki_attn_heads(s) * n, cols, cols),
+             t[4] = kbki_out("lse", KBK_KF32, kbki_attn_heads(s) * rows, 1, 1))
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
@@ -12814,34 +12744,55 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
+// A kernel with a CTA for so many rows of q, for d = 64 and for d = 128, and its bytes of dynamic shared memory.
+template <class T>
+using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
+template <class T>
+const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki_attn_kernel<T>* at_128, int rows,
+                             unsigned threads, size_t bytes_64, size_t bytes_128, kbk_stream st) {
+    kbki_attn<T> io;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    const int64_t ctas = io.heads * kbki_ceil(io.rows, rows);
+    kbki_attn_kernel<T>* kernel = a->s.cols == 64 ? at_64 : at_128;
+    size_t want = a->s.cols == 64 ? bytes_64 : bytes_128, bytes = want;
+    if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
+    if (bytes < want) return "an SM has too little shared memory";
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale, io.causal);
+    return kbki_launched();
+}
+
 // Three kernels: one thread per score, per row, and per element of o.
-template <class T> __global__ void kbk_attention_fwd_naive_k(kbki_attn<T> io, int d, float* scores) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (at >= io.heads * n * n) return;
+template <class T>
+__global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
+                                          float scale, int causal) {
+    int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (at >= heads * n * n) return;
     int64_t row = at / n, j = at % n, head = row / n;
     float sum = 0;
-    for (int c = 0; c < d; c++)
-        sum = fmaf(kbki_float(io.q[row * d + c]), kbki_float(io.k[(head * n + j) * d + c]), sum);
-    scores[at] = io.causal && j > row % n ? -INFINITY : sum * io.scale;
+    for (int c = 0; c < d; c++) sum = fmaf(kbki_float(q[row * d + c]), kbki_float(k[(head * n + j) * d + c]), sum);
+    scores[at] = causal && j > row % n ? -INFINITY : sum * scale;
 }
-template <class T> __global__ void kbki_attn_naive_rows_k(kbki_attn<T> io, float* scores) {
-    int64_t n = io.rows, row = (int64_t)blockIdx.x * 256 + threadIdx.x;
-    if (row >= io.heads * n) return;
+template <class T> __global__ void kbki_attn_naive_rows_k(float* scores, float* lse, int64_t heads, int64_t n) {
+    int64_t row = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    if (row >= heads * n) return;
     float *s = scores + row * n, top = -INFINITY, sum = 0;
     for (int64_t j = 0; j < n; j++) top = fmaxf(top, s[j]);
     float base = top == -INFINITY ? 0.0f : top;
     for (int64_t j = 0; j < n; j++) sum += s[j] = expf(s[j] - base);
     for (int64_t j = 0; j < n; j++) s[j] = sum == 0 ? 0.0f : s[j] / sum;
-    io.lse[row] = base + logf(sum);
+    lse[row] = base + logf(sum);
 }
-template <class T> __global__ void kbki_attn_naive_out_k(kbki_attn<T> io, int d, const float* scores) {
-    int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, head = row / n;
-    if (row >= io.heads * n) return;
-    int64_t keys = io.causal ? row % n + 1 : n;
+template <class T>
+__global__ void kbki_attn_naive_out_k(const float* scores, const T* v, T* o, int64_t heads, int64_t n, int d,
+                                      int causal) {
+    int64_t at = (int64_t)blockIdx.x * 256 + threadIdx.x, row = at / d, head = row / n;
+    if (row >= heads * n) return;
     float sum = 0;
-    for (int64_t j = 0; j < keys; j++)
-        sum = fmaf(scores[row * n + j], kbki_float(io.v[(head * n + j) * d + at % d]), sum);
-    io.o[at] = kbki_type<T>::from(sum);
+    for (int64_t j = 0; j < (causal ? row % n + 1 : n); j++)
+        sum = fmaf(scores[row * n + j], kbki_float(v[(head * n + j) * d + at % d]), sum);
+    o[at] = kbki_type<T>::from(sum);
 }
 template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
@@ -12855,15 +12806,16 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     int64_t outs = kbki_ceil(rows * a->s.cols, 256);
     int d = (int)a->s.cols;
     if (!kbki_grid_ok(ctas) || !kbki_grid_ok(outs)) return KBKI_TEXT_GRID;
-    kbk_attention_fwd_naive_k<T><<<(unsigned)ctas, 256, 0, st>>>(io, d, scores);
-    kbki_attn_naive_rows_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, scores);
-    kbki_attn_naive_out_k<T><<<(unsigned)outs, 256, 0, st>>>(io, d, scores);
+    kbk_attention_fwd_naive_k<T>
+        <<<(unsigned)ctas, 256, 0, st>>>(io.q, io.k, scores, io.heads, io.rows, d, io.scale, io.causal);
+    kbki_attn_naive_rows_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(scores, io.lse, io.heads, io.rows);
+    kbki_attn_naive_out_k<T><<<(unsigned)outs, 256, 0, st>>>(scores, io.v, io.o, io.heads, io.rows, d, io.causal);
     return kbki_launched();
 }
 
 // Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
-template <int Dim, class T, int Rows, int Pitch>
-__device__ __forceinline__ void kbki_attn_stage(float (&to)[Rows][Pitch], const T* from, int left) {
+template <int Dim, int Rows, int Pitch, class T>
+__device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
@@ -12871,26 +12823,29 @@ __device__ __forceinline__ void kbki_attn_stage(float (&to)[Rows][Pitch], const 
 /*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
     column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier sums are
     rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
-template <class T, int Dim> __global__ void __launch_bounds__(256, 4) kbk_attention_fwd_online_k(kbki_attn<T> io) {
+template <class T, int Dim>
+__global__ void __launch_bounds__(256, 4)
+    kbk_attention_fwd_online_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
+                               int causal) {
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
-    int n = (int)io.rows, tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
+    int tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
     // first key that no row sees; last key of this row
-    int end = io.causal && row0 + 8 < n ? row0 + 8 : n, last = io.causal && row < n ? row : n - 1;
+    int end = causal && row0 + 8 < n ? row0 + 8 : n, last = causal && row < n ? row : n - 1;
     // first row of the head
-    int64_t head = blockIdx.x / tiles * io.rows;
+    int64_t head = (int64_t)(blockIdx.x / tiles) * n;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
-    kbki_attn_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0);
+    kbki_attn_stage<Dim, 8>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
         __syncthreads(); // all warps have read the previous keys
-        kbki_attn_stage<Dim>(k, io.k + (head + key) * Dim, n - key);
-        kbki_attn_stage<Dim>(v, io.v + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32>(k, k_in + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
         // rounded before the subtraction, so that the maximum minus itself is 0
-        x = key + lane <= last ? __fmul_rn(x, io.scale) : -INFINITY;
+        x = key + lane <= last ? __fmul_rn(x, scale) : -INFINITY;
         float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
         float p = expf(x - base), factor = expf(top - base);
         sum = sum * factor + kbki_warp_all<kbki_sum<float>>(p), top = now;
@@ -12906,20 +12861,12 @@ template <class T, int Dim> __global__ void __launch_bounds__(256, 4) kbk_attent
     if (row >= n) return;
 #pragma unroll
     for (int c = 0; c < Dim / 32; c++)
-        io.o[(head + row) * Dim + lane + 32 * c] = kbki_type<T>::from(sum == 0 ? 0.0f : o[c] / sum);
-    if (lane == 0) io.lse[head + row] = (top == -INFINITY ? 0.0f : top) + logf(sum);
+        out[(head + row) * Dim + lane + 32 * c] = kbki_type<T>::from(sum == 0 ? 0.0f : o[c] / sum);
+    if (lane == 0) lse[head + row] = (top == -INFINITY ? 0.0f : top) + logf(sum);
 }
 template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_stream st) {
-    kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
-    int64_t ctas = io.heads * kbki_ceil(io.rows, 8);
-    if (why || !io.heads) return why;
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (a->s.cols == 64)
-        kbk_attention_fwd_online_k<T, 64><<<(unsigned)ctas, 256, 0, st>>>(io);
-    else
-        kbk_attention_fwd_online_k<T, 128><<<(unsigned)ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_attn_launch<T>(a, kbk_attention_fwd_online_k<T, 64>, kbk_attention_fwd_online_k<T, 128>, 8, 256, 0, 0,
+                               st);
 }
 
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
@@ -12929,23 +12876,16 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
     scores, and 4 x .. 4 x + 3 of every 64 columns of the output. Rows are padded by 4 floats, so that 16-byte
     accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share their rows: reductions over
     a row are shuffles. */
-template <class T, int Dim, int Tile>
-__device__ __forceinline__ void kbki_attn_load(float* to, const T* from, int left) {
-#pragma unroll 8
-    for (int i = threadIdx.x; i < Tile * Dim; i += 4 * Tile) {
-        int r = i / Dim;
-        to[r * (Dim + 4) + i % Dim] = r < left ? kbki_float(from[i]) : 0.0f;
-    }
-}
 template <int Dim, int Wide>
-__device__ __forceinline__ void kbki_attn_scores(const float* q, const float* k, int y, int x, float (&s)[4][Wide]) {
+__device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
+                                                 float (&s)[4][Wide]) {
 #pragma unroll 2
     for (int c = 0; c < Dim; c += 4) {
         float4 a[4], b[Wide];
 #pragma unroll
-        for (int r = 0; r < 4; r++) a[r] = *reinterpret_cast<const float4*>(q + (4 * y + r) * (Dim + 4) + c);
+        for (int r = 0; r < 4; r++) a[r] = *reinterpret_cast<const float4*>(&q[4 * y + r][c]);
 #pragma unroll
-        for (int e = 0; e < Wide; e++) b[e] = *reinterpret_cast<const float4*>(k + (x + 16 * e) * (Dim + 4) + c);
+        for (int e = 0; e < Wide; e++) b[e] = *reinterpret_cast<const float4*>(&k[x + 16 * e][c]);
 #pragma unroll
         for (int r = 0; r < 4; r++)
 #pragma unroll
@@ -12987,17 +12927,16 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
 // o += p v. hidden(r, k): key k is masked for row r; it is only evaluated if doubt is set. v of a masked key must
 // not be multiplied, not even by zero, because it may be NaN.
 template <int Dim, int Tile, class Hidden>
-__device__ __forceinline__ void kbki_attn_values(const float* p, const float* v, int y, int x, bool doubt,
-                                                 const Hidden& hidden, float (&o)[4][Dim / 16]) {
+__device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], const float (*v)[Dim + 4], int y, int x,
+                                                 bool doubt, const Hidden& hidden, float (&o)[4][Dim / 16]) {
 #pragma unroll 4
     for (int k = 0; k < Tile; k++) {
         float4 b[Dim / 64];
 #pragma unroll
-        for (int h = 0; h < Dim / 64; h++)
-            b[h] = *reinterpret_cast<const float4*>(v + k * (Dim + 4) + 4 * x + 64 * h);
+        for (int h = 0; h < Dim / 64; h++) b[h] = *reinterpret_cast<const float4*>(&v[k][4 * x + 64 * h]);
 #pragma unroll
         for (int r = 0; r < 4; r++) {
-            float w = p[(4 * y + r) * (Tile + 4) + k];
+            float w = p[4 * y + r][k];
             if (doubt && hidden(r, k)) continue;
 #pragma unroll
             for (int h = 0; h < Dim / 64; h++) {
@@ -13010,23 +12949,26 @@ __device__ __forceinline__ void kbki_attn_values(const float* p, const float* v,
     }
 }
 // A CTA has 64 rows of q and passes over all keys, in tiles of 64.
-template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(kbki_attn<T> io) {
+template <class T, int Dim>
+__global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
+                                                                 float* lse, int n, float scale, int causal) {
     extern __shared__ uint4 kbki_attn_shared[];
-    float *q = reinterpret_cast<float*>(kbki_attn_shared), *kv = q + 64 * (Dim + 4), *p = kv + 64 * (Dim + 4);
-    int n = (int)io.rows, tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
+    auto q = reinterpret_cast<float(*)[Dim + 4]>(kbki_attn_shared), kv = q + 64;
+    auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
+    int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
-    if (io.causal) tile = tiles - 1 - tile; // longest rows first, for load balance
-    int row0 = tile * 64, end = io.causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
+    if (causal) tile = tiles - 1 - tile; // longest rows first, for load balance
+    int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
-    float o[4][Dim / 16] = {}, log2_scale = io.scale * KBKI_LOG2E;
+    float o[4][Dim / 16] = {}, log2_scale = scale * KBKI_LOG2E;
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
-    for (int r = 0; r < 4; r++) limit[r] = io.causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_load<T, Dim, 64>(q, io.q + (head * n + row0) * Dim, n - row0);
+    for (int r = 0; r < 4; r++) limit[r] = causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
+    kbki_attn_stage<Dim, 64>(q, q_in + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read v of the previous tile
-        kbki_attn_load<T, Dim, 64>(kv, io.k + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64>(kv, k_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -13038,10 +12980,10 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
 #pragma unroll
             for (int c = 0; c < Dim / 16; c++) o[r][c] *= factor;
 #pragma unroll
-            for (int e = 0; e < 4; e++) p[(4 * y + r) * 68 + x + 16 * e] = s[r][e];
+            for (int e = 0; e < 4; e++) p[4 * y + r][x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_load<T, Dim, 64>(kv, io.v + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64>(kv, v_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_values<Dim, 64>(
             p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
@@ -13057,43 +12999,18 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbk_attention
         float base = run[r].m == -INFINITY ? 0.0f : __fmul_rn(run[r].m, log2_scale);
 #pragma unroll
         for (int c = 0; c < Dim / 16; c++)
-            io.o[(head * n + row) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
-        if (x == 0) io.lse[head * n + row] = KBKI_LN2 * (base + log2f(sum));
+            out[(head * n + row) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(o[r][c] * inv);
+        if (x == 0) lse[head * n + row] = KBKI_LN2 * (base + log2f(sum));
     }
 }
-template <class T, int Dim> const char* kbki_attn_flash(const kbki_attn<T>& io, kbk_stream st) {
-    size_t bytes = (2 * 64 * (Dim + 4) + 64 * 68) * sizeof(float);
-    int64_t ctas = io.heads * kbki_ceil(io.rows, 64);
-    const char* why = kbki_want_shared(kbk_attention_fwd_flash_k<T, Dim>, &bytes);
-    if (why) return why;
-    if (!bytes) return "an SM has too little shared memory";
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_attention_fwd_flash_k<T, Dim><<<(unsigned)ctas, 256, bytes, st>>>(io);
-    return kbki_launched();
-}
 template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_stream st) {
-    kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
-    if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_attn_flash<T, 64>(io, st) : kbki_attn_flash<T, 128>(io, st);
+    auto bytes = [](int d) { return (2 * 64 * (d + 4) + 64 * 68) * sizeof(float); };
+    return kbki_attn_launch<T>(a, kbk_attention_fwd_flash_k<T, 64>, kbk_attention_fwd_flash_k<T, 128>, 64, 256,
+                               bytes(64), bytes(128), st);
 }
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// The only cuBLAS function that >>matmul_vendor does not load with these types. cuBLAS is already open here.
-typedef cublasStatus_t (*kbki_attn_gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int,
-                                         const void*, const void*, cudaDataType, int, long long, const void*,
-                                         cudaDataType, int, long long, const void*, void*, cudaDataType, int,
-                                         long long, int, cublasComputeType_t, cublasGemmAlgo_t);
-KBK_FN kbki_attn_gemm kbki_attn_gemm_get(void) {
-    static const char* const names[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so" };
-    static kbki_attn_gemm f;
-    for (int i = 0; i < 4 && !f; i++) {
-        void* lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        if (lib) *(void**)&f = dlsym(lib, "cublasGemmStridedBatchedEx");
-    }
-    return f;
-}
 // Softmax, CTA per row: f32 scores become probabilities of type T; masked keys get zeros.
 template <class T>
 __global__ void __launch_bounds__(256)
@@ -13119,8 +13036,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_fwd(&a->s, (int)sizeof(T), KBKI_WORD_cublas))) != NULL)
         return why;
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    kbki_attn_gemm gemm = kbki_attn_gemm_get();
-    if (!gemm) return "cublasGemmStridedBatchedEx not found";
+    if (!lib->batched) return "cublasGemmStridedBatchedEx not found";
     int64_t n = io.rows, chunk = kbki_attn_chunk(&a->s, (int)sizeof(T));
     int rows = (int)n, d = (int)a->s.cols;
     float *scores = (float*)((char*)a->workspace + KBK_TICKETS + ((size_t)32 << 20)), one = 1, zero = 0;
@@ -13130,13 +13046,14 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
         // cuBLAS is column-major and sees transposes: scores' = k q', o' = v' p'.
-        cublasStatus_t e =
-            gemm(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d, io.q + at, type, d,
-                 n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        cublasStatus_t e = lib->batched(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
+                                        io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
+                                        CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
         if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
         kbki_attn_cublas_rows_k<T><<<(unsigned)(count * n), 256, 0, st>>>(io, scores, p, head * n);
-        e = gemm(h, CUBLAS_OP_N, CUBLAS_OP_N, d, rows, rows, &one, io.v + at, type, d, n * d, p, type, rows, n * n,
-                 &zero, io.o + at, type, d, n * d, (int)count, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+        e = lib->batched(h, CUBLAS_OP_N, CUBLAS_OP_N, d, rows, rows, &one, io.v + at, type, d, n * d, p, type, rows,
+                         n * n, &zero, io.o + at, type, d, n * d, (int)count, CUBLAS_COMPUTE_32F,
+                         CUBLAS_GEMM_DEFAULT);
         if (e != CUBLAS_STATUS_SUCCESS) return "cublasGemmStridedBatchedEx failed";
     }
     return kbki_launched();
@@ -13149,17 +13066,13 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
-    Schedule: a CTA has 128 rows of q, 4 warps of 32 rows. Tiles of k and v have 64 rows (128 at d = 64) and are
-    double buffered by cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that
-    follows its last use.
+    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double buffered by
+    cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its last use.
     Why 32 rows per warp: an operand read from shared memory must serve two mma. Otherwise reading takes longer
     than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
-    Why p stays in registers: the accumulator layout of one mma is the layout of the first operand of the next.
-    Why two CTAs per SM: one computes exponentials while the other multiplies. At one exp per score, the
-    exponentials of a warp take a third of the time of its products at d = 128, two thirds at d = 64. The
-    exponentials of 16 keys are also interleaved with the mma of the previous 16 keys.
-    Why the output is rarely rescaled: the running maximum rarely changes after a few tiles. If no row of a warp
-    has a new maximum, all factors are 1 and the multiplications are skipped. */
+    Why two CTAs per SM: one computes exponentials while the other multiplies. The exponentials of 16 keys are also
+    interleaved with the mma of the previous 16 keys.
+    Why the output is rarely rescaled: if no row of a warp has a new maximum, the multiplications are skipped. */
 #ifdef __CUDACC__
 
 template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, float y) {
@@ -13215,28 +13128,32 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
 }
 /*  A warp has 16 rows of q and takes 32 keys at a time. Of each 16 x 8 scores, lane l has columns 2 (l % 4) and
     the next, of rows l / 4 and l / 4 + 8 (h = 0, 1). Four lanes share a row. */
-template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention_fwd_warpmma_k(kbki_attn<T> io) {
+template <class T, int Dim>
+__global__ void __launch_bounds__(128)
+    kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
+                                int causal) {
     __shared__ __align__(16) T q[64][Dim + 8], k[32][Dim + 8], v[32][Dim + 8];
-    int n = (int)io.rows, tiles = (n + 63) / 64, row0 = blockIdx.x % tiles * 64;
-    int lane = threadIdx.x % 32, y = threadIdx.x / 32 * 16, end = io.causal && row0 + 64 < n ? row0 + 64 : n;
-    int64_t head = blockIdx.x / tiles * io.rows;
+    int tiles = (n + 63) / 64, row0 = blockIdx.x % tiles * 64;
+    int lane = threadIdx.x % 32, y = threadIdx.x / 32 * 16, end = causal && row0 + 64 < n ? row0 + 64 : n;
+    int64_t head = (int64_t)(blockIdx.x / tiles) * n;
+    bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in) & 15) == 0;
     float o[Dim / 8][4] = {}, top[2] = { -INFINITY, -INFINITY }, sum[2] = {};
-    kbki_attn_plain_stage<Dim>(q, io.q + (head + row0) * Dim, n - row0, io.vector);
+    kbki_attn_plain_stage<Dim>(q, q_in + (head + row0) * Dim, n - row0, vector);
     for (int key = 0; key < end; key += 32) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read the previous keys
-        kbki_attn_plain_stage<Dim>(k, io.k + (head + key) * Dim, n - key, io.vector);
-        kbki_attn_plain_stage<Dim>(v, io.v + (head + key) * Dim, n - key, io.vector);
+        kbki_attn_plain_stage<Dim>(k, k_in + (head + key) * Dim, n - key, vector);
+        kbki_attn_plain_stage<Dim>(v, v_in + (head + key) * Dim, n - key, vector);
         __syncthreads();
         kbki_attn_plain_scores<T, Dim>(s, q + y, k);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            int row = row0 + y + lane / 4 + 8 * h, last = io.causal && row < n ? row : n - 1;
+            int row = row0 + y + lane / 4 + 8 * h, last = causal && row < n ? row : n - 1;
             float now = top[h];
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 float& x = s[e / 2][2 * h + e % 2];
-                x = key + e / 2 * 8 + lane % 4 * 2 + e % 2 <= last ? __fmul_rn(x, io.scale) : -INFINITY;
+                x = key + e / 2 * 8 + lane % 4 * 2 + e % 2 <= last ? __fmul_rn(x, scale) : -INFINITY;
                 now = fmaxf(now, x);
             }
             now = kbki_warp_all<kbki_max, 4>(now);
@@ -13254,35 +13171,20 @@ template <class T, int Dim> __global__ void __launch_bounds__(128) kbk_attention
         int row = row0 + y + lane / 4 + 8 * h;
         float all = kbki_warp_all<kbki_sum<float>, 4>(sum[h]), inv = all == 0 ? 1.0f : 1.0f / all;
         if (row >= n) continue;
-        T* to = io.o + (head + row) * Dim + lane % 4 * 2;
+        T* to = out + (head + row) * Dim + lane % 4 * 2;
 #pragma unroll
         for (int e = 0; e < Dim / 4; e++) to[e / 2 * 8 + e % 2] = kbki_type<T>::from(o[e / 2][2 * h + e % 2] * inv);
-        if (lane % 4 == 0) io.lse[head + row] = (top[h] == -INFINITY ? 0.0f : top[h]) + logf(all);
+        if (lane % 4 == 0) lse[head + row] = (top[h] == -INFINITY ? 0.0f : top[h]) + logf(all);
     }
 }
 template <class T> const char* kbk_attention_fwd_warpmma(const kbk_args* a, kbk_stream st) {
-    kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
-    int64_t ctas = io.heads * kbki_ceil(io.rows, 64);
-    if (why || !io.heads) return why;
-    if ((why = kbki_needs_mma<T>()) != NULL) return why;
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    if (a->s.cols == 64)
-        kbk_attention_fwd_warpmma_k<T, 64><<<(unsigned)ctas, 128, 0, st>>>(io);
-    else
-        kbk_attention_fwd_warpmma_k<T, 128><<<(unsigned)ctas, 128, 0, st>>>(io);
-    return kbki_launched();
+    const char* why = kbki_needs_mma<T>();
+    return why ? why
+               : kbki_attn_launch<T>(a, kbk_attention_fwd_warpmma_k<T, 64>, kbk_attention_fwd_warpmma_k<T, 128>, 64,
+                                     128, 0, 0, st);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-// Bit masks that detect NaN and infinity in two packed 16-bit numbers.
-template <class T> struct kbki_half2_type;
-template <> struct kbki_half2_type<__half> { static constexpr uint32_t exponent = 0x7C007C00u, carry = 0x04000400u; };
-template <> struct kbki_half2_type<__nv_bfloat16> {
-    // added to a full exponent, it sets bit 15
-    static constexpr uint32_t exponent = 0x7F807F80u, carry = 0x00800080u;
-};
 
 // Copies 16 bytes to shared memory from an address that is not 16-byte aligned, synchronously.
 __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* from, bool valid) {
@@ -13346,48 +13248,6 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-// Whether any of so many rows of Dim elements holds a NaN or an infinity; the same for the whole warp.
-template <class T, int Dim, int Rows> __device__ __forceinline__ bool kbki_attn_wild(uint32_t rows) {
-    uint32_t any = 0;
-#pragma unroll 4
-    for (int i = 0; i < Dim * Rows / 256; i++) {
-        const uint4 w = kbki_shared_pack(rows + (i * 32 + threadIdx.x % 32) * 16);
-        any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-    }
-    return __any_sync(~0u, any & 0x80008000u);
-}
-/*  c += a b for a 16 x 16 block a of which only a triangle counts: k <= row, or k >= row if Upper. mma would also
-    multiply the zeros of the other triangle, and 0 * NaN is NaN. This function is used if b holds a NaN or an
-    infinity. */
-template <class T, int Dim, int Across, bool Upper>
-__device__ __forceinline__ void kbki_attn_triangle(float (&c)[Across][4], const uint32_t (&a)[4], uint32_t rows,
-                                                   int first) {
-    int lane = threadIdx.x % 32, g = lane / 4;
-#pragma unroll 1
-    for (int k = 0; k < 16; k++) {
-        int from = (lane & ~3) | ((k & 7) >> 1);
-        uint32_t lo = __shfl_sync(~0u, k < 8 ? a[0] : a[2], from);
-        uint32_t hi = __shfl_sync(~0u, k < 8 ? a[1] : a[3], from);
-        float x[2], y[2], b[2];
-        kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
-        float p = k & 1 ? x[1] : x[0], q = k & 1 ? y[1] : y[0];
-        bool low = Upper ? k >= g : k <= g, high = Upper ? k >= g + 8 : k <= g + 8;
-#pragma unroll
-        for (int n = 0; n < Across; n++) {
-            uint32_t w;
-            asm volatile("ld.shared.u32 %0, [%1];"
-                         : "=r"(w)
-                         : "r"(rows + k * 2 * Dim + (((first + n) ^ (k & 7)) << 4) + (lane & 3) * 4));
-            kbki_unword((T*)0, w, b);
-            if (low) c[n][0] = fmaf(p, b[0], c[n][0]), c[n][1] = fmaf(p, b[1], c[n][1]);
-            if (high) c[n][2] = fmaf(q, b[0], c[n][2]), c[n][3] = fmaf(q, b[1], c[n][3]);
-        }
-    }
-}
-
 /*  s[m][n] = 16 x 8 blocks of a b'; a and b are stored as rows of Dim elements. Operands are loaded Ahead steps
     before their mma: the one or two other warps of a scheduler are not enough to hide the latency. */
 template <class T, int Dim, int Down, int Across>
@@ -13439,25 +13299,13 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
         }
     }
 }
-/*  The same with a causal mask. shift = first row of a minus first column of a. A 16 x 16 block above the diagonal
-    is skipped; one on the diagonal uses kbki_attn_triangle if b holds NaN or infinity. Upper: mirrored. */
-template <class T, int Dim, int Down, int Deep, int Across, bool Upper>
-__device__ __forceinline__ void kbki_attn_by_rows_hidden(float (&c)[Down][Across][4],
-                                                         const uint32_t (&a)[Down][Deep][4], uint32_t b, int first,
-                                                         kbki_attn_lane at, int shift) {
+// Sets scores with keys beyond the last ones that a thread's two rows see (low, high) to -inf. key: the tile's first.
+template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int key, int low, int high) {
+    const int column = key + threadIdx.x % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < Down * Deep; i++) {
-        int m = i / Deep, k = i % Deep, below = shift + 16 * (m - k);
-        uint32_t one[1][1][4] = { { { a[m][k][0], a[m][k][1], a[m][k][2], a[m][k][3] } } }, rows = b + k * 32 * Dim;
-        if (Upper ? below > 0 : below < 0) continue;
-        if (below == 0 && kbki_attn_wild<T, Dim, 16>(rows))
-            kbki_attn_triangle<T, Dim, Across, Upper>(c[m], one[0][0], rows, first);
-        else
-            kbki_attn_by_rows<T, Dim, 1, 1, Across>(reinterpret_cast<float(&)[1][Across][4]>(c[m]), one, rows, first,
-                                                    at);
-    }
+    for (int i = 0; i < Keys / 2; i++)
+        if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
-
 // Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
 // true if any row of the warp has a new maximum; earlier sums are then multiplied by factor.
 template <int Across>
@@ -13492,22 +13340,13 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Masks scores of keys beyond each row's limit with -inf. column: of this thread's first score.
-template <int Across>
-__device__ __forceinline__ void kbki_attn_hide(float (&s)[Across][4], int column, int low, int high) {
-#pragma unroll
-    for (int n = 0; n < Across; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (column + 8 * n + (e & 1) > (e < 2 ? low : high)) s[n][e] = -INFINITY;
-}
-// Epilogue: divides o by the sums, and stores o and lse. rows: 32 rows of shared memory of this warp.
+// Epilogue: divides o by the sums, and stores o and lse of a warp's rows, of which `left` exist. rows: 32 rows of
+// shared memory of this warp.
 template <class T, int Dim>
-__device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t head, int row,
-                                              float (&o)[2][Dim / 8][4], const float (&m)[2][2],
-                                              const float (&l)[2][2], float log2_scale, uint32_t rows,
-                                              kbki_attn_lane at) {
-    int lane = threadIdx.x % 32, left = (int)io.rows - row;
+__device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
+                                              const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
+                                              uint32_t rows, kbki_attn_lane at, bool vector) {
+    int lane = threadIdx.x % 32;
     if (left <= 0) return;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -13518,10 +13357,9 @@ __device__ __forceinline__ void kbki_attn_end(const kbki_attn<T>& io, int64_t he
 #pragma unroll
         for (int n = 0; n < Dim / 8; n++) o[i / 2][n][i % 2 * 2] *= inv, o[i / 2][n][i % 2 * 2 + 1] *= inv;
         if (lane % 4 == 0 && r < left)
-            io.lse[head * io.rows + row + r] =
-                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale)) + log2f(sum));
+            lse[r] = KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, log2_scale)) + log2f(sum));
     }
-    kbki_attn_write<T, Dim, Dim / 8>(io.o + (head * io.rows + row) * Dim, rows, o, 0, left, io.vector, at);
+    kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
 }
 
 /*  One warp's 32 rows against 64 keys. Edge: some keys are masked. The exponentials of 16 keys and the mma of the
@@ -13536,8 +13374,8 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
     for (int i = 0; i < 2; i++) {
         int low = row + 16 * i + threadIdx.x % 32 / 4, high = low + 8;
         if (Edge)
-            kbki_attn_hide<8>(s[i], key + threadIdx.x % 4 * 2, causal && low < last ? low : last,
-                              causal && high < last ? high : last);
+            kbki_attn_hide<64>(&s[i][0][0], key, causal && low < last ? low : last,
+                               causal && high < last ? high : last);
         if (kbki_attn_top<8>(s[i], m[i], base[i], factor, log2_scale)) {
 #pragma unroll
             for (int e = 0; e < Dim / 2; e++) o[i][e / 4][e % 4] *= factor[e % 4 / 2];
@@ -13550,39 +13388,39 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
 #pragma unroll
         for (int i = 0; i < 2; i++)
             kbki_attn_probabilities<T>(p[i][0], s[i][2 * c], s[i][2 * c + 1], base[i], l[i], log2_scale);
-        if (Edge && causal)
-            kbki_attn_by_rows_hidden<T, Dim, 2, 1, Dim / 8, false>(o, p, v + c * 32 * Dim, 0, at, row - key - 16 * c);
-        else
-            kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
+        kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
 // Keys per buffer, chosen so that two CTAs fit into an SM's 227 KiB.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
 // A CTA has 128 rows of q, four warps of 32. K and V are double-buffered by cp.async.
-template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attention_fwd_flashmma_k(kbki_attn<T> io) {
+template <class T, int Dim>
+__global__ void __launch_bounds__(128, 2)
+    kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
+                                 int causal) {
     extern __shared__ uint4 kbki_attn_shared[];
     constexpr int Keys = kbki_attn_keys<Dim>::n;
     constexpr uint32_t TileBytes = Keys * 2 * Dim;
     const uint32_t q = kbki_shared(kbki_attn_shared), ring = q + 128 * 2 * Dim;
     const kbki_attn_lane at = kbki_attn_lanes();
-    const int n = (int)io.rows, tiles = (n + 127) / 128;
+    const int tiles = (n + 127) / 128;
+    const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
     // longest rows first, for load balance
-    if (io.causal) tile = tiles - 1 - tile;
+    if (causal) tile = tiles - 1 - tile;
     // first row of the CTA; of the warp
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
-    const int end = io.causal && row0 + 128 < n ? row0 + 128 : n;
-    const int seen = io.causal && mine + 31 < n - 1 ? mine + 31 : n - 1,
-              plain = io.causal && mine < n - 1 ? mine : n - 1;
-    const T *k = io.k + head * n * Dim, *v = io.v + head * n * Dim;
-    const float log2_scale = io.scale * KBKI_LOG2E;
+    const int end = causal && row0 + 128 < n ? row0 + 128 : n;
+    const int seen = causal && mine + 31 < n - 1 ? mine + 31 : n - 1, plain = causal && mine < n - 1 ? mine : n - 1;
+    const T *k = k_in + head * n * Dim, *v = v_in + head * n * Dim;
+    const float log2_scale = scale * KBKI_LOG2E;
     float o[2][Dim / 8][4] = {}, m[2][2], l[2][2] = {};
 #pragma unroll
     for (int i = 0; i < 4; i++) m[i / 2][i % 2] = -INFINITY;
-    kbki_attn_fetch<T, Dim, 128, 128>(q, io.q + (head * n + row0) * Dim, n - row0, io.vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, io.vector);
-    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, io.vector);
+    kbki_attn_fetch<T, Dim, 128, 128>(q, q_in + (head * n + row0) * Dim, n - row0, vector);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring, k, n, vector);
+    kbki_attn_fetch<T, Dim, Keys, 128>(ring + TileBytes, v, n, vector);
     kbki_ahead_close();
     uint32_t stage = ring;
 #pragma unroll 1
@@ -13593,8 +13431,8 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
         kbki_ahead_wait<0>();
         __syncthreads();
         if (next < end) {
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, io.vector);
-            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, io.vector);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage, k + (int64_t)next * Dim, n - next, vector);
+            kbki_attn_fetch<T, Dim, Keys, 128>(stage + TileBytes, v + (int64_t)next * Dim, n - next, vector);
             kbki_ahead_close();
         }
 #pragma unroll 1
@@ -13603,86 +13441,371 @@ template <class T, int Dim> __global__ void __launch_bounds__(128, 2) kbk_attent
             if (key + part + 63 <= plain)
                 kbki_attn_step<T, Dim, false>(o, m, l, rows, kk, vv, at, log2_scale, 0, 0, 0, 0);
             else if (key + part <= seen)
-                kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1,
-                                             io.causal);
+                kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    kbki_attn_end<T, Dim>(io, head, mine, o, m, l, log2_scale, q + warp * 64 * Dim, at);
-}
-template <class T, int Dim> const char* kbki_attn_flashmma(const kbki_attn<T>& io, kbk_stream st) {
-    size_t bytes = (128 + 4 * kbki_attn_keys<Dim>::n) * 2 * Dim;
-    int64_t ctas = io.heads * kbki_ceil(io.rows, 128);
-    const char* why = kbki_needs(80);
-    if (!why) why = kbki_want_shared(kbk_attention_fwd_flashmma_k<T, Dim>, &bytes);
-    if (why) return why;
-    if (!bytes) return "an SM has too little shared memory";
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbk_attention_fwd_flashmma_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io);
-    return kbki_launched();
+    const int64_t line = head * n + mine; // the warp's first row
+    kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
+                          vector);
 }
 template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk_stream st) {
-    kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
-    if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_attn_flashmma<T, 64>(io, st) : kbki_attn_flashmma<T, 128>(io, st);
+    auto bytes = [](size_t d, size_t keys) { return (128 + 4 * keys) * 2 * d; };
+    const char* why = kbki_needs(80);
+    return why ? why
+               : kbki_attn_launch<T>(a, kbk_attention_fwd_flashmma_k<T, 64>, kbk_attention_fwd_flashmma_k<T, 128>,
+                                     128, 128, bytes(64, kbki_attn_keys<64>::n), bytes(128, kbki_attn_keys<128>::n),
+                                     st);
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9. Warp
-                         specialization and ping-pong schedule (FlashAttention-3), dynamic scheduling.
+  >>attention_hopper     Attention forward with wgmma and TMA, for compute capability 9.0 only: rungs 7 to 9, each one
+                         kernel that shows one idea.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, continued: f16 and bf16 on compute capability 9.0 -----------------------------------------
-    The rungs use the techniques of FlashAttention-3 (Shah et al. 2024): warp specialization, overlap of softmax
-    and products between warpgroups (ping-pong) and within a warpgroup (pipelining of the two products).
-    7 flashws  warp specialization: a producer thread keeps a TMA pipeline of K and V tiles of 128 keys full; two
-               consumer warpgroups of 64 rows each compute scores, exponentials and products one after the other
+    7 flashws  wgmma and TMA: one thread of a producer warpgroup loads tiles of 128 keys into a ring; two consumer
+               warpgroups of 64 rows compute scores, exponentials and products one after the other
                <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
-               as the first operand of the second product; one warpgroup computes exponentials while the other
-               multiplies
-    8 flashrs  three consumer warpgroups with 160 registers each; probabilities overwrite the scores
+               as the first operand of the second product
+    8 flashrs  the same kernel with three consumer warpgroups, of 160 registers per thread
                <- while one consumer computes exponentials and one waits for its products, a third keeps the tensor
-               cores busy. No barrier ties them to one another. A tile serves 192 rows instead of 128
-    9 flashpp  the scores of a tile are queued before the product with V of the previous tile, also across work
-               items; three or four consumers issue in turn (ping-pong), two do not; persistent CTAs take the next
-               rows of q from a counter (dynamic scheduling), in causal attention the longest first
-               <- the tensor cores have queued products while a warpgroup computes exponentials. The next rows'
-               operands are loaded while the last results are stored. Dynamic scheduling keeps the load balanced:
-               no CTA still has long rows when the others have finished. The rows per CTA are chosen by shape.
-               Items that would not fill the last wave are cut into smaller ones, in which some warpgroups have no
-               rows
+               cores busy. A tile serves 192 rows instead of 128
+    9 pingpong two consumers; the scores of a tile are queued before the product with V of the previous tile, and the
+               consumers take turns to queue (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
+               <- the tensor cores have queued products while a warpgroup computes exponentials
+    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling), in causal attention the
+               longest first; two to four consumers, chosen by shape. In >>attention_wgmma
+               <- the next rows' operands are loaded while the last results are stored. No CTA still has long rows
+               when the others have finished. Items that would not fill the last wave are cut into smaller ones
     bound by   arithmetic, and special functions: one exponential per score, at 16 per clock and SM, takes half the
                time of the products at d = 128, and the same time at d = 64
 
-    Tiles of keys are processed from the last to the first. Only the first tile that a warpgroup sees has masked
-    keys, so the loop over the other tiles needs no mask. TMA fills keys beyond the last with zeros; they are
-    masked like the causal ones. q, k and v must be aligned to 16 bytes, because TMA requires that; o and lse may
-    have any alignment. */
+    TMA fills keys beyond the last with zeros; they are masked like the causal ones. q, k and v must be aligned to 16
+    bytes, because TMA requires that; o and lse may have any alignment. */
 #define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+// --- what the rungs share. A warpgroup has 64 rows of q; thread t has rows t / 32 * 16 + t % 32 / 4 and + 8 of them.
+__device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
+    if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
+}
+// Copies `high` rows of Panels x 64 elements by TMA, panel by panel. One thread calls it.
+template <int Panels>
+__device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
+                                              int head) {
+    for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
+}
+// Masks scores of keys beyond each row's limit with -inf. key: the tile's first; row: the warpgroup's first.
+template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
+    const int mine = causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : n - 1;
+    kbki_attn_hide<Keys>(s, key, min(mine, n - 1), min(mine + 8, n - 1));
+}
+// Online softmax: scores become exponentials relative to the running maximum m, and are added to the sums l.
+// scale: converts scores to logarithms of base 2; factor: for earlier sums.
+template <int Keys>
+__device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], float (&l)[2], float (&factor)[2],
+                                                     float scale) {
+    float base[2], sum[2][2] = {};
+    bool coarse[2];
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float top = fmaxf(s[2 * h], s[2 * h + 1]);
+#pragma unroll
+        for (int i = 4; i < Keys / 2; i += 4) top = fmaxf(top, fmaxf(s[i + 2 * h], s[i + 2 * h + 1]));
+        top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+        top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+        top = fmaxf(top, m[h]);
+        const kbki_attn_base now(m[h], top, scale);
+        m[h] = top, factor[h] = now.factor, base[h] = now.b, coarse[h] = now.coarse;
+    }
+    if (coarse[0] || coarse[1])
+#pragma unroll
+        for (int i = 0; i < Keys / 2; i++) s[i] -= coarse[i / 2 % 2] ? m[i / 2 % 2] : 0;
+#pragma unroll
+    for (int i = 0; i < Keys / 2; i++) sum[i / 2 % 2][i % 2] += s[i] = kbki_exp2(fmaf(s[i], scale, -base[i / 2 % 2]));
+#pragma unroll
+    for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
+}
+// Multiplies o by the factors, unless no row has a new maximum, which is the usual case.
+template <int Dim> __device__ __forceinline__ void kbki_fa_rescale(float* o, const float (&factor)[2]) {
+    if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
+#pragma unroll
+    for (int i = 0; i < Dim / 2; i++) o[i] *= factor[i / 2 % 2];
+}
+// Stores lse of 64 finished rows, the first of which is `row` of the head's n, and computes the factors for o.
+__device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const float (&m)[2], const float (&l)[2],
+                                              float scale, float (&inv)[2]) {
+    row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        float sum = l[h] + __shfl_xor_sync(~0u, l[h], 1);
+        sum += __shfl_xor_sync(~0u, sum, 2);
+        inv[h] = sum == 0 ? 1.0f : kbki_reciprocal(sum);
+        if (threadIdx.x % 4 == 0 && row + 8 * h < n)
+            lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
+    }
+}
+// Stores o of the rows.
+template <class T, int Dim>
+__device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
+    kbki_mm<T> out = {};
+#pragma unroll
+    for (int i = 0; i < Dim / 2; i++) o[i] *= inv[i / 2 % 2];
+    out.c = to, out.m = n, out.n = Dim;
+    kbki_wg_finish<T, Dim>(out, row, 0, o);
+}
+#endif // __CUDA_ARCH_FEAT_SM90_ALL
+
+/*  flashws, and flashrs with three consumers. The last warpgroup is the producer: one of its threads loads q, then a
+    ring of slots, each with 128 rows of K and of V. Each consumer warpgroup has 64 rows of q. */
+template <class T, int Dim, int Groups>
+__global__ void __launch_bounds__(128 * (Groups + 1), 1)
+    kbk_attention_fwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
+                                const __grid_constant__ kbki_map map_v, T* out, float* lse, int n, float scale,
+                                int causal) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Stages = 2, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // in bytes
+    extern __shared__ uint4 kbki_attn_shared[];
+    __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
+    char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
+    const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
+    // causal: longest rows first, for load balance
+    const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
+    const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
+    const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    if (threadIdx.x == 0) {
+        kbki_bar_init(&q_full, 1);
+        for (int i = 0; i < Stages; i++)
+            kbki_bar_init(k_full + i, 1), kbki_bar_init(v_full + i, 1), kbki_bar_init(empty + i, Groups);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (group == Groups) { // producer
+        kbki_wg_give<32>();
+        if (threadIdx.x % 128) return;
+        kbki_bar_expect(&q_full, Groups * Queries);
+        for (int g = 0; g < Groups; g++)
+            kbki_fa_fetch<Dim / 64>(q + g * Queries, &map_q, &q_full, row0 + g * 64, 64, head);
+        for (int step = 0; step < steps; step++) {
+            const int slot = step % Stages;
+            kbki_bar_wait(empty + slot, step / Stages % 2 ^ 1);
+            kbki_bar_expect(k_full + slot, Tile);
+            kbki_fa_fetch<Dim / 64>(ring + slot * 2 * Tile, &map_k, k_full + slot, step * 128, 128, head);
+            kbki_bar_expect(v_full + slot, Tile);
+            kbki_fa_fetch<Dim / 64>(ring + slot * 2 * Tile + Tile, &map_v, v_full + slot, step * 128, 128, head);
+        }
+        return;
+    }
+    kbki_wg_take<Groups == 2 ? 232 : 160>();
+    kbki_wg_operand<true> a, b;
+    kbki_wg_operand<false, 128> c;
+    const int row = row0 + group * 64;
+    float s[64], o[Dim / 2] = {}, m[2] = { -INFINITY, -INFINITY }, l[2] = {}, factor[2];
+    a.set(q + group * Queries), b.set(ring), c.set(ring + Tile);
+    kbki_bar_wait(&q_full, 0);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        const int slot = step % Stages, parity = step / Stages % 2, at = slot * (2 * Tile / 16);
+        uint32_t p[32];
+        kbki_bar_wait(k_full + slot, parity);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
+            kbki_wgmma<T, 128>::template shared<0, 0>(s, a.at(k / 4 * 512 + k % 4 * a.step16),
+                                                      b.at(at + k / 4 * 1024 + k % 4 * b.step16), k != 0);
+        kbki_wg_commit();
+        kbki_wg_wait<0>();
+        kbki_wg_hold<64>(s);
+        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
+        kbki_fa_exponentials<128>(s, m, l, factor, scale);
+        kbki_fa_rescale<Dim>(o, factor);
+#pragma unroll
+        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+        kbki_bar_wait(v_full + slot, parity);
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4, c.at(at + k * c.step16), 1);
+        kbki_wg_commit();
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Dim / 2>(o);
+        kbki_fa_arrive(empty + slot);
+    }
+    kbki_fa_close(lse + (int64_t)head * n, row, n, m, l, scale, factor);
+    kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
+#endif
+}
+/*  pingpong. The scores of a tile and the values of the previous tile are queued together, so that the tensor cores
+    are busy during the exponentials; the two consumers take turns to queue. */
+template <class T, int Dim>
+__global__ void __launch_bounds__(384, 1)
+    kbk_attention_fwd_pingpong_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
+                                 const __grid_constant__ kbki_map map_v, T* out, float* lse, int n, float scale,
+                                 int causal) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    constexpr int Groups = 2, Stages = 3, Tile = 128 * Dim * 2, Queries = 64 * Dim * 2; // in bytes
+    extern __shared__ uint4 kbki_attn_shared[];
+    __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
+    char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
+    const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
+    // causal: longest rows first, for load balance
+    const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
+    const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
+    const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
+    if (threadIdx.x == 0) {
+        kbki_bar_init(&q_full, 1);
+        for (int i = 0; i < Stages; i++)
+            kbki_bar_init(k_full + i, 1), kbki_bar_init(v_full + i, 1), kbki_bar_init(empty + i, Groups);
+        kbki_bar_ready();
+    }
+    __syncthreads();
+    if (group == Groups) { // producer
+        kbki_wg_give<32>();
+        if (threadIdx.x % 128) return;
+        kbki_bar_expect(&q_full, Groups * Queries);
+        for (int g = 0; g < Groups; g++)
+            kbki_fa_fetch<Dim / 64>(q + g * Queries, &map_q, &q_full, row0 + g * 64, 64, head);
+        for (int step = 0; step < steps; step++) {
+            const int slot = step % Stages;
+            kbki_bar_wait(empty + slot, step / Stages % 2 ^ 1);
+            kbki_bar_expect(k_full + slot, Tile);
+            kbki_fa_fetch<Dim / 64>(ring + slot * 2 * Tile, &map_k, k_full + slot, step * 128, 128, head);
+            kbki_bar_expect(v_full + slot, Tile);
+            kbki_fa_fetch<Dim / 64>(ring + slot * 2 * Tile + Tile, &map_v, v_full + slot, step * 128, 128, head);
+        }
+        return;
+    }
+    kbki_wg_take<232>();
+    kbki_wg_operand<true> a, b;
+    kbki_wg_operand<false, 128> c;
+    const int row = row0 + group * 64;
+    float s[64], o[Dim / 2] = {}, m[2] = { -INFINITY, -INFINITY }, l[2] = {}, factor[2];
+    uint32_t p[32];
+    a.set(q + group * Queries), b.set(ring), c.set(ring + Tile);
+    auto scores = [&](int step) {
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
+            kbki_wgmma<T, 128>::template shared<0, 0>(
+                s, a.at(k / 4 * 512 + k % 4 * a.step16),
+                b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
+        kbki_wg_commit();
+    };
+    auto values = [&](int step) {
+        kbki_wg_fence();
+#pragma unroll
+        for (int k = 0; k < 8; k++)
+            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4,
+                                                      c.at(step % Stages * (2 * Tile / 16) + k * c.step16), 1);
+        kbki_wg_commit();
+    };
+    auto softmax = [&](int step) {
+        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
+        kbki_fa_exponentials<128>(s, m, l, factor, scale);
+    };
+    auto pack = [&]() {
+#pragma unroll
+        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+    };
+    if (group == 1) kbki_barrier_arrive<256>(4); // the first turn is that of warpgroup 0
+    kbki_bar_wait(&q_full, 0), kbki_bar_wait(k_full, 0);
+    scores(0);
+    kbki_wg_wait<0>();
+    kbki_wg_hold<64>(s);
+    softmax(0), pack();
+#pragma unroll 1
+    for (int step = 1; step < steps; step++) {
+        kbki_bar_wait(k_full + step % Stages, step / Stages % 2);
+        kbki_bar_wait(v_full + (step - 1) % Stages, (step - 1) / Stages % 2);
+        kbki_barrier<256>(4 + group); // waits for the turn
+        scores(step), values(step - 1);
+        kbki_barrier_arrive<256>(4 + (group ^ 1)); // the turn of the other warpgroup
+        kbki_wg_wait<1>();
+        kbki_wg_hold<64>(s);
+        softmax(step);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Dim / 2>(o), kbki_wg_hold<64>(s);
+        kbki_fa_arrive(empty + (step - 1) % Stages);
+        kbki_fa_rescale<Dim>(o, factor), pack();
+    }
+    kbki_bar_wait(v_full + (steps - 1) % Stages, (steps - 1) / Stages % 2);
+    values(steps - 1);
+    kbki_wg_wait<0>();
+    kbki_wg_hold<Dim / 2>(o);
+    kbki_fa_close(lse + (int64_t)head * n, row, n, m, l, scale, factor);
+    kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
+#endif
+}
+struct kbki_fa_maps {
+    kbki_map q, k, v;
+};
+// Tensor maps for tiles of 64 rows of q and so many rows of k and v, or why TMA cannot load them.
+template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
+    const T* const from[3] = { io.q, io.k, io.v };
+    kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
+    const char* why = kbki_needs_hopper();
+    for (int i = 0; i < 3 && !why; i++)
+        why = !kbki_aligned(from[i], 16)
+                  ? KBKI_TEXT_TMA_HEADS
+                  : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
+    return why;
+}
+// Launches a rung with so many consumer warpgroups and slots of K and V.
+template <class T, class Kernel>
+const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int groups, int slots, kbk_stream st) {
+    kbki_attn<T> io;
+    kbki_fa_maps maps;
+    const char* why = kbki_attn_args(a, &io);
+    if (why || !io.heads) return why;
+    const int64_t d = a->s.cols, ctas = io.heads * kbki_ceil(io.rows, 64 * groups);
+    size_t bytes = (size_t)(1024 + (groups * 64 + slots * 256) * d * 2); // 1024: for alignment
+    Kernel* kernel = d == 64 ? at_64 : at_128;
+    if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
+    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
+    if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
+    if (!bytes) return "a CTA cannot have that much shared memory here";
+    kernel<<<(unsigned)ctas, 128 * (groups + 1), bytes, st>>>(maps.q, maps.k, maps.v, io.o, io.lse, (int)io.rows,
+                                                              io.scale * KBKI_LOG2E, io.causal);
+    return kbki_launched();
+}
+template <class T> const char* kbk_attention_fwd_flashws(const kbk_args* a, kbk_stream st) {
+    return kbki_fa_rung<T>(a, kbk_attention_fwd_flashws_k<T, 64, 2>, kbk_attention_fwd_flashws_k<T, 128, 2>, 2, 2,
+                           st);
+}
+template <class T> const char* kbk_attention_fwd_flashrs(const kbk_args* a, kbk_stream st) {
+    return kbki_fa_rung<T>(a, kbk_attention_fwd_flashws_k<T, 64, 3>, kbk_attention_fwd_flashws_k<T, 128, 3>, 3, 2,
+                           st);
+}
+template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk_stream st) {
+    return kbki_fa_rung<T>(a, kbk_attention_fwd_pingpong_k<T, 64>, kbk_attention_fwd_pingpong_k<T, 128>, 2, 3, st);
+}
+#endif // __CUDACC__
+
+/*------------------------------------------------------------------------------------------------------------
+  >>attention_wgmma     Attention forward with wgmma and TMA: flashpp, the production kernel. It processes tiles of keys
+                        from the last to the first: only the first tile that a warpgroup sees has masked keys.
+------------------------------------------------------------------------------------------------------------*/
+#ifdef __CUDACC__
+
 /*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: of a tile. Stages: of the K and V
-    pipelines. Ahead: persistent CTAs; the scores of a tile are queued before the product with V of the previous
-    tile. ItemPs and KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares:
+    pipelines. ItemPs and KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares:
     probabilities go through shared memory, because registers hold the next scores. turns: consumers issue products
     in turn (ping-pong schedule); with two consumers that took 1 to 2 % longer. */
-template <int Dim, int Groups, int Keys, int Stages, bool Ahead, int ItemPs = 0, int KeyPs = 0> struct kbki_fa_plan {
+template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
-    static constexpr bool ahead = Ahead, turns = Ahead && Groups > 2, shares = turns && Dim > 64;
+    static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
     static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // per warpgroup; of a tile of K or V
     static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // per warpgroup
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
-    static constexpr int bytes = 1024 + p_at + Groups * p_bytes;             // 1024: for alignment
+    static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024: for alignment
     // registers per thread of consumers, and of the producer
     static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
-};
-struct kbki_fa_maps {
-    kbki_map q, k, v;
 };
 /*  Work items: the rows of q that a CTA takes at a time. A head has big items, with rows for all warpgroups, then
     small ones; heads from `cut` on have small items only. Heads before `cut` form sections of `span` heads. Within
@@ -13752,8 +13875,7 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
                                              const kbki_map* map, int tile, int head) {
     kbki_bar_wait(empty, parity ^ 1);
     kbki_bar_expect(full, Plan::tile_bytes);
-    for (int p = 0; p < Plan::panels; p++)
-        kbki_tma_load_3d<false>(to + p * Plan::keys * 128, map, full, p * 64, tile * Plan::keys, head);
+    kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
 }
 /*  The producer, one thread: fills the pipelines, item after item. It loads an item's first keys before its q,
     whose buffer becomes free later. Dynamic scheduling: a CTA's first item is its index, and further items come
@@ -13770,8 +13892,7 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
         bool fresh = true;
 #pragma unroll 1
         for (int tile = item.tiles - 1; tile >= 0; tile--, ring.next(), fresh = false) {
-            if (Plan::ahead && tile == 0)
-                asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
+            if (tile == 0) asked = work.items > (int)gridDim.x ? atomicAdd(work.asked, 1u) : (unsigned)work.items;
             kbki_fa_fill<Plan>(bar.k_full + ring.slot, bar.k_empty + ring.slot, ring.parity(), ring.k(ring.slot),
                                &maps.k, tile, item.head);
 #pragma unroll 1
@@ -13784,13 +13905,11 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
                     kbki_bar_expect(bar.q_full + g, Plan::q_bytes);
                 else
                     kbki_bar_arrive(bar.q_full + g);
-                for (int p = 0; p < Plan::panels && rows; p++)
-                    kbki_tma_load_3d<false>(ring.q(g) + p * 8192, &maps.q, bar.q_full + g, p * 64, row, item.head);
+                if (rows) kbki_fa_fetch<Plan::panels>(ring.q(g), &maps.q, bar.q_full + g, row, 64, item.head);
             }
             kbki_fa_fill<Plan>(bar.v_full + ring.slot, bar.v_empty + ring.slot, ring.parity(), ring.v(ring.slot),
                                &maps.v, tile, item.head);
         }
-        if (!Plan::ahead) return;
         if (asked == (unsigned)work.items - 1) *work.asked = 0;
         ring.parities ^= 2, index = gridDim.x + asked;
     } while (index < (unsigned)work.items);
@@ -13799,43 +13918,6 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
         bar.task[g] = {};
         kbki_bar_arrive(bar.q_full + g);
     }
-}
-
-/*  sum += p tile without wgmma, which would multiply masked elements by zero, and 0 * NaN is NaN. Row by row of
-    the tile, each is added to the rows of the sum that see it: the same and later rows, or (After) the same and
-    earlier ones. below: the warp's first row of the sum minus the tile's first row. High: rows of a panel. This
-    function takes 16 rows of the tile and their part of p. */
-template <class T, int Columns, int Panels, bool After, int High>
-__device__ __forceinline__ void kbki_fa_visible_16(const char* tile, const uint32_t* p, float* sum, int below,
-                                                   int step) {
-    int lane = threadIdx.x % 32, mine = below + lane / 4;
-    tile += step * 16 / High * (Panels * High * 128) + step * 16 % High * 128 + lane % 4 * 4;
-#pragma unroll 1
-    for (int i = 0; i < 16; i++) {
-        int at = step * 16 + i, from = (lane & ~3) | (i & 7) >> 1;
-        uint32_t lo = __shfl_sync(~0u, i < 8 ? p[0] : p[2], from);
-        uint32_t hi = __shfl_sync(~0u, i < 8 ? p[1] : p[3], from);
-        float x[2], y[2], b[2];
-        kbki_unword((T*)0, lo, x), kbki_unword((T*)0, hi, y);
-        float a = i & 1 ? x[1] : x[0], c = i & 1 ? y[1] : y[0];
-        bool first = After ? at >= mine : at <= mine, second = After ? at >= mine + 8 : at <= mine + 8;
-        const char* line = tile + i * 128;
-#pragma unroll
-        for (int n = 0; n < Columns / 8; n++) {
-            float(&to)[4] = *reinterpret_cast<float(*)[4]>(sum + n * 4);
-            const char* pair = line + n / 8 * (High * 128) + ((n ^ i) & 7) * 16;
-            kbki_unword((T*)0, *reinterpret_cast<const uint32_t*>(pair), b);
-            if (first) to[0] = fmaf(a, b[0], to[0]), to[1] = fmaf(a, b[1], to[1]);
-            if (second) to[2] = fmaf(c, b[0], to[2]), to[3] = fmaf(c, b[1], to[3]);
-        }
-    }
-}
-template <class T, int Lines, int Columns, int Panels, bool After, int High = 64>
-__device__ __forceinline__ void kbki_fa_visible(const char* tile, const uint32_t* p, float* sum, int below) {
-#pragma unroll
-    for (int step = 0; step < Lines / 16; step++)
-        kbki_fa_visible_16<T, Columns, Panels, After, High>(tile, p + step * 4, sum, below, step);
-    kbki_bulk_fence(); // orders these reads before the TMA load that overwrites the buffer
 }
 
 // A zero that ptxas does not know: addresses made from it in a loop are recomputed instead of kept in registers.
@@ -13882,40 +13964,8 @@ template <class T, class Plan> struct kbki_fa_rows {
                                                                 step ? 1 : keep);
         kbki_wg_commit();
     }
-    // Masks scores of keys beyond each row's limit with -inf. key: the tile's first; row: the warpgroup's first.
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
-        if (!io.causal && io.rows % Plan::keys == 0) return;
-        const int column = key + threadIdx.x % 4 * 2, last = (int)io.rows - 1;
-        const int mine = io.causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : last;
-        // the last keys that the thread's two rows see
-        const int low = min(mine, last), high = min(mine + 8, last);
-#pragma unroll
-        for (int i = 0; i < Plan::keys / 2; i++)
-            if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
-    }
-    // Online softmax: scores become exponentials relative to the running maximum; factor: for earlier sums.
-    __device__ __forceinline__ void exponentials(float* s, float* factor) {
-        float base[2], sum[2][2] = {};
-        bool coarse[2];
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            float top = fmaxf(s[2 * h], s[2 * h + 1]);
-#pragma unroll
-            for (int i = 4; i < Plan::keys / 2; i += 4) top = fmaxf(top, fmaxf(s[i + 2 * h], s[i + 2 * h + 1]));
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-            top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
-            top = fmaxf(top, m[h]);
-            const kbki_attn_base now(m[h], top, scale);
-            m[h] = top, factor[h] = now.factor, base[h] = now.b, coarse[h] = now.coarse;
-        }
-        if (coarse[0] || coarse[1])
-#pragma unroll
-            for (int i = 0; i < Plan::keys / 2; i++) s[i] -= coarse[i / 2 % 2] ? m[i / 2 % 2] : 0;
-#pragma unroll
-        for (int i = 0; i < Plan::keys / 2; i++)
-            sum[i / 2 % 2][i % 2] += s[i] = kbki_exp2(fmaf(s[i], scale, -base[i / 2 % 2]));
-#pragma unroll
-        for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
+        if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
     // Forces the sums to be computed here. Otherwise ptxas moves the additions among the next products, and scores
     // stay in registers that the probabilities need. The condition is never true, because no sum is negative.
@@ -13947,36 +13997,6 @@ template <class T, class Plan> struct kbki_fa_rows {
     static __device__ __forceinline__ uint32_t place(uint32_t first, int step) {
         return (first ^ step % 4 * 32) + step / 4 * 8192;
     }
-    // usually no row has a new maximum, and nothing is multiplied
-    static __device__ __forceinline__ void rescale(float* o, const float* factor) {
-        if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
-#pragma unroll
-        for (int i = 0; i < Plan::dim / 2; i++) o[i] *= factor[i / 2 % 2];
-    }
-    // Corrects o = p V of an item's first tile in causal attention: 0 times a masked NaN or infinity is NaN. If o
-    // has a NaN or an infinity, the product is computed again without the masked values. row: the warpgroup's
-    // first.
-    __device__ __forceinline__ void mend(const char* tile, const uint32_t* p, float* o, int row) const {
-        float any = 0; // 0, or NaN
-#pragma unroll
-        for (int i = 0; i < Plan::dim / 2; i++) any = fmaf(o[i], 0.0f, any);
-        if (!kbki_barrier_any<128>(1 + group, any != 0)) return;
-#pragma unroll
-        for (int i = 0; i < Plan::dim / 2; i++) o[i] = 0;
-        const int below =
-            row % Plan::keys + threadIdx.x % 128 / 32 * 16; // this tile contains the key of the row
-        if constexpr (Plan::shares) {
-#pragma unroll 1
-            for (int step = 0; step < Plan::keys / 16; step++) {
-                uint32_t w[4];
-                kbki_ldmatrix<false>(place(place(), step), w);
-                kbki_fa_visible_16<T, Plan::dim, Plan::panels, false, Plan::keys>(tile, w, o, below, step);
-            }
-            kbki_bulk_fence();
-        } else
-            kbki_fa_visible<T, Plan::keys, Plan::dim, Plan::panels, false, Plan::keys>(tile, p, o, below);
-        kbki_barrier<128>(1 + group);
-    }
 };
 
 // Rows that are finished: the warpgroup's first row, and the factors for their o.
@@ -13984,44 +14004,8 @@ struct kbki_fa_out {
     int head, row;
     float inv[2];
 };
-// Stores lse of finished rows, and returns the factors; o follows later.
-template <class T, class Plan>
-__device__ __forceinline__ kbki_fa_out kbki_fa_close(const kbki_attn<T>& io, const kbki_fa_rows<T, Plan>& rows,
-                                                     int head, int row) {
-    kbki_fa_out out = { head, row, {} };
-    int lane = threadIdx.x % 32, mine = out.row + threadIdx.x % 128 / 32 * 16 + lane / 4;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        float sum = rows.l[h] + __shfl_xor_sync(~0u, rows.l[h], 1), top = rows.m[h];
-        sum += __shfl_xor_sync(~0u, sum, 2);
-        out.inv[h] = sum == 0 ? 1.0f : kbki_reciprocal(sum);
-        if (lane % 4 == 0 && mine + 8 * h < io.rows)
-            io.lse[(int64_t)head * io.rows + mine + 8 * h] =
-                KBKI_LN2 * ((top == -INFINITY ? 0.0f : __fmul_rn(top, rows.scale)) + log2f(sum));
-    }
-    return out;
-}
-// Epilogue: stores o of finished rows.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_finish(const kbki_attn<T>& io, const kbki_fa_out& rows, float* o) {
-    kbki_mm<T> out = {};
-#pragma unroll
-    for (int i = 0; i < Plan::dim / 2; i++) o[i] *= rows.inv[i / 2 % 2];
-    out.c = io.o + (int64_t)rows.head * io.rows * Plan::dim, out.m = io.rows, out.n = Plan::dim;
-    kbki_wg_finish<T, Plan::dim>(out, rows.row, 0, o);
-}
-#endif // __CUDA_ARCH_FEAT_SM90_ALL
-#endif // __CUDACC__
 
-/*------------------------------------------------------------------------------------------------------------
-  >>attention_wgmma     Attention forward with wgmma: the loop of a consumer warpgroup, the kernel, its launches.
-------------------------------------------------------------------------------------------------------------*/
-#ifdef __CUDACC__
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- the loop of a consumer warpgroup over the tiles of an item, from the last that it sees to the first
-__device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
-    if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
-}
 // Ping-pong schedule: a consumer waits for its turn to issue products, then passes the turn to the next.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
     if (Plan::turns) kbki_barrier<256>(5 + group);
@@ -14057,38 +14041,6 @@ template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// Rungs 7 and 8: scores, exponentials and values of a tile, one after the other.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_serial(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
-    kbki_fa_rows<T, Plan> rows;
-    kbki_fa_task task;
-    float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
-    uint32_t p[Plan::keys / 4];
-    rows.set(work.io, ring, group);
-    const int tiles = kbki_fa_take(ring, rows, &task), row = task.row;
-    for (int hidden = task.tiles; hidden > tiles; hidden--) kbki_fa_skip(ring, group);
-#pragma unroll 1
-    for (int tile = tiles - 1; tile >= 0; tile--, ring.next()) {
-        kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
-        rows.scores(ring.slot, s);
-        kbki_wg_wait<0>();
-        kbki_wg_hold<Plan::keys / 2>(s);
-        kbki_fa_arrive(ring.bar->k_empty + ring.slot);
-        if (tile == tiles - 1) rows.hide(work.io, s, tile * Plan::keys, row);
-        rows.exponentials(s, factor);
-        rows.settle();
-        rows.rescale(o, factor);
-        rows.pack(s, p);
-        kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
-        rows.values(ring.slot, p, o, 1);
-        kbki_wg_wait<0>();
-        kbki_wg_hold<Plan::dim / 2>(o);
-        if (work.io.causal && tile == tiles - 1) rows.mend(ring.v(ring.slot), p, o, row);
-        kbki_fa_arrive(ring.bar->v_empty + ring.slot);
-    }
-    kbki_fa_finish<T, Plan>(work.io, kbki_fa_close(work.io, rows, task.head, task.row), o);
-}
-
 // Computes the first scores of the next item in which the warpgroup has rows; no product overlaps with them. task:
 // an item without rows, or tiles = 0. Returns how many tiles are left; -1: there is no such item.
 template <class T, class Plan>
@@ -14112,17 +14064,17 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     if (left == 0) kbki_fa_done(ring, rows.group);
     rows.hide(work.io, s, left * Plan::keys, task->row);
-    rows.exponentials(s, factor);
+    kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
     rows.pack(s, p);
     return left;
 }
-/*  Rung 9: the scores of a tile are queued before the values of the previous tile, also across items. Two products
+/*  The scores of a tile are queued before the values of the previous tile, also across items. Two products
     are then in the queue (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). The place
     of the exponentials is left to ptxas. It puts most of them after the wait for the values; forcing all of them
     before the wait took 1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's
     first tile. */
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
+__device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
     kbki_fa_task task;
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
@@ -14134,12 +14086,18 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
     do {
         int left = kbki_fa_first(work, ring, rows, &task, p);
         if (left < 0) return;
-        kbki_fa_out out;
+        kbki_fa_out out = {};
         bool first, fresh = true;
+        auto store = [&]() {
+            kbki_fa_finish<T, Plan::dim>(work.io.o + out.head * work.io.rows * Plan::dim, out.row, (int)work.io.rows,
+                                         out.inv, o);
+        };
         kbki_fa_ring<Plan> before = ring;
         for (ring.next();; before = ring, fresh = first, ring.next()) {
             if ((first = left == 0)) {
-                out = kbki_fa_close(work.io, rows, task.head, task.row);
+                out = { task.head, task.row, {} };
+                kbki_fa_close(work.io.lse + out.head * work.io.rows, out.row, (int)work.io.rows, rows.m, rows.l,
+                              rows.scale, out.inv);
                 if ((left = kbki_fa_take(ring, rows, &task)) == 0) break;
                 for (int hidden = task.tiles; hidden > left; hidden--) kbki_fa_skip(ring, group);
             }
@@ -14154,30 +14112,29 @@ __device__ __forceinline__ void kbki_fa_ahead(const kbki_fa<T>& work, kbki_fa_ri
             kbki_fa_arrive(ring.bar->k_empty + ring.slot);
             if (--left == 0) kbki_fa_done(ring, group);
             if (first) rows.hide(work.io, s, left * Plan::keys, task.row);
-            rows.exponentials(s, factor);
+            kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
             kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
-            if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, first ? out.row : task.row);
+            rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
             if (first)
-                kbki_fa_finish<T, Plan>(work.io, out, o);
+                store();
             else
-                rows.rescale(o, factor);
+                kbki_fa_rescale<Plan::dim>(o, factor);
         }
         kbki_bar_wait(ring.bar->v_full + before.slot, before.parity());
         rows.values(before.slot, p, o, !fresh);
         kbki_wg_wait<0>();
         kbki_wg_hold<Plan::dim / 2>(o);
-        if (fresh && work.io.causal) rows.mend(ring.v(before.slot), p, o, out.row);
         kbki_fa_arrive(ring.bar->v_empty + before.slot);
-        kbki_fa_finish<T, Plan>(work.io, out, o);
+        store();
     } while (task.tiles);
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Rungs 7 to 9: warp specialization. The last warpgroup loads by TMA, the others compute.
+// The last warpgroup loads by TMA, the others compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -14204,10 +14161,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     } else {
         kbki_barrier<Plan::threads>(0);
         kbki_wg_take<Plan::keep>();
-        if constexpr (Plan::ahead)
-            kbki_fa_ahead<T, Plan>(work, ring, group);
-        else
-            kbki_fa_serial<T, Plan>(work, ring, group);
+        kbki_fa_consume<T, Plan>(work, ring, group);
     }
 #endif
 }
@@ -14216,74 +14170,38 @@ struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
 };
-template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T>& io) {
-    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
-    return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
-}
-/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
-    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
-    order in which they started, and so do big ones: two queues are enough. */
-KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
-                               int64_t small_ps, int64_t big_ps) {
-    int64_t at[2][256] = {}, last = 0;
-    unsigned first[2] = { 0, 0 }, count[2] = { (unsigned)sms, 0 };
-    for (int64_t head = 0; head < heads; head++)
-        for (int64_t i = 0, all = head < cut ? bigs + rest : smalls; i < all; i++) {
-            const int big = head < cut && i < bigs;
-            const int who = count[1] && (!count[0] || at[1][first[1]] < at[0][first[0]]);
-            const int64_t end = at[who][first[who]] + (big ? big_ps : small_ps);
-            first[who] = (first[who] + 1) % 256, count[who]--;
-            at[big][(first[big] + count[big]++) % 256] = end;
-            if (end > last) last = end;
-        }
-    return last;
-}
-/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
-    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
-    share of the other 58 % (measured on an H200). */
-template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
-    const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
-    const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
-    kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
-    if (sms > 256) return best;
-    for (int groups = Plan::groups; groups > 0; groups--)
-        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
-            const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
-            const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
-            if ((groups == Plan::groups || !last) && some) continue;
-            const int64_t ps = kbki_fa_done_at((int)sms, few, few > last ? few - last : 0, each,
-                                               kbki_ceil(rest, groups * 64), kbki_ceil(rows, groups * 64),
-                                               big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups), big) +
-                               over * (each * big + (rest ? big / 2 : 0));
-            if (ps < best.ps) best = { groups * 64, heads - last, ps };
-        }
-    return best;
-}
-// Keeps the last results, because a prediction takes longer than a launch.
+/*  Chooses the division. Without a causal mask, small items make up what would not fill the last round of big ones:
+    the rest of each head, and whole heads from `cut` on. If some of a CTA's warpgroups have rows, an item takes 42 % of
+    the full time plus their share of the other 58 % (measured on an H200). */
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
-    static thread_local struct {
-        int64_t heads, rows; // 0: empty
-        kbki_fa_deal deal;
-    } kept[16];
-    if (io.causal) return kbki_fa_deal_plain<Plan>(io);
-    auto* at = &kept[(uint64_t)(io.heads * 31 + io.rows) * 0x9E3779B97F4A7C15u >> 60];
-    if (at->heads != io.heads || at->rows != io.rows)
-        at->deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), at->heads = io.heads, at->rows = io.rows;
-    return at->deal;
+    const int64_t sms = kbki_sms(), each = io.rows / Plan::rows, rest = io.rows % Plan::rows;
+    const int64_t big = Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1);
+    kbki_fa_deal best = { Plan::rows, io.heads, kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), sms) * big };
+    for (int choice = 0; choice < 2 * Plan::groups && !io.causal; choice++) {
+        const int64_t groups = Plan::groups - choice / 2, lines = groups * 64; // of a small item
+        const int64_t last = choice % 2 && each ? kbki_ceil(io.heads * each % sms, each) : 0, few = io.heads - last;
+        const int64_t in = last || rest >= lines ? groups : kbki_ceil(rest, 64); // warpgroups that have rows
+        const int64_t small = big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups);
+        const int64_t smalls = few * kbki_ceil(rest, lines) + last * kbki_ceil(io.rows, lines);
+        const int64_t rounds = kbki_ceil(few * each, sms), left = smalls - (rounds * sms - few * each);
+        const int64_t ps = rounds * big + (left > 0 ? kbki_ceil(left, sms) * small : 0);
+        if (ps < best.ps) best = { (int)lines, few, ps };
+    }
+    return best;
 }
 template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
     kbki_fa<T> work;
     size_t bytes = Plan::bytes;
-    const kbki_fa_deal deal = Plan::ahead ? kbki_fa_deal_of<Plan>(io) : kbki_fa_deal_plain<Plan>(io);
+    const kbki_fa_deal deal = kbki_fa_deal_of<Plan>(io);
     const int64_t bigs = io.rows / Plan::rows, tiles = bigs + kbki_ceil(io.rows % Plan::rows, deal.small),
                   smalls = kbki_ceil(io.rows, deal.small), whole = deal.cut * tiles,
                   cut = (io.heads - deal.cut) * smalls;
     int64_t span = ((int64_t)32 << 20) / (io.rows * Plan::dim * 4), items = whole + cut;
-    const char* why = kbki_needs_hopper();
-    if (!why && Plan::ahead) why = kbki_check_workspace(a, KBK_TICKETS);
-    if (why) return why;
-    if (!kbki_aligned(io.q, 16) || !kbki_aligned(io.k, 16) || !kbki_aligned(io.v, 16)) return KBKI_TEXT_TMA_HEADS;
+    const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps);
+    if (!why) why = kbki_check_workspace(a, KBK_TICKETS);
+    if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
+    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
     if (!io.causal || span < 1) span = 1; // heads whose K and V fit into L2 together
     if (span > io.heads) span = io.heads;
@@ -14291,38 +14209,19 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
     work.whole = (int)whole, work.items = (int)items;
     work.asked = (unsigned*)a->workspace;
-    const T* const from[3] = { io.q, io.k, io.v };
-    kbki_map* const to[3] = { &maps.q, &maps.k, &maps.v };
-    for (int i = 0; i < 3 && !why; i++)
-        why = kbki_map_planes(from[i], io.heads, io.rows * Plan::dim, io.rows, Plan::dim, Plan::dim,
-                              i ? Plan::keys : 64, to[i]);
-    if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
-    if (Plan::ahead && items > kbki_sms()) items = kbki_sms();
+    if (items > kbki_sms()) items = kbki_sms();
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
 // d x consumer warpgroups, of the persistent kernels
-typedef kbki_fa_plan<128, 2, 128, 3, true, 1400000, 12500> kbki_fa_128x2;
-typedef kbki_fa_plan<128, 3, 128, 2, true, 2100000, 17200> kbki_fa_128x3;
-typedef kbki_fa_plan<64, 3, 128, 4, true, 930000, 12200> kbki_fa_64x3;
-typedef kbki_fa_plan<64, 4, 64, 6, true, 1000000, 18900> kbki_fa_64x4;
+typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
+typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
+typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
+typedef kbki_fa_plan<64, 4, 64, 6, 1000000, 18900> kbki_fa_64x4;
 template <class T, class Few, class Many>
 const char* kbki_fa_cheaper(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     return kbki_fa_deal_of<Few>(io).ps <= kbki_fa_deal_of<Many>(io).ps ? kbki_fa_launch<T, Few>(a, io, st)
                                                                        : kbki_fa_launch<T, Many>(a, io, st);
-}
-template <class T, class Wide, class Narrow> const char* kbki_fa_either(const kbk_args* a, kbk_stream st) {
-    kbki_attn<T> io;
-    const char* why = kbki_attn_args(a, &io);
-    if (why || !io.heads) return why;
-    return a->s.cols == 128 ? kbki_fa_launch<T, Wide>(a, io, st) : kbki_fa_launch<T, Narrow>(a, io, st);
-}
-template <class T> const char* kbk_attention_fwd_flashws(const kbk_args* a, kbk_stream st) {
-    return kbki_fa_either<T, kbki_fa_plan<128, 2, 128, 3, false>, kbki_fa_plan<64, 2, 128, 4, false>>(a, st);
-}
-template <class T> const char* kbk_attention_fwd_flashrs(const kbk_args* a, kbk_stream st) {
-    return kbki_fa_either<T, kbki_fa_plan<128, 3, 128, 2, false>, kbki_fa_plan<64, 3, 128, 4, false>>(a, st);
 }
 template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
@@ -14343,13 +14242,13 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
     do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse as forward; causal: pairs with j <= i only
     flops  10*B*H*S^2*d, causal half of it      five matrix products
-    bytes  8*B*H*S*d*s + 4*B*H*S
+    bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
            scale or of the root of the sum of squares of what was added
     1 naive    p and ds in memory                 <- slow: as forward, for two matrices. S <= 2048
-    3 shared   warp per row, then per key         <- nothing of size S^2 in memory: p and ds are recomputed, twice,
-                                                     so five products become seven (recomputation: Dao et al. 2022)
-    4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- an operand serves several FMAs. FMAs limit
+    4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- nothing of size S^2 in memory: p and ds are recomputed, twice,
+                                                     so five products become seven (recomputation: Dao et al. 2022).
+                                                     An operand serves several FMAs. FMAs limit
     5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on);
                                                      but loads and products alternate; in >>attention_bwd_mma
     6 flashmma mma.sync; p recomputed once        <- FlashAttention-2 (Dao 2023): a CTA keeps 128 keys, and their
@@ -14358,14 +14257,16 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                                                      coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
     bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because
-               an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a causally masked
-               row or key has no effect, except in warpmma, which multiplies q, k and do by zeros */
+               an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a row or key that the
+               causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do by
+               zeros there
+    predict    before you run it: which of the five products can start before the exponentials, and how many bytes of
+               f32 atomics does dq cost per byte of k that a CTA keeps? */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
     1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s
                    time peak   gain
     1 naive    326.5 ms  0 %      -  both S x S matrices in memory
-    3 shared   51.78 ms  1 % 6.31 x  warp per row, then per key, recomputation
-    4 flash    20.29 ms  2 % 2.55 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
+    4 flash    20.29 ms  2 % 16.1 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
     5 warpmma   5266 us  8 % 3.85 x  mma.sync, loads and products alternate
     6 flashmma  1137 us 37 % 4.63 x  128 keys per CTA, dq by atomics
     7 flashws  644.5 us 65 % 1.76 x  the same with wgmma and TMA
@@ -14384,8 +14285,7 @@ KBKI_FORMULAS(attention_bwd, s->cols ? kbki_attn_heads(s) * s->rows : 0, 2.5 * k
 KBKI_SCRATCH(attention_bwd) {
     size_t heads = (size_t)kbki_attn_heads(s), rows = (size_t)s->rows, padded = (rows + 63) / 64 * 64;
     if (word == KBKI_WORD_naive) return KBK_TICKETS + heads * rows * (8 * rows + 4);
-    if (word == KBKI_WORD_shared || word == KBKI_WORD_flash || word == KBKI_WORD_warpmma)
-        return KBK_TICKETS + heads * rows * 4;
+    if (word == KBKI_WORD_flash || word == KBKI_WORD_warpmma) return KBK_TICKETS + heads * rows * 4;
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
@@ -14528,212 +14428,98 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-/*  p and ds are recomputed in each of two passes and never stored. A warp owns a row of q and its dq or (Keys) a
-    key and its dk and dv. Its own rows a and b stay; the other side's rows u and w pass, 32 at a time. A lane
-    computes p and ds of one pair, and then accumulates every 32nd column. No atomics are needed, because each sum
-    has one owner. */
-template <class T, int Dim, bool Keys>
-__global__ void __launch_bounds__(256) kbk_attention_bwd_shared_k(kbki_attn_back<T> io, const float* dot) {
-    __shared__ float a[8][Dim], b[8][Dim], u[32][Dim + 1], w[32][Dim + 1];
-    int n = (int)io.rows, tiles = (n + 7) / 8, first = blockIdx.x % tiles * 8;
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, me = first + warp;
-    int end = io.causal && !Keys && first + 8 < n ? first + 8 : n;
-    int64_t head = blockIdx.x / tiles * io.rows; // first row of the head
-    float sum_u[Dim / 32] = {}, sum_w[Dim / 32] = {};
-    kbki_attn_stage<Dim>(a, (Keys ? io.k : io.q) + (head + first) * Dim, n - first);
-    kbki_attn_stage<Dim>(b, (Keys ? io.v : io.dout) + (head + first) * Dim, n - first);
-    for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
-        float s = 0, dp = 0, p = 0, ds = 0;
-        __syncthreads(); // all warps have read the previous tile
-        kbki_attn_stage<Dim>(u, (Keys ? io.q : io.k) + (head + at) * Dim, n - at);
-        kbki_attn_stage<Dim>(w, (Keys ? io.dout : io.v) + (head + at) * Dim, n - at);
-        __syncthreads();
-#pragma unroll 16
-        for (int c = 0; c < Dim; c++) s = fmaf(a[warp][c], u[lane][c], s), dp = fmaf(b[warp][c], w[lane][c], dp);
-        int row = Keys ? at + lane : me, key = Keys ? me : at + lane;
-        bool seen = row < n && key < n && (!io.causal || key <= row);
-        if (seen) {
-            float lse = io.lse[head + row]; // -inf if the row saw no key
-            p = expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)), ds = p * (dp - dot[head + row]) * io.scale;
-        }
-        // skips masked pairs, which may be NaN
-        for (unsigned all = __ballot_sync(~0u, seen); all; all &= all - 1) {
-            int l = __ffs((int)all) - 1;
-            float its_p = __shfl_sync(~0u, p, l), its_ds = __shfl_sync(~0u, ds, l);
-#pragma unroll
-            for (int c = 0; c < Dim / 32; c++) {
-                sum_u[c] = fmaf(its_ds, u[l][lane + 32 * c], sum_u[c]);
-                if (Keys) sum_w[c] = fmaf(its_p, w[l][lane + 32 * c], sum_w[c]);
-            }
-        }
-    }
-#pragma unroll
-    for (int c = 0; c < Dim / 32 && me < n; c++) {
-        int64_t to = (head + me) * Dim + lane + 32 * c;
-        (Keys ? io.dk : io.dq)[to] = kbki_type<T>::from(sum_u[c]);
-        if (Keys) io.dv[to] = kbki_type<T>::from(sum_w[c]);
-    }
-}
-template <class T> const char* kbk_attention_bwd_shared(const kbk_args* a, kbk_stream st) {
+// Launches both passes of a rung that recomputes p and ds in each: dq, and (with Keys) dk and dv.
+template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
+template <class T>
+const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
+                             unsigned threads, size_t bytes, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_shared))) != NULL)
-        return why;
+    const size_t want = bytes;
+    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word))) != NULL) return why;
+    if ((why = kbki_want_shared((const void*)query, &bytes)) != NULL) return why;
+    if (bytes == want && (why = kbki_want_shared((const void*)key, &bytes)) != NULL) return why;
+    if (bytes < want) return "an SM has too little shared memory";
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
-    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 8);
+    const int64_t lines = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, rows);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, (int)a->s.cols, dot);
-    auto run = [&](auto query, auto key) {
-        query<<<(unsigned)ctas, 256, 0, st>>>(io, dot), key<<<(unsigned)ctas, 256, 0, st>>>(io, dot);
-        return kbki_launched();
-    };
-    return a->s.cols == 64 ? run(kbk_attention_bwd_shared_k<T, 64, false>, kbk_attention_bwd_shared_k<T, 64, true>)
-                           : run(kbk_attention_bwd_shared_k<T, 128, false>, kbk_attention_bwd_shared_k<T, 128, true>);
+    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(lines, 256), 256, 0, st>>>(io, (int)a->s.cols, dot);
+    query<<<(unsigned)ctas, threads, bytes, st>>>(io, dot);
+    key<<<(unsigned)ctas, threads, bytes, st>>>(io, dot);
+    return kbki_launched();
 }
 
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. Rung 3 in tiles of 32 x 32: p and ds are recomputed twice. One kernel computes dq; its CTAs keep 32 rows
-    of q and pass over all keys. The other computes dk and dv; its CTAs keep 32 keys and pass over all rows. Each
-    sum has one owner. Shared memory holds three f32 tiles and the 32 x 32 one (55 KiB at d = 128); the passing
-    operands are therefore loaded twice. Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3
-    of the operand that stays, x and x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a
-    result. */
-#define KBKI_BACK_TILE 32
-template <int Dim> struct kbki_attn_back_tiles {
-    float *one, *two, *moving, *small;
-    __device__ __forceinline__ kbki_attn_back_tiles(void* shared) {
-        constexpr int floats = KBKI_BACK_TILE * (Dim + 4);
-        one = (float*)shared, two = one + floats, moving = two + floats, small = moving + floats;
-    }
-    static constexpr size_t bytes = (3 * KBKI_BACK_TILE * (Dim + 4) + KBKI_BACK_TILE * (KBKI_BACK_TILE + 4)) * 4;
-};
-// exp(s - lse); 0 if the row saw no key.
-__device__ __forceinline__ float kbki_attn_back_p(float s, float scale, float lse) {
-    return expf(fmaf(s, scale, lse == -INFINITY ? -INFINITY : -lse));
-}
-template <class T, int Dim>
-__device__ __forceinline__ void kbki_attn_back_put(T* to, int left, const float (&sum)[4][Dim / 16]) {
-    int x = threadIdx.x % 16, y = threadIdx.x / 16;
-#pragma unroll
-    for (int r = 0; r < 4; r++)
-#pragma unroll
-        for (int c = 0; c < Dim / 16; c++)
-            if (4 * y + r < left) to[(4 * y + r) * Dim + 4 * x + c / 4 * 64 + c % 4] = kbki_type<T>::from(sum[r][c]);
-}
-
-// dq of 32 rows; dot: D of every row.
-template <class T, int Dim>
+/*  flash. p and ds are recomputed in each of two passes and never stored. The first computes dq; its CTAs keep 32
+    rows of q and of do, and pass over all keys. The second (Keys) computes dk and dv; its CTAs keep 32 keys, and pass
+    over all rows. No atomics are needed, because each sum has one owner. Shared memory holds three f32 tiles and the
+    32 x 32 one (55 KiB at d = 128). Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3 of the
+    operand that stays, x and x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
     extern __shared__ uint4 kbki_attn_shared[];
-    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
-    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
-    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, row0 = blockIdx.x % tiles * Tile, limit[4];
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, end = io.causal && row0 + Tile < n ? row0 + Tile : n;
+    auto a = reinterpret_cast<float(*)[Dim + 4]>(kbki_attn_shared), b = a + 32, moving = b + 32;
+    auto small = reinterpret_cast<float(*)[32 + 4]>(moving + 32);
+    int n = (int)io.rows, tiles = (n + 31) / 32, first = blockIdx.x % tiles * 32;
+    int x = threadIdx.x % 16, y = threadIdx.x / 16, mine = first + 4 * y;
+    int end = io.causal && !Keys && first + 32 < n ? first + 32 : n;
     int64_t head = blockIdx.x / tiles * io.rows;
-    float dq[4][Dim / 16] = {}, lse[4] = {}, big_d[4] = {};
+    float sum[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
+    kbki_attn_stage<Dim, 32>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
+    for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
+        float s[4][2] = {}, dp[4][2] = {};
+        bool doubt = (io.causal && at == first) || at + 32 > n;
+        auto hidden = [&](int r, int i) { // pair of the thread's row r and row at + i of the other side
+            int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
+            return row >= n || key >= n || (io.causal && key > row);
+        };
+        __syncthreads(); // all warps have read the previous tile
+        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
+        __syncthreads();
+        kbki_attn_scores<Dim>(a, moving, y, x, Keys ? s : dp);
+        __syncthreads();
+        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
+        __syncthreads();
+        kbki_attn_scores<Dim>(b, moving, y, x, Keys ? dp : s);
 #pragma unroll
-    for (int r = 0; r < 4; r++) {
-        int row = row0 + 4 * y + r;
-        limit[r] = io.causal && row < n ? row : n - 1; // the last key that the row sees
-        if (row < n) lse[r] = io.lse[head + row], big_d[r] = dot[head + row];
-    }
-    kbki_attn_load<T, Dim, Tile>(at.one, io.q + (head + row0) * Dim, n - row0);
-    kbki_attn_load<T, Dim, Tile>(at.two, io.dout + (head + row0) * Dim, n - row0);
-    for (int key = 0; key < end; key += Tile) {
-        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
-        __syncthreads(); // all warps have read k of the previous tile
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.v + (head + key) * Dim, n - key);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
-        __syncthreads();
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.k + (head + key) * Dim, n - key);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
-#pragma unroll
-        for (int r = 0; r < 4; r++)
-#pragma unroll
-            for (int e = 0; e < Tile / 16; e++) {
-                float p = kbki_attn_back_p(s[r][e], io.scale, lse[r]);
-                bool seen = key + x + 16 * e <= limit[r];
-                at.small[(4 * y + r) * Pitch + x + 16 * e] = seen ? p * (dp[r][e] - big_d[r]) * io.scale : 0.0f;
-            }
-        __syncwarp(); // sixteen lanes of one warp write and read these four rows
-        kbki_attn_values<Dim, Tile>(
-            at.small, at.moving, y, x, key + Tile - 1 > limit[0], [&](int r, int k) { return key + k > limit[r]; },
-            dq);
-    }
-    kbki_attn_back_put<T, Dim>(io.dq + (head + row0) * Dim, n - row0, dq);
-}
-// dk and dv of 32 keys.
-template <class T, int Dim>
-__global__ void __launch_bounds__(128) kbki_attn_back_keys_k(kbki_attn_back<T> io, const float* dot) {
-    extern __shared__ uint4 kbki_attn_shared[];
-    constexpr int Tile = KBKI_BACK_TILE, Pitch = Tile + 4;
-    kbki_attn_back_tiles<Dim> at(kbki_attn_shared);
-    int n = (int)io.rows, tiles = (n + Tile - 1) / Tile, key0 = blockIdx.x % tiles * Tile;
-    int x = threadIdx.x % 16, y = threadIdx.x / 16, mine = key0 + 4 * y;
-    int64_t head = blockIdx.x / tiles * io.rows;
-    float dk[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
-    kbki_attn_load<T, Dim, Tile>(at.one, io.k + (head + key0) * Dim, n - key0);
-    kbki_attn_load<T, Dim, Tile>(at.two, io.v + (head + key0) * Dim, n - key0);
-    for (int row = io.causal ? key0 : 0; row < n; row += Tile) {
-        float s[4][Tile / 16] = {}, dp[4][Tile / 16] = {};
-        bool doubt = (io.causal && row == key0) || row + Tile > n;
-        auto hidden = [&](int r, int i) { return row + i >= n || (io.causal && row + i < mine + r); };
-        __syncthreads(); // all warps have read q of the previous tile
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.one, at.moving, y, x, s);
-        __syncthreads();
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.dout + (head + row) * Dim, n - row);
-        __syncthreads();
-        kbki_attn_scores<Dim>(at.two, at.moving, y, x, dp);
-#pragma unroll
-        for (int e = 0; e < Tile / 16; e++) {
-            int i = x + 16 * e;
-            float lse = row + i < n ? io.lse[head + row + i] : 0.0f, big_d = row + i < n ? dot[head + row + i] : 0.0f;
-#pragma unroll
-            for (int r = 0; r < 4; r++) {
-                s[r][e] = hidden(r, i) ? 0.0f : kbki_attn_back_p(s[r][e], io.scale, lse);
-                dp[r][e] = hidden(r, i) ? 0.0f : s[r][e] * (dp[r][e] - big_d) * io.scale;
-                at.small[(4 * y + r) * Pitch + i] = s[r][e];
-            }
+        for (int e = 0; e < 8; e++) {
+            int r = e / 2, i = x + e % 2 * 16;
+            bool seen = !hidden(r, i);
+            int64_t row = head + (Keys ? at + i : mine + r);
+            float lse = seen ? io.lse[row] : INFINITY; // -inf if the row saw no key
+            float p = seen ? expf(fmaf(s[r][e % 2], io.scale, lse == -INFINITY ? -INFINITY : -lse)) : 0.0f;
+            dp[r][e % 2] = seen ? p * (dp[r][e % 2] - dot[row]) * io.scale : 0.0f;
+            if (Keys) small[4 * y + r][i] = p;
         }
-        __syncwarp();
-        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dv);
-        __syncthreads();
+        if (Keys) {
+            __syncwarp(); // sixteen lanes of one warp write and read these four rows
+            kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
+            __syncthreads();
+            kbki_attn_stage<Dim, 32>(moving, io.q + (head + at) * Dim, n - at);
+        }
 #pragma unroll
-        for (int e = 0; e < 4 * Tile / 16; e++) at.small[(4 * y + e % 4) * Pitch + x + e / 4 * 16] = dp[e % 4][e / 4];
-        kbki_attn_load<T, Dim, Tile>(at.moving, io.q + (head + row) * Dim, n - row);
+        for (int e = 0; e < 8; e++) small[4 * y + e / 2][x + e % 2 * 16] = dp[e / 2][e % 2];
         __syncthreads();
-        kbki_attn_values<Dim, Tile>(at.small, at.moving, y, x, doubt, hidden, dk);
+        kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, sum);
     }
-    kbki_attn_back_put<T, Dim>(io.dk + (head + key0) * Dim, n - key0, dk);
-    kbki_attn_back_put<T, Dim>(io.dv + (head + key0) * Dim, n - key0, dv);
-}
-template <class T, int Dim> const char* kbki_attn_back_flash(const kbki_attn_back<T>& io, float* dot, kbk_stream st) {
-    size_t bytes = kbki_attn_back_tiles<Dim>::bytes, same = bytes;
-    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, KBKI_BACK_TILE);
-    const char* why = kbki_want_shared(kbk_attention_bwd_flash_k<T, Dim>, &bytes);
-    if (!why) why = kbki_want_shared(kbki_attn_back_keys_k<T, Dim>, &same);
-    if (why) return why;
-    if (!bytes || !same) return "an SM has too little shared memory";
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, Dim, dot);
-    kbk_attention_bwd_flash_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
-    kbki_attn_back_keys_k<T, Dim><<<(unsigned)ctas, 128, bytes, st>>>(io, dot);
-    return kbki_launched();
+#pragma unroll
+    for (int e = 0; e < Dim / 4; e++) {
+        int r = e % 4, c = e / 4;
+        int64_t to = (head + mine + r) * Dim + 4 * x + c / 4 * 64 + c % 4;
+        if (mine + r >= n) continue;
+        (Keys ? io.dk : io.dq)[to] = kbki_type<T>::from(sum[r][c]);
+        if (Keys) io.dv[to] = kbki_type<T>::from(dv[r][c]);
+    }
 }
 template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_stream st) {
-    kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
-    if (why || !io.heads) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_flash))) != NULL)
-        return why;
-    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
-    return a->s.cols == 64 ? kbki_attn_back_flash<T, 64>(io, dot, st) : kbki_attn_back_flash<T, 128>(io, dot, st);
+    const size_t bytes = (size_t)(96 * (a->s.cols + 4) + 32 * 36) * sizeof(float);
+    return a->s.cols == 64 ? kbki_attn_passes<T>(a, KBKI_WORD_flash, kbk_attention_bwd_flash_k<T, 64, false>,
+                                                 kbk_attention_bwd_flash_k<T, 64, true>, 32, 128, bytes, st)
+                           : kbki_attn_passes<T>(a, KBKI_WORD_flash, kbk_attention_bwd_flash_k<T, 128, false>,
+                                                 kbk_attention_bwd_flash_k<T, 128, true>, 32, 128, bytes, st);
 }
 #endif // __CUDACC__
 
@@ -14742,9 +14528,9 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  warpmma. Two passes as in rung 3, with a or b multiplied by u or w. A warp has 16 rows or keys, takes 16 of the
-    other side at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a first
-    operand. */
+/*  warpmma. Two passes as in rung 4. A CTA's own rows a and b stay; the other side's rows u and w pass. A warp has 16
+    rows or keys, takes 16 of the other side at a time, and multiplies like rung 5 of the forward pass: p and ds have
+    the layout of a first operand. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -14785,23 +14571,12 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
     }
 }
 template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_stream st) {
-    kbki_attn_back<T> io;
-    const char* why = kbki_attn_back_args(a, &io);
-    if (why || !io.heads) return why;
-    if ((why = kbki_needs_mma<T>()) != NULL) return why;
-    if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), KBKI_WORD_warpmma))) != NULL)
-        return why;
-    float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
-    int64_t rows = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, 64);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    kbki_attn_naive_dot_k<T><<<(unsigned)kbki_ceil(rows, 256), 256, 0, st>>>(io, (int)a->s.cols, dot);
-    auto run = [&](auto query, auto key) {
-        query<<<(unsigned)ctas, 128, 0, st>>>(io, dot), key<<<(unsigned)ctas, 128, 0, st>>>(io, dot);
-        return kbki_launched();
-    };
-    return a->s.cols == 64
-               ? run(kbk_attention_bwd_warpmma_k<T, 64, false>, kbk_attention_bwd_warpmma_k<T, 64, true>)
-               : run(kbk_attention_bwd_warpmma_k<T, 128, false>, kbk_attention_bwd_warpmma_k<T, 128, true>);
+    const char* why = kbki_needs_mma<T>();
+    if (why) return why;
+    return a->s.cols == 64 ? kbki_attn_passes<T>(a, KBKI_WORD_warpmma, kbk_attention_bwd_warpmma_k<T, 64, false>,
+                                                 kbk_attention_bwd_warpmma_k<T, 64, true>, 64, 128, 0, st)
+                           : kbki_attn_passes<T>(a, KBKI_WORD_warpmma, kbk_attention_bwd_warpmma_k<T, 128, false>,
+                                                 kbk_attention_bwd_warpmma_k<T, 128, true>, 64, 128, 0, st);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -14930,24 +14705,6 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
 #pragma unroll
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
-// dv += p do, dk += ds q: 32 keys by 32 rows by 64 columns from chunk `first` on. q, dout: those rows. On the
-// diagonal p and ds have zeros; if q or do holds NaN or infinity, the products with these zeros are skipped.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_sums(float (&dk)[2][8][4], float (&dv)[2][8][4],
-                                                    const uint32_t (&p)[2][2][4], const uint32_t (&x)[2][2][4],
-                                                    uint32_t q, uint32_t dout, int first, kbki_attn_lane at,
-                                                    bool diagonal) {
-    if (diagonal && (kbki_attn_wild<T, Plan::dim, 32>(dout) || kbki_attn_wild<T, Plan::dim, 32>(q))) {
-        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dv, p, dout, first, at, 0);
-        kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 8, true>(dk, x, q, first, at, 0);
-    } else {
-        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, dout, first, at);
-        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, q, first, at);
-    }
-}
-// Synchronises a pair of warps: each warp has a named barrier to signal the other.
-__device__ __forceinline__ void kbki_attn_back_tell(int barrier) { kbki_barrier_arrive<64>(barrier); }
-__device__ __forceinline__ void kbki_attn_back_hear(int barrier) { kbki_barrier<64>(barrier); }
 // Index of the 64-row tile of a row.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
@@ -14963,24 +14720,20 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     constexpr int Blocks = Plan::lines / 16;
-    // number of blocks of 16 keys that all of the rows see
-    const int seen = io.causal ? (tile + row - key0) / 16 : Blocks;
-    auto add = [&](int c, bool diagonal) {
+    // number of blocks of 16 keys that any of the rows sees: ds of the others was not written
+    const int seen = io.causal ? min(Blocks, (tile + row - key0) / 16 + 2) : Blocks;
+    auto add = [&](int c) {
         uint32_t a[2][2][4];
 #pragma unroll
         for (int i = 0; i < 4; i++) kbki_ldmatrix<true>(ds + (c + i % 2) * 2048 + swap[i / 2], a[i / 2][i % 2]);
-        if (diagonal)
-            kbki_attn_by_rows_hidden<T, Plan::dim, 2, 2, 4, false>(acc, a, k + c * 16 * Plan::row, first, at, 0);
-        else
-            kbki_attn_by_rows<T, Plan::dim, 2, 2, 4>(acc, a, k + c * 16 * Plan::row, first, at);
+        kbki_attn_by_rows<T, Plan::dim, 2, 2, 4>(acc, a, k + c * 16 * Plan::row, first, at);
     };
-    if (seen >= Blocks) {
+    if (seen == Blocks) {
 #pragma unroll
-        for (int c = 0; c < Blocks; c += 2) add(c, false);
+        for (int c = 0; c < Blocks; c += 2) add(c);
     } else {
 #pragma unroll 1
-        for (int c = 0; c < seen; c += 2) add(c, false);
-        add(seen, true);
+        for (int c = 0; c < seen; c += 2) add(c);
     }
     float* to = io.sum + (int64_t)kbki_attn_tile(io, head, tile) * (64 * Plan::dim) + warp * 1024 + lane * 4;
 #pragma unroll
@@ -15035,16 +14788,19 @@ template <class T, class Plan> struct kbki_attn_back_warp {
                 kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
                                                part);
-            if (Plan::share > 1) kbki_attn_back_tell(warp + 1);
+            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // tells the other warp of the pair
         } else {
-            kbki_attn_back_hear((warp ^ 1) + 1);
+            kbki_barrier<64>((warp ^ 1) + 1);
 #pragma unroll
             for (int b = 0; b < 4 && !none; b++) {
                 kbki_ldmatrix<false>(kbki_attn_back_at(my_p, at, part, b / 2, b % 2), p[b / 2][b % 2]);
                 kbki_ldmatrix<false>(kbki_attn_back_at(my_ds, at, part, b / 2, b % 2), x[b / 2][b % 2]);
             }
         }
-        if (!none) kbki_attn_back_sums<T, Plan>(dk, dv, p, x, my_q, my_dout, turn * 8, at, hidden > 1);
+        if (none) return;
+        // 32 keys by 32 rows by 64 columns
+        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
+        kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
 // A CTA keeps Keys keys and passes over the rows of q, 64 at a time, by cp.async.
@@ -15066,7 +14822,6 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
     kbki_attn_fetch<T, Dim, Keys, Plan::threads>(v, io.v + ((int64_t)head * n + key0) * Dim, n - key0, io.vector);
     const int first = io.causal ? key0 : 0;
     int row = first;
-    kbki_follow_me();
     kbki_follow_wait();
     me.fetch(0, row);
 #pragma unroll 1
@@ -15089,6 +14844,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
         kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, me.ds_of((row - 64 - first) / 64 & 1), k, at);
 #pragma unroll
     for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
+    kbki_follow_me();
     __syncthreads(); // k has been read by all and becomes the staging buffer
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
@@ -15145,9 +14901,9 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
                warpgroup computes 64 x 64 of dq over all 128 keys
                <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
-               with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. At d = 128
-               without a causal mask the kernel is persistent, and loads the next keys while the last results are
-               stored. With a causal mask items differ in length, and a persistent kernel was slower. Adding dq to
+               with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. If all items
+               have about the same length, the kernel is persistent, and loads the next keys while the last results
+               are stored. With a causal mask and long rows a persistent kernel was slower. Adding dq to
                memory by bulk reductions from shared memory was slower than atomics from registers. The rates on an
                H200 (bf16, S = 4096) were 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
@@ -15182,7 +14938,7 @@ template <class T> struct kbki_fab {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
-    uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2], again[2];
+    uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
 };
 // The keys of a CTA, and the first row that sees one of them; the CTA's shared memory.
 struct kbki_fab_item {
@@ -15208,43 +14964,40 @@ __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uin
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// Loads Q, dO and the row statistics of a tile.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_fetch(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
-                                               const kbki_fab_item& item, int row, unsigned slot, uint64_t* q_full,
-                                               uint64_t* dout_full) {
-    const int filled = ((int)io.rows + 63) / 64 * 64; // rows of a head with statistics
-    const unsigned known = (unsigned)min(Plan::rows, filled - row) * 8;
-    kbki_bar_expect(q_full, Plan::row_bytes + known);
-    kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::q + slot * Plan::row_bytes, &maps.q, q_full, row,
-                                            item.head);
-    kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
-                   io.stat + (int64_t)kbki_attn_tile(io, item.head, row) * 64, known, q_full);
-    kbki_bar_expect(dout_full, Plan::row_bytes);
-    kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::dout + slot * Plan::row_bytes, &maps.dout, dout_full,
-                                            row, item.head);
-}
-// The producer, one thread: loads K and V, then tile after tile of rows, item after item.
+// The producer, one thread: loads K and V, then tile after tile of rows, item after item. Only the row statistics come
+// from the previous kernel (PDL).
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
+    const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64; // rows of a head with statistics
     unsigned slot = 0, parity = 1, keys_parity = 1;
-    kbki_follow_wait(); // for all threads: statistics and zeroed dq come from the previous kernel (PDL)
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         if (!kbki_fab_where(work, round, &item)) continue;
 #pragma unroll 1
-        for (int row = item.row; row < work.io.rows; row += Plan::rows) {
+        for (int row = item.row; row < n; row += Plan::rows) {
+            const unsigned known = (unsigned)min(Plan::rows, filled - row) * 8;
+            uint64_t *q_full = bar->q_full + slot, *dout_full = bar->dout_full + slot;
             kbki_bar_wait(bar->empty + slot, parity);
-            kbki_fab_fetch<T, Plan>(maps, work.io, item, row, slot, bar->q_full + slot, bar->dout_full + slot);
+            kbki_bar_expect(q_full, Plan::row_bytes + known);
+            kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::q + slot * Plan::row_bytes, &maps.q, q_full,
+                                                    row, item.head);
+            kbki_bar_expect(dout_full, Plan::row_bytes);
+            kbki_fab_load<Plan::rows, Plan::panels>(item.base + Plan::dout + slot * Plan::row_bytes, &maps.dout,
+                                                    dout_full, row, item.head);
+            if (row == item.row) {
+                kbki_bar_wait(&bar->keys_empty, keys_parity);
+                keys_parity ^= 1;
+                kbki_bar_expect(&bar->k_full, Plan::key_bytes);
+                kbki_fab_load<Plan::keys, Plan::panels>(item.base, &maps.k, &bar->k_full, item.key, item.head);
+                kbki_bar_expect(&bar->v_full, Plan::key_bytes);
+                kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
+                                                        item.head);
+            }
+            kbki_follow_wait(); // for all threads: they add to dq after this load
+            kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
+                           work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
             slot ^= 1, parity ^= slot == 0;
-            if (row > item.row) continue;
-            kbki_bar_wait(&bar->keys_empty, keys_parity);
-            keys_parity ^= 1;
-            kbki_bar_expect(&bar->k_full, Plan::key_bytes);
-            kbki_fab_load<Plan::keys, Plan::panels>(item.base, &maps.k, &bar->k_full, item.key, item.head);
-            kbki_bar_expect(&bar->v_full, Plan::key_bytes);
-            kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key, item.head);
         }
     }
 }
@@ -15425,97 +15178,6 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     kbki_fab_give(io, keys, item.head, tile.row, d);
 }
 
-// --- causal mask with NaN or infinity: 0 times a masked one would be NaN
-
-// Whether a tile has a NaN or an infinity; the same answer for the whole warpgroup.
-template <class T, int Bytes> __device__ __forceinline__ bool kbki_fa_wild(const char* tile, int group) {
-    uint32_t any = 0;
-#pragma unroll 4
-    for (int i = threadIdx.x % 128; i < Bytes / 16; i += 128) {
-        const uint4 w = *reinterpret_cast<const uint4*>(tile + i * 16);
-        any |= (w.x & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.y & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.z & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-        any |= (w.w & kbki_half2_type<T>::exponent) + kbki_half2_type<T>::carry;
-    }
-    kbki_bulk_fence(); // orders these reads before the TMA load that overwrites the buffer
-    return kbki_barrier_any<128>(1 + group, any & 0x80008000u);
-}
-
-// The number of tiles of rows that do not see all keys of the CTA; they come first.
-template <class T, class Plan>
-__device__ __forceinline__ int kbki_fab_diagonal(const kbki_attn_back<T>& io, const kbki_fab_item& item) {
-    return (min((int)io.rows - item.row, Plan::keys) + Plan::rows - 1) / Plan::rows;
-}
-// Whether K, or Q or dO of these tiles, holds NaN or infinity; the same answer for both warpgroups.
-template <class T, class Plan>
-__device__ __forceinline__ bool kbki_fab_wild(const kbki_attn_back<T>& io, const kbki_fab_item& item,
-                                              kbki_fab_tile<Plan> tile, int group) {
-    constexpr int half = Plan::row_bytes / 2;
-    bool wild = kbki_fa_wild<T, Plan::key_bytes / 2>(item.base + group * (Plan::key_bytes / 2), group);
-    for (int left = kbki_fab_diagonal<T, Plan>(io, item); left; left--, tile.next()) {
-        kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
-        wild = kbki_fa_wild<T, half>(item.base + tile.q() + group * half, group) || wild;
-        kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
-        wild = kbki_fa_wild<T, half>(item.base + tile.dout() + group * half, group) || wild;
-    }
-    return kbki_barrier_any<256, 3>(wild);
-}
-// The same as kbki_fab_step for a loaded tile of this kind; masked pairs are left out of the sums.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_visible(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
-                                                 const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile,
-                                                 float* dk, float* dv) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32;
-    // the warp's first key minus the first row
-    const int below = item.key + keys.group * 64 + warp * 16 - tile.row;
-    float s[Plan::rows / 2], t[Plan::rows / 2], d[32];
-    uint32_t p[Plan::rows / 4], a[Plan::keys / 4];
-    keys.scores(0, tile.q(), s);
-    kbki_wg_wait<0>();
-    kbki_wg_hold<Plan::rows / 2>(s);
-    keys.exponentials(tile.stat(), s);
-    keys.hide(io, s, tile.row, item.key + keys.group * 64);
-    keys.pack(s, p);
-    kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.dout(), p, dv, below);
-    keys.scores(Plan::v, tile.dout(), t);
-    kbki_wg_wait<0>();
-    kbki_wg_hold<Plan::rows / 2>(t);
-    keys.slopes(tile.stat(), p, t);
-    keys.hide(io, t, tile.row, item.key + keys.group * 64);
-    keys.pack(t, p);
-    keys.store(tile.ds(), p);
-    kbki_fa_visible<T, Plan::rows, Plan::dim, Plan::panels, true>(item.base + tile.q(), p, dk, below);
-    kbki_barrier<256>(3);
-#pragma unroll
-    for (int i = 0; i < 32; i++) d[i] = 0;
-    const uint32_t from = kbki_shared(item.base + tile.ds()) + keys.block * (Plan::keys * 128) +
-                          ((lane & 7) + (lane >> 4) * 8) * 128 + (((warp * 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4);
-#pragma unroll
-    for (int step = 0; step < Plan::keys / 16; step++) kbki_ldmatrix<true>(from + step * 2048, a + step * 4);
-    kbki_fa_visible<T, Plan::keys, 64, Plan::panels, false>(item.base + keys.panel * 8192, a, d,
-                                                            tile.row - item.key + keys.block * 64 + warp * 16);
-    kbki_fab_give(io, keys, item.head, tile.row, d);
-}
-// Processes all these tiles after the others; they are loaded a second time. (ptxas does not keep sums in place
-// that go from this function to a product.) tile: the last one, whose slot is not yet released.
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_late(const kbki_fab_maps& maps, const kbki_attn_back<T>& io,
-                                              const kbki_fab_keys<T, Plan>& keys, const kbki_fab_item& item,
-                                              kbki_fab_tile<Plan> tile, unsigned* parity, float* dk, float* dv) {
-    uint64_t* again = item.bar->again;
-#pragma unroll 1
-    for (int i = 0; i < kbki_fab_diagonal<T, Plan>(io, item); i++, *parity ^= 1) {
-        tile.row = item.row + i * Plan::rows;
-        kbki_barrier<256>(3); // the slot may be overwritten
-        if (threadIdx.x == 128) kbki_fab_fetch<T, Plan>(maps, io, item, tile.row, tile.slot, again, again + 1);
-        kbki_bar_wait(again, *parity);
-        kbki_bar_wait(again + 1, *parity);
-        kbki_fab_visible(io, keys, item, tile, dk, dv);
-    }
-    kbki_barrier<128>(1 + keys.group); // all warps have finished with K and the slot
-}
-
 // Epilogue: stores dk and dv of a warpgroup's 64 keys.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int head, int key, float* dk,
@@ -15531,39 +15193,29 @@ __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int
 }
 // A consumer warpgroup: all rows that see its keys, item after item.
 template <class T, class Plan>
-__device__ __forceinline__ void kbki_fab_consume(const kbki_fab_maps& maps, const kbki_fab<T>& work,
-                                                 kbki_fab_item item, int group) {
-    const kbki_attn_back<T>& io = work.io;
-    const int n = (int)io.rows;
+__device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_fab_item item, int group) {
+    const int n = (int)work.io.rows;
     kbki_fab_keys<T, Plan> keys;
     kbki_fab_tile<Plan> tile = {};
-    unsigned late_parity = 0;
-    keys.set(item.base, group, io.scale * KBKI_LOG2E);
+    keys.set(item.base, group, work.io.scale * KBKI_LOG2E);
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
         if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item
         tile.row = item.row;
         kbki_bar_wait(&item.bar->k_full, round & 1);
         kbki_bar_wait(&item.bar->v_full, round & 1);
-        const bool wild = io.causal && kbki_fab_wild(io, item, tile, group);
-        for (int left = wild ? kbki_fab_diagonal<T, Plan>(io, item) : 0; left; left--, tile.next())
-            // kbki_fab_step releases the slot before its own
-            if (left > 1) kbki_fa_arrive(item.bar->empty + tile.slot);
-        // the wait is inside the condition, because ptxas requires it on the path of the products
-        if (tile.row < n) {
 #pragma unroll 1
-            do {
-                kbki_fab_step(io, keys, item, tile, dk, dv);
-                tile.next();
-            } while (tile.row < n);
-            kbki_wg_wait<0>();
-            kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
-        }
-        const kbki_fab_tile<Plan> last = { 0, tile.slot ^ 1, 0 };
-        if (wild) kbki_fab_late(maps, io, keys, item, last, &late_parity, dk, dv);
-        kbki_fa_arrive(item.bar->empty + last.slot);
+        do { // at least one row sees the keys
+            kbki_fab_step(work.io, keys, item, tile, dk, dv);
+            tile.next();
+        } while (tile.row < n);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
+        kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
-        kbki_fab_finish<T, Plan>(io, item.head, item.key + group * 64, dk, dv);
+        // late, so that CTAs of the next kernel do not take room while they wait
+        if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
+        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
@@ -15582,20 +15234,19 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
         for (int i = 0; i < 2; i++) {
             kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.dout_full + i, 1);
-            kbki_bar_init(bar.empty + i, 2), kbki_bar_init(bar.again + i, 1);
+            kbki_bar_init(bar.empty + i, 2);
         }
         kbki_bar_ready();
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k);
         kbki_tma_prefetch(&maps.v), kbki_tma_prefetch(&maps.dout);
     }
     __syncthreads();
-    kbki_follow_me();
     if (group < 0) {
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 0) kbki_fab_produce<T, Plan>(maps, work, item);
     } else {
         kbki_wg_take<Plan::keep>();
-        kbki_fab_consume<T, Plan>(maps, work, item, group);
+        kbki_fab_consume<T, Plan>(work, item, group);
     }
 #endif
 }
@@ -15633,9 +15284,13 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
-    if (a->s.cols == 64) return kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st);
-    return io.causal ? kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st)
-                     : kbki_fab_launch<T, kbki_fab_plan<128, 64, true>>(io, st);
+    // causal items differ in length, unless a head has two tiles of keys
+    const bool stay = !io.causal || io.rows <= 256;
+    if (a->s.cols == 64)
+        return stay ? kbki_fab_launch<T, kbki_fab_plan<64, 128, true>>(io, st)
+                    : kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st);
+    return stay ? kbki_fab_launch<T, kbki_fab_plan<128, 64, true>>(io, st)
+                : kbki_fab_launch<T, kbki_fab_plan<128, 64, false>>(io, st);
 }
 #endif // __CUDACC__
 
@@ -15847,22 +15502,16 @@ KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t) {
     memset(t, 0, KBK_MAX_TENSORS * sizeof *t);
     return v->op->tensors(s, t);
 }
-KBK_API int64_t kbk_row_units(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->units(s) : -1;
-}
-KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? (int64_t)v->op->scratch(s, elem, v->word) : -1;
-}
-KBK_API double kbk_row_flops(int row, const kbk_shape* s) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->flops(s) : -1;
-}
-KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem) {
-    const kbk_variant* v = kbki_numbered_of(row, s);
-    return v ? v->op->bytes(s, elem) : -1;
-}
+#define KBKI_ROW_VALUE(function, value)                   \
+    function {                                            \
+        const kbk_variant* v = kbki_numbered_of(row, s);  \
+        return v ? value : -1;                            \
+    }
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_units(int row, const kbk_shape* s), v->op->units(s))
+KBKI_ROW_VALUE(KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem),
+               (int64_t)v->op->scratch(s, elem, v->word))
+KBKI_ROW_VALUE(KBK_API double kbk_row_flops(int row, const kbk_shape* s), v->op->flops(s))
+KBKI_ROW_VALUE(KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem), v->op->bytes(s, elem))
 
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;

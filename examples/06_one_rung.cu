@@ -15,30 +15,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// clang-format off
 enum { SIZES = 4 };
-typedef struct sizes {
-    struct { const char* name; size_t field; } size[SIZES]; // name of the argument, offset in kbk_shape; NULL: no more
-} sizes;
-#define SIZE(name, field) { name, offsetof(kbk_shape, field) }
-static const sizes families[] = { // by kbk_row.family: KBK_MAP, KBK_PICK, ...
-    { { SIZE("n", cols) } },
-    { { SIZE("n", cols), SIZE("stride", stride), SIZE("among", among) } },
-    { { SIZE("n", cols) } },
-    { { SIZE("rows", rows), SIZE("cols", cols) } },
-    { { SIZE("M", rows), SIZE("N", cols), SIZE("K", k) } },
-    { { SIZE("batch", batch), SIZE("heads", heads), SIZE("length", rows), SIZE("dimension", cols) } },
-    { { SIZE("tokens", rows), SIZE("dimension", cols), SIZE("vocabulary", vocabulary) } },
+typedef struct size {
+    char letter;      // of a dimension of the signature
+    const char* name; // of the argument
+    size_t field;     // offset in kbk_shape
+} size;
+#define SIZE(letter, name, field) \
+    { letter, name, offsetof(kbk_shape, field) }
+static const size known[] = {
+    // in the order of the arguments
+    SIZE('B', "batch", batch),
+    SIZE('Z', "batch", batch),
+    SIZE('H', "heads", heads),
+    SIZE('R', "rows", rows),
+    SIZE('S', "length", rows),
+    SIZE('M', "M", rows),
+    SIZE('N', "N", cols),
+    SIZE('C', "cols", cols),
+    SIZE('D', "dimension", cols),
+    SIZE('V', "vocabulary", vocabulary),
+    SIZE('K', "K", k),
+    SIZE('A', "among", among),
+    SIZE('X', "stride", stride),
 };
-static const sizes batched = { { SIZE("batch", batch), SIZE("M", rows), SIZE("N", cols), SIZE("K", k) } }; // bmm
-// clang-format on
+static const size any_rows = SIZE('*', "rows", rows), any_number = SIZE('*', "n", cols);
 
 static int row; // of the library, and its description
 static kbk_row rung;
 static kbk_shape shape;
 
-static const sizes* sizes_of(const kbk_row* r) {
-    return strcmp(r->operation, "bmm") == 0 ? &batched : &families[r->family];
+// The sizes that a rung takes, from its signature. Returns their number.
+static int sizes_of(const kbk_row* r, size* wanted) {
+    const int columns = kbk_has_dimension(r->signature, 'C'), any = kbk_has_dimension(r->signature, '*');
+    int count = 0;
+    if (any && columns) wanted[count++] = any_rows;
+    for (size_t i = 0; i < sizeof known / sizeof *known && count < SIZES; i++)
+        if (kbk_has_dimension(r->signature, known[i].letter)) wanted[count++] = known[i];
+    if (count == 0 || (any && !columns && count < SIZES)) {
+        memmove(wanted + 1, wanted, (size_t)count++ * sizeof *wanted);
+        wanted[0] = any_number;
+    }
+    return count;
 }
 
 // --- names
@@ -68,14 +86,14 @@ static void operation_name(const kbk_row* r, char* name, size_t size) {
 // Prints the rows of an operation, or of all: a line per operation with its sizes and rungs.
 static void list(FILE* to, const char* only) {
     char last[64] = "", name[64];
+    size wanted[SIZES];
     kbk_row r;
     for (int i = 0; kbk_row_get(i, &r); i++) {
         operation_name(&r, name, sizeof name);
         if (!r.dtypes || (only && strcmp(only, name) != 0)) continue;
         if (strcmp(last, name) != 0) {
             fprintf(to, "%s%s", *last ? "\n" : "", name);
-            for (int k = 0; k < SIZES && sizes_of(&r)->size[k].name; k++)
-                fprintf(to, " %s", sizes_of(&r)->size[k].name);
+            for (int k = 0, n = sizes_of(&r, wanted); k < n; k++) fprintf(to, " %s", wanted[k].name);
             fprintf(to, ":");
             snprintf(last, sizeof last, "%s", name);
         }
@@ -148,12 +166,12 @@ static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void
         if (t[i].role == KBK_IN) continue;
         per[k] = t[i].per_unit ? t[i].per_unit : t[i].count, scales[k] = t[i].scales;
         int64_t parts = t[i].per_unit ? samples : 1;
-        want[k] = KB_ALLOC_HOST(kb, double, parts * per[k]);
-        if (scales[k]) want[KBK_OUTS + k] = KB_ALLOC_HOST(kb, double, parts * scales[k]);
+        want[k] = KB_ALLOC_HOST(kb, double, parts* per[k]);
+        if (scales[k]) want[KBK_OUTS + k] = KB_ALLOC_HOST(kb, double, parts* scales[k]);
         if (!want[k] || (scales[k] && !want[KBK_OUTS + k])) return;
         k++;
     }
-    for (int64_t sample = 0; sample < samples; sample += step > 1 ? 1 : samples) {
+    for (int64_t sample = 0; sample<samples; sample += step> 1 ? 1 : samples) {
         for (int k = 0; k < KBK_OUTS; k++) {
             part[k] = want[k] ? want[k] + (step > 1 ? sample * per[k] : 0) : NULL;
             part[KBK_OUTS + k] = want[KBK_OUTS + k] ? want[KBK_OUTS + k] + (step > 1 ? sample * scales[k] : 0) : NULL;
@@ -170,7 +188,7 @@ static void verify(kb_state* kb, const kbk_tensor* t, int count, int dtype, void
         if (t[i].role == KBK_IN) continue;
         const size_t bytes = (size_t)per[k] * (size_t)kbk_kind_size(t[i].kind, dtype);
         const int64_t parts = t[i].per_unit ? samples : 1;
-        char *all = kb_host(kb, (char*)device[i]), *got = KB_ALLOC_HOST(kb, char, parts * (int64_t)bytes);
+        char *all = kb_host(kb, (char*)device[i]), *got = KB_ALLOC_HOST(kb, char, parts*(int64_t)bytes);
         if (!all || !got) return;
         for (int64_t sample = 0; sample < parts; sample++)
             memcpy(got + sample * (int64_t)bytes, all + (t[i].per_unit ? first + sample * step : 0) * (int64_t)bytes,
@@ -276,27 +294,27 @@ int main(int argc, char** argv) {
     }
     int failed = find(argv[1], argv[2]);
     if (failed) return failed;
-    const sizes* wanted = sizes_of(&rung);
+    size wanted[SIZES];
     int64_t values[SIZES];
-    int most = 0, count = 0, next = 3;
-    while (most < SIZES && wanted->size[most].name) most++;
+    int most = sizes_of(&rung, wanted), count = 0, next = 3;
     for (; next < argc && *argv[next] != '-'; next++)
         if (!take(argv[next], values, &count, most)) break;
     if (count < most || (next < argc && *argv[next] != '-')) {
         if (next < argc) fprintf(stderr, "one_rung: unexpected argument %s. ", argv[next]);
         fprintf(stderr, "The sizes of %s are", argv[1]);
-        for (int i = 0; i < most; i++) fprintf(stderr, " %s", wanted->size[i].name);
+        for (int i = 0; i < most; i++) fprintf(stderr, " %s", wanted[i].name);
         fprintf(stderr, ", whole numbers from 1 up\n");
         return 2;
     }
     for (int i = KBK_DTYPES; i-- && !dtype_name;)
         if (rung.dtypes >> i & 1) dtype_name = kbk_dtype_name(i);
     shape.batch = shape.heads = shape.rows = shape.cols = 1;
-    if (strcmp(rung.operation, "matmul_e4m3") == 0) shape.layout = KBK_NT; // its only layout
-    if (strcmp(rung.operation, "dropout") == 0) shape.p = 0.1;
+    const bool layouts = kbk_has_option(rung.signature, "layout");
+    if (rung.family == KBK_GEMM && !layouts && shape.layout == KBK_NN) shape.layout = KBK_NT; // the only layout
+    if (kbk_has_option(rung.signature, "p")) shape.p = 0.1;
     for (int i = 0; i < most; i++) {
-        *(int64_t*)((char*)&shape + wanted->size[i].field) = values[i];
-        axes[i].name = wanted->size[i].name, axes[i].type = KB_AXIS_INTS;
+        *(int64_t*)((char*)&shape + wanted[i].field) = values[i];
+        axes[i].name = wanted[i].name, axes[i].type = KB_AXIS_INTS;
         axes[i].i[0] = values[i], axes[i].i[1] = KB_LAST_INT;
     }
     axes[most].name = "dtype", axes[most].type = KB_AXIS_STRINGS, axes[most].s[0] = dtype_name;

@@ -57,13 +57,13 @@ static int layout_of(kb_state* kb) {
 }
 
 // matmul_e4m3 supports only NT
-static bool one_layout(const kbk_op* op) { return op->family == KBK_GEMM && !kbk_has_option(op, "layout"); }
+static bool one_layout(const kbk_op* op) { return op->family == KBK_GEMM && !kbk_has_option(op->signature, "layout"); }
 
 static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
     kbk_shape s;
     memset(&s, 0, sizeof s);
     int64_t batch = axis(kb, "batch_size", 1), length = axis(kb, "sequence_length", 1);
-    bool batched = kbk_has_dimension(op, 'Z') || kbk_has_dimension(op, 'B');
+    bool batched = kbk_has_dimension(op->signature, 'Z') || kbk_has_dimension(op->signature, 'B');
     s.batch = batched ? batch : 1;
     s.heads = axis(kb, "heads", 1);
     s.rows = axis(kb, "M", batched ? length : batch * length);
@@ -401,7 +401,7 @@ static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
         if (one_layout(op)) a->s[0] = layout_names[KBK_NT];
         a++;
     }
-    if (kbk_has_option(op, "p")) {
+    if (kbk_has_option(op->signature, "p")) {
         a->name = "p";
         a->type = KB_AXIS_REALS;
         a->r[0] = 0.1;

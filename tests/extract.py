@@ -1256,6 +1256,7 @@ class Plain:
         self.instances()
         self.refresh()
         self.find_structs()
+        self.explicit_arguments()
         for item in self.items:
             if self.is_device(item):
                 self.device(item)
@@ -1371,6 +1372,18 @@ class Plain:
                 reads |= {t.text for k, t in enumerate(item.tokens) if item.tokens[k - 1].text in (".", "->")}
         self.reads = {name: reads | m.inside for name, m in self.structs.items()}
 
+    def explicit_arguments(self):
+        """Writes the template arguments that calls deduced from the struct in the type of a kernel's pointer."""
+        for item in self.items:
+            if item.macro is not None:
+                continue
+            found = re.match(r"template <([^<>]*)>[^{;]*\bvoid \(\*\w+\)\((kb\w+)<[^{;]*\{", item.text)
+            if found and found.group(2) in self.structs:
+                names = ", ".join(p.split()[-1] for p in found.group(1).split(","))
+                for other in self.items:
+                    if other is not item and item.names[0] in names_in(other.tokens):
+                        other.text = re.sub(r"\b%s\(" % item.names[0], "%s<%s>(" % (item.names[0], names), other.text)
+
     def resolved(self, kind):
         """A type of a member, without names of the header."""
         kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
@@ -1476,14 +1489,13 @@ class Plain:
         return True
 
     def host(self, item):
-        tokens = tokens_of(item.text)
+        tokens, item_text = tokens_of(item.text), item.text
         for i, t in enumerate(tokens):
             if t.kind == "name" and t.text in LAUNCHES and tokens[i + 1].text == "(" and t.text not in item.names:
                 self.arguments(tokens, i + 1)
             elif t.text == ">" and tokens[i - 1].text == ">>" and tokens[i + 1].text == "(":
                 self.arguments(tokens, i + 1)
-            elif t.text == "(" and i > 1 and (tokens[i - 1].text == "void" or tokens[i - 1].text == ")" and
-                                              tokens[i - 2].text == "*"):
+            elif t.text == "(" and re.search(r"\bvoid ?(\(\*\w*\))?$", item_text[: t.start]):
                 self.function_type(tokens, i)
         item.text = "\n".join(x if len(x) <= 120 or x in item.text else wrapped(x, re.match(" *", x).group() + " " * 8)
                               for x in "".join(t.text for t in tokens).split("\n"))
@@ -1552,14 +1564,18 @@ static void check(kb_state* kb, const char* name, const V* device, int64_t n, in
     int64_t bad = 0, where = -1, compared = 0;
     for (int64_t u = first; got && u * per_unit < n; u += step, want += per_unit) {
         double mean_square = 0;
-        for (int64_t i = 0; i < per_unit; i++) mean_square += want[i] * want[i] / (double)per_unit;
+        for (int64_t i = 0; i < per_unit; i++)
+            if (isfinite(want[i])) mean_square += want[i] * want[i] / (double)per_unit;
         for (int64_t i = 0; i < per_unit; i++, compared++) {
             const double x = got[u * per_unit + i], m = magnitude ? *magnitude : 0, w = fmax(fabs(want[i]), m);
             const double rounded = widened((V)(float)want[i]), exact = ulps == 0 && absolute == 0;
             const double base = fmax(ulps > 0 ? fmax(w, sqrt(mean_square)) : w, least);
             const double bound = fabs(ulps) * ldexp(1.0, ilogb(base) - bits) + absolute;
-            if (!(fabs(x - (exact ? rounded : want[i])) <= bound) && ++bad == 1) where = u * per_unit + i;
-            difference += (x - want[i]) * (x - want[i]), size += w * w, rounding += (rounded - want[i]) * (rounded - want[i]);
+            const bool same = x == rounded || isnan(x) && isnan(rounded); // also of two infinities
+            const bool close = isfinite(want[i]) && fabs(x - (exact ? rounded : want[i])) <= bound;
+            if (!same && !close && ++bad == 1) where = u * per_unit + i;
+            if (isfinite(rounded))
+                difference += (x - want[i]) * (x - want[i]), size += w * w, rounding += (rounded - want[i]) * (rounded - want[i]);
             if (magnitude && !one_magnitude) magnitude++;
         }
         if (magnitude && one_magnitude) magnitude++;
@@ -1757,7 +1773,7 @@ class Extraction:
 
     def fill(self, k, t):
         """The statement that fills input k."""
-        kind, x, y = t["fill"][1], shown(plain(t["a"])), shown(plain(t["b"]))
+        kind, x, y = t["fill"][1], shown(plain(t["a"])), shown(plain(t["b"]), 13)
         draw = f"uniform((uint64_t)i + ({k}ull << 40))"
         if t["normal"]:
             return f"    kb_fill(kb, {'(kb_e4m3*)' if t['type'] == 'kbk_e4m3' else ''}{t['id']}, {t['n']}, KB_NORMAL);"

@@ -152,7 +152,7 @@ typedef struct kbi_profile {
     double span, busy, run;     // ns per run: first start to last end; an event at work; the block on the host
     double gaps, gap_ns;        // per run: number and total time of gaps without an event at work
     double launch_ns;           // host time of a call that submits work
-    double overlap, concurrent; // share of copy time with a kernel at work; of busy time with two events. NaN: none
+    double overlap, concurrent; // share of copy time beside a kernel; of busy time with two events. NaN: no such time
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -219,14 +219,14 @@ static void kbi_profile_free(kbi_profile* p) {
 static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     size_t n = (size_t)in->events + 1;
     kbi_map known = KBI_BLANK;
-    kbi_edge* edges = (kbi_edge*)kbi_grow(NULL, sizeof(kbi_edge) * 2 * n);
+    kbi_edge* edges = KBI_GROW(NULL, kbi_edge, 2 * n);
     char* causes = (char*)kbi_grow(NULL, n);
     int64_t n_edges = 0, launches = 0;
     double launching = 0;
     memset(p, 0, sizeof *p);
     memset(causes, 0, n);
-    p->device = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
-    p->host = (kbi_sum*)kbi_grow(NULL, sizeof(kbi_sum) * n);
+    p->device = KBI_GROW(NULL, kbi_sum, n);
+    p->host = KBI_GROW(NULL, kbi_sum, n);
     for (int64_t i = 0; i < in->events; i++) {
         const kbi_event* e = &kbi_events_of(in)[i];
         double ns = (double)(e->end - e->start);
@@ -292,8 +292,8 @@ static struct kbi_perf {
     int64_t runs, began;
 } kbi_perf;
 
-// Opens an event of this thread and of the threads that it starts. It counts user code only, which most systems
-// allow without privileges.
+// Opens an event of this thread and of the threads that it starts. The event counts user code only, which most
+// systems allow without privileges.
 static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
     struct { // the first version of perf_event_attr
@@ -385,7 +385,7 @@ static void kbi_perf_close(kb_state* kb) {
     double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
     if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
     if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
-    // unless it is known already
+    // a counter of this name that the slots gave is kept
     if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
 
@@ -489,7 +489,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
 }
 
-// After a batch: whether another one is needed. Long batches need a longer window.
+// Returns after a batch whether another one is needed. Long batches need a longer window.
 static bool kbi_energy_batch(int64_t launches) {
     const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
@@ -575,7 +575,7 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
     return kbi_insight_text((uint64_t)(uintptr_t)name, name);
 }
 
-// How many warps of a kernel fit on a multiprocessor, and which resource is the limit. Registers are allocated to
+// Computes how many warps of a kernel fit on a multiprocessor, and which resource limits them. Registers are given to
 // warps in units of 256, in four partitions; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
 static void kbi_event_occupancy(kbi_event* e) {
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -692,7 +692,7 @@ static bool kbi_activity_end(kb_state* kb) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
     if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
-        return kb->run->sampling.gated = false, true; // it waits at the gate
+        return kb->run->sampling.gated = false, true; // the block waits at the gate and runs again without it
     if (in->head.runs >= 0) in->window[in->head.runs][1] = ends;
     in->head.runs++;
     bool long_enough = in->head.runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
@@ -706,8 +706,8 @@ static int kbi_recorded_order(const void* a, const void* b) { // enclosing event
     return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
-// Finds the runs and their calls. Of nested calls only the outermost is kept. callers: the call of each
-// correlation id.
+// Finds the runs and their calls. Only the outermost of nested calls is kept. callers: the call of each correlation
+// id.
 static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_event outer;
@@ -892,7 +892,7 @@ static bool kbi_range(kbi_range_call call, uint64_t* words) {
     if (f)
         kbi_insight_say("%s", kbi_cupti_error_text(kbi_range_calls[call].name, error, why));
     else
-        kbi_insight_say("this libcupti.so has no %s; counters need the one of CUDA 12.6 or later",
+        kbi_insight_say("this libcupti.so has no %s; counters need the library of CUDA 12.6 or later",
                         kbi_range_calls[call].name);
     return false;
 }
@@ -904,7 +904,7 @@ static void kbi_range_reserve(kbi_text* t, uint64_t bytes) {
     t->n = (size_t)bytes;
 }
 
-// Whether the library can profile this GPU.
+// Returns whether the library can profile this GPU.
 static bool kbi_range_supported(int device) {
     enum { KBI_RANGE_YES = 3 };
     uint64_t p[7] = { 0, 0, (uint32_t)device };
@@ -1008,7 +1008,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-// Counts one pass: everything between begin and end. Afterwards: whether another pass is needed.
+// The pass counts all work between begin and end. kbi_range_pass_end returns whether another pass is needed.
 static void kbi_range_pass_begin(void) {
     uint64_t start[3] = { 0, 0, kbi_range_state.profiler },
              push[4] = { 0, 0, kbi_range_state.profiler, KBI_WORD_OF("block") };
@@ -1070,7 +1070,7 @@ static double kbi_range_cold(const kbi_machine* m) {
     return good ? 100 * values[0] / (double)size : (double)NAN;
 }
 
-// For --env.
+// Adds the share of L2 that the eviction empties to the machine, for --env.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
     snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.head.message);
@@ -1212,8 +1212,8 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     kbi_text_free(&why);
 }
 
-// Arithmetic intensity at each memory level, from the declared operations, or from the counted ones if nearly all
-// are counted. Returns the number of levels.
+// Computes the arithmetic intensity at each memory level from the declared operations, or from the counted
+// operations if nearly all are counted. Returns the number of levels.
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
     double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
@@ -1253,8 +1253,8 @@ static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* ma
     if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
 }
 
-// For host work: the share of the processor's slots that waited for memory, if the processor counts it. Cache
-// misses alone prove nothing, because most of them overlap with other work.
+// Reports for host work the share of the processor's issue slots that waited for memory, if the processor counts
+// it. Cache misses alone prove nothing, because most of them overlap with other work.
 static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
     double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
     if (!kbi_finite(kbi_counted(in, "cycles"))) return;
@@ -1267,7 +1267,7 @@ static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
                          "topdown-be-bound nor stalled-cycles-backend");
 }
 
-// For a case that has a time.
+// Judges a case that has a time.
 static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     kbi_counter levels[2];
     if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
@@ -1334,7 +1334,7 @@ static double kbi_launches_value(const kbi_launches* l, const char* name) {
 
 // --- aggregation ---
 
-// The factor from a unit to seconds, bytes or hertz, and which of them; 0: none of these.
+// Returns the factor from a unit to seconds, bytes or hertz. *base: the first letter of that unit. 0: another unit.
 static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
     static const char prefixes[] = "numKMGT";
@@ -1349,13 +1349,13 @@ static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     return 0;
 }
 
-// The factor from a unit to ns, bytes or its base unit, per second for rates; `out` is the base unit.
+// Returns the factor from a unit to ns, bytes or its base unit, per second for rates. out: the base unit.
 static double kbi_unit_base(const char* unit, char out[40]) {
     size_t n = strcspn(unit, "/");
     char base = 0, below = 0;
     double factor = kbi_unit_factor(unit, n, &base), per = 1;
     if (unit[n]) per = kbi_unit_factor(unit + n + 1, strlen(unit + n + 1), &below);
-    // for example per thread or per block
+    // A rate per thread or per block keeps its unit.
     if (unit[n] && below != 's') return snprintf(out, 40, "%.30s", unit), 1;
     snprintf(out, 40, "%.*s%s", base ? 4 : (int)KBI_MIN(n, (size_t)30),
              base == 's'   ? "ns"
@@ -1380,7 +1380,7 @@ static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* nam
     x *= kbi_unit_base(unit, base);
     while (at < to->n && !kbi_is(to->of[at].name, name)) at++;
     bool first = at == to->n, whole = !strchr(name, '.') && (kbi_is(base, "ns") || kbi_is(base, "byte"));
-    if (first && to->n++ % 16 == 0) to->of = (kbi_metric*)kbi_grow(to->of, sizeof(kbi_metric) * (size_t)(to->n + 15));
+    if (first && to->n++ % 16 == 0) to->of = KBI_GROW(to->of, kbi_metric, to->n + 15);
     kbi_metric* m = &to->of[at];
     if (first) {
         m->name = kbi_arena_text(&l->text, name);
@@ -1403,7 +1403,7 @@ static int kbi_launches_find(kbi_launch_list* l, int number, const char* kernel,
         if (kbi_same_text(l->of[i].kernel, kernel) && kbi_same_text(l->of[i].grid, grid) &&
             kbi_same_text(l->of[i].block, block))
             return i;
-    if (l->n % 16 == 0) l->of = (kbi_launches*)kbi_grow(l->of, sizeof(kbi_launches) * (size_t)(l->n + 16));
+    if (l->n % 16 == 0) l->of = KBI_GROW(l->of, kbi_launches, l->n + 16);
     kbi_launches* to = &l->of[l->n];
     memset(to, 0, sizeof *to);
     to->number = number;
@@ -1433,11 +1433,11 @@ static bool kbi_tool_number(const char* s, double* out) {
 typedef struct kbi_csv_reader {
     kbi_launch_list* to;
     char* at;
-    char **cells, **head, **units; // of this record; of the heading; of the row of units
+    char **cells, **head, **units; // cells of this record; of the heading; of the row of units
     int n, size, n_head;
     int inside;     // the case between whose marks the reader is; -1: none
     double ended;   // ns: end of the last work between the marks; NaN: none yet
-    kbi_metric* of; // of the launch that is being read, in its own units
+    kbi_metric* of; // metrics of the launch that is being read, in the file's units
     int n_of, room;
     double ns;
 } kbi_csv_reader;
@@ -1449,7 +1449,7 @@ static bool kbi_csv_next(kbi_csv_reader* r) {
         if (!*p && !r->n) return false;
         if (r->n == r->size) {
             r->size = 2 * r->size + 32;
-            r->cells = (char**)kbi_grow(r->cells, sizeof(char*) * (size_t)r->size);
+            r->cells = KBI_GROW(r->cells, char*, r->size);
         }
         bool quoted = *p == '"';
         r->cells[r->n++] = to = p += quoted;
@@ -1464,7 +1464,7 @@ static bool kbi_csv_next(kbi_csv_reader* r) {
     return true;
 }
 
-// The index of the column with this name, alone or followed by a unit in parentheses; -1: none.
+// Returns the index of the column with this name, alone or followed by a unit in parentheses; -1: none.
 static int kbi_csv_column(const kbi_csv_reader* r, const char* name) {
     size_t n = strlen(name);
     for (int i = 0; i < r->n_head; i++)
@@ -1479,12 +1479,12 @@ static char* kbi_csv_cell(const kbi_csv_reader* r, const char* name) { // "": no
 }
 
 static char** kbi_csv_row_copy(char** old, const kbi_csv_reader* r) {
-    old = (char**)kbi_grow(old, sizeof(char*) * (size_t)r->n);
+    old = KBI_GROW(old, char*, r->n);
     memcpy(old, r->cells, sizeof(char*) * (size_t)r->n);
     return old;
 }
 
-// The number in a column whose heading has a unit, for example "Duration (ns)"; NaN: none.
+// Returns the number in a column whose heading has a unit, for example "Duration (ns)"; NaN: none.
 static double kbi_column_number(const kbi_csv_reader* r, const char* name) {
     char unit[40], base[40];
     double x;
@@ -1498,7 +1498,7 @@ static double kbi_column_number(const kbi_csv_reader* r, const char* name) {
 
 // --- launches ---
 
-// The grid of a mark encodes the case: 2 n + 1 before its block, 2 n + 2 after it.
+// Reads a mark. The grid of a mark encodes the case: 2 n + 1 before its block, 2 n + 2 after it.
 static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
@@ -1514,7 +1514,7 @@ static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     r->ended = NAN;
 }
 
-// A launch is complete: it is a mark, or it belongs to the current case.
+// Ends a launch, which is a mark or belongs to the current case.
 static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char* grid, const char* block) {
     bool mark = strncmp(kernel, "kbi_null", 8) == 0;
     if (mark) kbi_csv_mark(r, grid);
@@ -1531,13 +1531,13 @@ static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char
     r->ns = 0;
 }
 
-// The texts must outlive the aggregation.
+// Adds a metric of the current launch. The texts must outlive the aggregation.
 static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit, double x) {
     char base[40];
     if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
     if (r->n_of == r->room) {
         r->room = 2 * r->room + 32;
-        r->of = (kbi_metric*)kbi_grow(r->of, sizeof(kbi_metric) * (size_t)r->room);
+        r->of = KBI_GROW(r->of, kbi_metric, r->room);
     }
     kbi_metric m = { name, unit, x, 0 };
     r->of[r->n_of++] = m;
@@ -1591,7 +1591,7 @@ static void kbi_nsys_record(kbi_csv_reader* r) {
     int before = r->inside;
     kbi_csv_launch_end(r, name, of[0], of[1]);
     if (r->inside < 0 || r->inside != before) return;
-    // from the first start to the last end, with gaps; it grows with each row
+    // The time of a case lasts from the first start to the last end, gaps included, and grows with each row.
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
     double more = end - (kbi_finite(r->ended) ? r->ended : start);
     kbi_launches* all = &r->to->of[kbi_launches_find(r->to, r->inside, NULL, NULL, NULL)];
@@ -1637,8 +1637,8 @@ static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, i
     const kbi_launches* l = kbi_launches_total(launches, number);
     if (!l || !l->n) return;
     int64_t n = r->counters.n, u = r->counter_units.n;
-    kb_param* values = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(n + l->n));
-    kb_param* units = (kb_param*)kbi_arena_alloc(r->owned, sizeof(kb_param) * (size_t)(u + l->n));
+    kb_param* values = KBI_ARRAY(r->owned, kb_param, n + l->n);
+    kb_param* units = KBI_ARRAY(r->owned, kb_param, u + l->n);
     if (n) memcpy(values, r->counters.of, sizeof(kb_param) * (size_t)n);
     if (u) memcpy(units, r->counter_units.of, sizeof(kb_param) * (size_t)u);
     for (const kbi_metric* m = l->of; m < l->of + l->n; m++) {
@@ -1720,7 +1720,7 @@ static void kbi_profile_sums(kbi_text* t, const kbi_inside* in, const char* titl
         kbi_putf(t, "      and %d others, %s\n", n - KBI_PROFILE_ROWS, kbi_show_percent(rest / all, share));
 }
 
-// The profile below the row of a case.
+// Prints the profile below the row of a case.
 static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     const kbi_inside* in = r->inside;
     kbi_profile p;
@@ -1767,7 +1767,7 @@ typedef struct kbi_tracing {
     bool any;
 } kbi_tracing;
 
-// The first fields of an event: {"ph": ..., "pid": ..., "tid": ...
+// Writes the first fields of an event: {"ph": ..., "pid": ..., "tid": ...
 static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t line) {
     kbi_putf(t->out, "%s{\"ph\":\"%c\",\"pid\":%d,\"tid\":%lld", t->any ? ",\n" : "\n", phase, process,
              (long long)line);
@@ -1791,7 +1791,7 @@ static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_
     kbi_puts(t->out, "}}");
 }
 
-// A line of a row on which a slice overlaps no other. Work of one stream may overlap.
+// Returns a line of a row on which a slice overlaps no other slice. Work of one stream may overlap.
 static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
     char name[64];
     int i = 0, line = 0;
@@ -1879,7 +1879,7 @@ static void kbi_trace(kbi_text* out, const kb_result* records, int64_t n) {
         snprintf(name, sizeof name, "GPU %d: %.120s", r->inside->device, r->gpu ? r->gpu : "");
         if (k == n_named && k < KBI_COUNT(named))
             named[n_named++] = r->inside->device, kbi_trace_name(&t, "process_name", r->inside->device, 0, name);
-        int64_t* lines = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)r->inside->events);
+        int64_t* lines = KBI_GROW(NULL, int64_t, r->inside->events);
         memset(lines, 0, sizeof(int64_t) * (size_t)r->inside->events);
         for (int64_t e = 0; e < r->inside->events; e++) kbi_trace_event(&t, r, &kbi_events_of(r->inside)[e], lines);
         KBENCH_FREE(lines);
@@ -1954,7 +1954,7 @@ static void kbi_code_show(const kb_result* r) {
   >>vendor      runs this program under ncu or nsys, where it runs each block once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// For a profiler: runs the block once more in a call of its own, hot after a first run.
+// Calls the benchmark function once more for a profiler. A hot block runs once before the profiled run.
 static void kbi_marked_call(kbi_run* run, int number) {
     run->call.marked = number;
     run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
@@ -1965,7 +1965,7 @@ static void kbi_marked_call(kbi_run* run, int number) {
 
 // --- the profiled program: this program in another process ---
 
-// Whether the program reached its end. *at: the last case begun; -1: none.
+// Returns whether the program reached its end. *at: the last case begun; -1: none.
 static bool kbi_progress_read(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
     bool over = false;
@@ -1998,7 +1998,7 @@ static int kbi_profiled_main(const kbi_options* o) {
     s->recipe.fresh = false;
     s->backend = kbi_backend_open(&s->recipe, &s->machine);
     bool here = s->machine.gpu_present || s->recipe.target == KBI_ON_OWN;
-    kbi_run* run = (kbi_run*)kbi_grow(NULL, sizeof(kbi_run));
+    kbi_run* run = KBI_GROW(NULL, kbi_run, 1);
     for (int i = 0; i < plan.n && here; i++) {
         if (!kbi_runs_here(s, &plan.cases[i])) continue;
         fprintf(f, "at %d\n", i), fflush(f);
@@ -2013,7 +2013,7 @@ static int kbi_profiled_main(const kbi_options* o) {
     return KBI_EXIT_FINE;
 }
 
-// The files of a tool; those of nsys follow from the name of the report.
+// The files of a tool. The names of nsys's files follow from the name of the report.
 enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
 static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
                                                      "report.nsys-rep", "report.sqlite" };
@@ -2030,7 +2030,7 @@ enum { KBI_NCU, KBI_NSYS };
 static const struct {
     const char *name, *what;
 } kbi_vendors[] = { { "ncu", "Nsight Compute" }, { "nsys", "Nsight Systems" } };
-static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // what the tools saw
+static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // launches that the tools recorded
 
 // Checks before the run that the requested tool is available. Returns false after an error message.
 static bool kbi_vendor_available(int vendor) {
@@ -2084,7 +2084,8 @@ static void kbi_ncu_words(kbi_vendor* v) {
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
-// The whole process is traced, which does not slow the blocks. Only work between marks counts.
+// Adds the words for nsys, which traces the whole process without slowing the blocks. Only work between marks
+// counts.
 static void kbi_nsys_words(kbi_vendor* v) {
     kbi_puts(&v->command, " profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
     kbi_puts(&v->command, " --force-overwrite=true --output");
@@ -2163,7 +2164,7 @@ static const struct {
     { "nrecogni", "this version does not know the options above. Use a newer one" }, // unrecogni[sz]ed option
 };
 
-// Reports a failure in one line: the remedy if the error is known, otherwise the tool's own words.
+// Reports a failure in one line: the remedy if the error is known, otherwise the words of the tool.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text output = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
@@ -2200,7 +2201,7 @@ static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text_free(&csv);
 }
 
-// Runs the tool. Returns false if it saw nothing.
+// Runs the tool. Returns false after a message if the tool recorded no case.
 static bool kbi_vendor_profile(kbi_vendor* v) {
     int at;
     kbi_vendor_word(v, v->tool);
@@ -2213,7 +2214,7 @@ static bool kbi_vendor_profile(kbi_vendor* v) {
     if (kbi_control.interrupted) return true;
     kbi_vendor_read(v);
     bool over = kbi_progress_read(v->files[KBI_FILE_PROGRESS], &at);
-    if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: no GPU, and the run says so
+    if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: the run reports that there is no GPUself
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
         "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
@@ -2385,7 +2386,7 @@ static const void* kbi_nvtx_export(uint32_t id) {
     return id == 1 ? (const void*)&functions : id == 3 ? (const void*)&versions : NULL;
 }
 
-// The library is looked up once per process.
+// Opens the library of the tool, once per process.
 static void kbi_nvtx_open(void) {
     const char* path = getenv("NVTX_INJECTION64_PATH");
     void* library = path && *path ? dlopen(path, RTLD_LAZY) : NULL;
@@ -2437,14 +2438,14 @@ static struct { // The option of an output is NULL if it is always active.
 } kbi_inspect_parts;
 
 #if KBI_CUDA
-static bool kbi_activity_wanted(const char* value) { // it has no option of its own
+static bool kbi_activity_wanted(const char* value) { // --profile, --trace and --sass each switch it on
     (void)value;
     kbi_inspect_parts.activity.on = kbi_inspect_given.on[KBI_INSPECT_profile] ||
                                     kbi_inspect_given.on[KBI_INSPECT_trace] || kbi_inspect_given.on[KBI_INSPECT_sass];
     return true;
 }
 
-// With --counters, the counters decide first whether the case was cold.
+// Judges the energy, unless --counters does so after deciding whether the case was cold.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (!kbi_inspect_given.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
 }

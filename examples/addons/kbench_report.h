@@ -141,7 +141,7 @@ static bool kbi_take_save_baseline(const kb_option* option, void* values, const 
 static bool kbi_take_load(const kb_option* option, void* values, const char* value) {
     kbi_report_values* v = (kbi_report_values*)values;
     if (!*value) return kbi_error("--%s needs the name of a file; the given name is empty", option->name), false;
-    v->load = (const char**)kbi_grow((void*)v->load, sizeof(char*) * (size_t)(v->n_load + 1));
+    v->load = KBI_GROW((void*)v->load, const char*, v->n_load + 1);
     v->load[v->n_load++] = value;
     return true;
 }
@@ -228,7 +228,7 @@ enum {
 };
 
 typedef struct kbi_records { // records of one or several files, in the order of the files
-    kb_result* of;           // own no memory: their texts, parameters and samples are in the arena
+    kb_result* of;           // texts, parameters and samples of the records are in the arena
     int64_t n, size;
     kbi_arena arena;
     kbi_map texts, cases; // texts read so far; the first record of each case of a run on a device
@@ -258,8 +258,8 @@ typedef struct kbi_scanned { // a number of JSON
 } kbi_scanned;
 
 KBI_SLOW_END
-// Whether a JSON number begins at s. *end: its end, or the first byte that is not valid. The text ends with a zero
-// byte.
+// Returns whether a JSON number begins at s. *end: the number's end, or the first byte that is not valid. The text
+// ends with a zero byte.
 static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
     static const char digits[] = "0123456789";
     const char *p = s + (*s == '-'), *first = p;
@@ -530,7 +530,7 @@ static bool kbi_read_params(kbi_reader* r, const kbi_key* key, kbi_field_params*
         }
     }
     if (more < 0) return false;
-    out->of = (kb_param*)kbi_arena_alloc(&r->to->arena, sizeof(kb_param) * (size_t)n);
+    out->of = KBI_ARRAY(&r->to->arena, kb_param, n);
     if (n) memcpy((void*)out->of, list, sizeof(kb_param) * (size_t)n);
     out->n = n;
     return true;
@@ -545,14 +545,14 @@ static bool kbi_read_samples(kbi_reader* r, kbi_field_samples* out) {
     for (; (more = kbi_read_item(r, ']', n)) > 0; n++) {
         if (n == r->values_size) {
             r->values_size = 2 * n + 64;
-            r->values = (double*)kbi_grow(r->values, sizeof(double) * (size_t)r->values_size);
+            r->values = KBI_GROW(r->values, double, r->values_size);
         }
         number.x = NAN;
         if (kbi_peek(r) == 'n' ? !kbi_read_word(r, "null") : !kbi_read_number(r, &number)) return false;
         r->values[n] = number.x;
     }
     if (more < 0) return false;
-    double* values = (double*)kbi_arena_alloc(&r->to->arena, sizeof(double) * (size_t)n);
+    double* values = KBI_ARRAY(&r->to->arena, double, n);
     if (n) memcpy(values, r->values, sizeof(double) * (size_t)n);
     out->of = values;
     out->n = n;
@@ -684,14 +684,14 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             "are left out.",
             r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
             r->newer = true;
-    // the schema in which it is written again
+    // The record is written again in the present schema.
     if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA;
     return true;
 }
 KBI_SLOW_BEGIN
 
-// Whether two records with the same name, device and run come from one measurement: a file was read twice, or the
-// --json and --jsonl files of one run were read.
+// Returns whether two records with the same name, device and run come from one measurement. They do if a file was
+// read twice, or the --json and --jsonl files of one run were read.
 static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
     return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
            memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
@@ -719,7 +719,7 @@ static void kbi_records_add(kbi_records* to, const kb_result* r) {
     }
     if (to->n == to->size) {
         to->size = 2 * to->size + 64;
-        to->of = (kb_result*)kbi_grow(to->of, sizeof(kb_result) * (size_t)to->size);
+        to->of = KBI_GROW(to->of, kb_result, to->size);
     }
     if (!slot->key && r->run_id) kbi_map_take(&to->cases, slot, key, (intptr_t)to->n);
     to->of[to->n++] = *r;
@@ -971,10 +971,10 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
 // Pairs the records of each case; with several devices, in the order of the devices. The changes are in the order
 // of `after`; removed cases follow.
 static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb_result* after, int64_t m) {
-    kbi_named* x = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
-    kbi_named* y = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)m);
-    kbi_changes c = { (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)(n + m)), 0 };
-    kbi_change* at = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)m);
+    kbi_named* x = KBI_GROW(NULL, kbi_named, n);
+    kbi_named* y = KBI_GROW(NULL, kbi_named, m);
+    kbi_changes c = { KBI_GROW(NULL, kbi_change, n + m), 0 };
+    kbi_change* at = KBI_GROW(NULL, kbi_change, m);
     int64_t gone = 0, i = 0, j = 0;
     n = kbi_name_records(x, before, n);
     m = kbi_name_records(y, after, m);
@@ -1019,7 +1019,7 @@ static double kbi_memory_of(const kb_result* r, bool device) {
     return r->host_memory_mb * 1048576;
 }
 
-// The severity of a regression, by its size in thresholds.
+// Returns the severity of a regression, by its size in thresholds.
 static const char* kbi_severity(const kbi_change* c, double threshold) {
     double times = c->regressed ? expm1(c->log) / threshold : 0;
     if (c->more && kbi_finite(c->memory)) times = KBI_MAX(times, (c->memory - 1) / (2 * threshold));
@@ -1033,8 +1033,8 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
 // The effect of a difference in each key. TOLD: it is only listed. OFF: the times are not comparable. MAJOR: this
-// holds if the first number of the version differs. BUILD: if optimisation or instrumentation differ. Of the first
-// three keys only the first difference is reported.
+// holds if the first number of the version differs. BUILD: if optimisation or instrumentation differ. Only the
+// first difference in the first three keys is reported.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
     const char *key, *words; // words: the key's name in messages
@@ -1068,7 +1068,7 @@ static const char* kbi_env_value(const kb_result* r, int key, char number[40]) {
     return words ? words : kbi_finite(x) ? kbi_number(x, number) : NULL;
 }
 
-// How the benchmark's own file was built: "optimised", or "not optimised, instrumented (ASan)".
+// Returns how the benchmark's own file was built: "optimised", or "not optimised, instrumented (ASan)".
 static const char* kbi_env_build(const char* build, char out[160]) {
     const char* kbench = strstr(build, "; kbench:");
     char own[300];
@@ -1080,8 +1080,8 @@ static const char* kbi_env_build(const char* build, char out[160]) {
     return out;
 }
 
-// Whether two values of a key make times not comparable. An unknown value is not a difference, but a missing GPU
-// is.
+// Returns whether two values of a key make times not comparable. An unknown value is not a difference, but a
+// missing GPU is.
 static bool kbi_env_off(int key, const char* x, const char* y) {
     char one[160], other[160];
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
@@ -1176,8 +1176,7 @@ static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb
         }
 }
 
-// The differences of all pairs; if no case is in both sets, the differences of the
-// first record of each set.
+// Adds the differences of all pairs. If no case is in both sets, the first records of both sets are compared.
 static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
     const kb_result *before = NULL, *after = NULL;
     memset(d, 0, sizeof *d);
@@ -1226,8 +1225,8 @@ static int kbi_order_length(const void* a, const void* b) {
 // kbi_spread_of for any number of cases with `each` values: in subsets of similar length, because kbi_spread_of
 // compares each case with all others. A case may have no values (NAN); n below 2 then means unknown.
 static void kbi_spread_subsets(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
-    kbi_length* order = (kbi_length*)kbi_grow(NULL, sizeof(kbi_length) * (size_t)n);
-    double* subset = (double*)kbi_grow(NULL, sizeof(double) * (size_t)each * KBI_ALIKE);
+    kbi_length* order = KBI_GROW(NULL, kbi_length, n);
+    double* subset = KBI_GROW(NULL, double, (size_t)each * KBI_ALIKE);
     int64_t known = 0;
     memset(out, 0, sizeof *out * (size_t)n);
     for (int64_t i = 0; i < n; i++) {
@@ -1256,16 +1255,17 @@ static void kbi_spread_subsets(const double* values, int each, int64_t n, const 
 
 static int kbi_processes_of(const kb_result* r) { return (int)KBI_MIN(r->process_ms.n, (int64_t)KBI_PROCESSES_READ); }
 
-// For one side: the mean of each case's logarithmic process medians, and the standard deviation of one process.
+// Computes for one side the mean of each case's logarithmic process medians, and the standard deviation of one
+// process.
 static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out) {
     int most = 0;
-    double* times = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n);
+    double* times = KBI_GROW(NULL, double, c->n);
     for (int64_t i = 0; i < c->n; i++) {
         const kb_result* r = after ? c->of[i].after : c->of[i].before;
         times[i] = kbi_comparable(&c->of[i]) ? r->time_ms : 0;
         if (times[i] > 0) most = KBI_MAX(most, kbi_processes_of(r));
     }
-    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n * (size_t)most);
+    double* values = KBI_GROW(NULL, double, (size_t)c->n * (size_t)most);
     for (int64_t i = 0; i < c->n; i++) {
         const kb_result* r = after ? c->of[i].after : c->of[i].before;
         for (int p = 0; p < most; p++) {
@@ -1293,7 +1293,7 @@ static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kb
     return true;
 }
 
-// Standard error of a record's logarithmic median, from its own interval; NAN if it has none.
+// Returns the standard error of a record's logarithmic median, from the record's interval; NAN without an interval.
 static double kbi_own_error(const kb_result* r) {
     if (!(r->time_ms_ci_low > 0) || !(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
@@ -1349,7 +1349,7 @@ static void kbi_runs_slope(const double* x, int64_t n, double* slope, double* p)
     *p = z > 0 ? 2 * kbi_student_tail(z, 1e7) : 1;
 }
 
-// The trend of n runs of one case, in their order. The last run may be the one that is judged.
+// Computes the trend of n runs of one case, in the order of the runs. The last run may be the judged run.
 static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     double x[KBI_RUNS_READ], earlier[KBI_RUNS_READ];
     int64_t skipped = KBI_MAX(n - KBI_RUNS_READ, (int64_t)0);
@@ -1364,7 +1364,7 @@ static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     t->middle = t->runs > 1 ? exp(kbi_middle(earlier, t->runs - 1)) : t->now;
 }
 
-// Cases with a short history borrow variance from the other cases: the common variance gets the weight of the
+// Cases with a short history borrow variance from the other cases. The common variance gets the weight of the
 // case's own variance, and at least four degrees of freedom. The variance of a case is never reduced.
 static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     double sum = 0, known = 0;
@@ -1383,8 +1383,8 @@ static void kbi_trends_pool(kbi_trend* t, int64_t n) {
 // Returns the trends of all cases with times in a history, sorted by name; the caller frees them. Runs of one case
 // on two devices are two cases.
 static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* count) {
-    kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
-    kbi_trend* t = (kbi_trend*)kbi_grow(NULL, sizeof(kbi_trend) * (size_t)n);
+    kbi_named* order = KBI_GROW(NULL, kbi_named, n);
+    kbi_trend* t = KBI_GROW(NULL, kbi_trend, n);
     int64_t m = 0;
     *count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -1417,7 +1417,7 @@ static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
             else
                 high = middle;
         }
-        // with several devices, the noisiest one counts
+        // With several devices, the noisiest device counts.
         for (; name && low < n && kbi_is(t[low].last->name, name); low++) {
             if (!kbi_finite(t[low].sd) || c->of[i].run_sd > t[low].sd) continue;
             c->of[i].run_sd = t[low].sd;
@@ -1449,7 +1449,7 @@ static void kbi_holm(kbi_chance* all, int64_t n) {
     }
 }
 
-// Two-sided p-value of a change, against changes of at most `limit`.
+// Returns the two-sided p-value of a change, against changes of at most `limit`.
 static double kbi_change_p(const kbi_change* c, double limit) {
     double beyond = fabs(c->log) - c->wide - limit;
     if (!(beyond > 0)) return 1;
@@ -1461,8 +1461,8 @@ static double kbi_change_p(const kbi_change* c, double limit) {
 // slower, by any amount. Regressions and verdicts hold at level alpha for all cases together; each interval holds
 // on its own.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
-    kbi_chance* far = (kbi_chance*)kbi_grow(NULL, sizeof(kbi_chance) * (size_t)c->n);
-    kbi_chance* any = (kbi_chance*)kbi_grow(NULL, sizeof(kbi_chance) * (size_t)c->n);
+    kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
+    kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
     double limit = log1p(rules->threshold), last = -1, quantile = 0;
     int64_t n = 0;
     for (int64_t i = 0; i < c->n; i++) {
@@ -1513,8 +1513,8 @@ static void kbi_change_memory(kbi_change* c, double threshold) {
 
 static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
     size_t n = (size_t)c->n;
-    kbi_spread *before = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * n),
-               *after = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * n);
+    kbi_spread *before = KBI_GROW(NULL, kbi_spread, n),
+               *after = KBI_GROW(NULL, kbi_spread, n);
     kbi_spread_of_side(c, false, before);
     kbi_spread_of_side(c, true, after);
     for (int64_t i = 0; i < c->n; i++) {
@@ -1526,8 +1526,8 @@ static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
     KBENCH_FREE(after);
 }
 
-// Whether a race has enough rounds: its intervals are narrow, whatever the changes are. With fewer rounds than
-// this, intervals may be narrow by chance.
+// Fewest rounds of a race. A race ends when its intervals are narrow; with fewer rounds, they may be narrow by
+// chance.
 enum { KBI_RACE_ROUNDS = 6 };
 static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
     return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
@@ -1539,8 +1539,8 @@ static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
 // (Chow and Robbins 1965). Unadjusted, an interval misses in up to 7.5 % of races instead of 5 %. The factor 1 +
 // 1.5 / rounds corrects this.
 static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds, const kbi_rules* rules) {
-    kbi_spread* s = (kbi_spread*)kbi_grow(NULL, sizeof(kbi_spread) * (size_t)c->n);
-    double* times = (double*)kbi_grow(NULL, sizeof(double) * (size_t)c->n);
+    kbi_spread* s = KBI_GROW(NULL, kbi_spread, c->n);
+    double* times = KBI_GROW(NULL, double, c->n);
     double widest = 0, compared = 0;
     for (int64_t i = 0; i < c->n; i++) {
         times[i] = kbi_comparable(&c->of[i]) ? c->of[i].before->time_ms : 0;
@@ -1623,7 +1623,7 @@ static const char* kbi_show_interval(double lo, double hi, char out[96]) {
     return out;
 }
 
-// A short description of a change, and its colour.
+// Returns a short description of a change, and the colour of the description.
 static const char* kbi_change_words(const kbi_change* c, double threshold, const char** colour, char out[64]) {
     bool bad = c->regressed || c->more, good = c->improved || c->less;
     *colour = bad ? "\033[31m" : good ? "\033[32m" : "";
@@ -1887,7 +1887,7 @@ static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
            kbi_same_text(a->cuda, b->cuda) && kbi_same_text(a->git_commit, b->git_commit);
 }
 
-// The first two columns of a row.
+// Writes the first two columns of a row.
 static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, "| ");
     kbi_md_text(t, r->implementation ? r->implementation : "");
@@ -1904,7 +1904,7 @@ static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, " |");
 }
 
-// The status that replaces the number of a failed case.
+// Returns the status that replaces the number of a failed case.
 static const char* kbi_md_word(const kb_result* r) {
     for (int f = 0; f < KB_FLAG_COUNT; f++)
         if (r->flags >> f & 1 && kb_flag_is_error((kb_flag)f)) return kb_flag_name((kb_flag)f);
@@ -1931,10 +1931,10 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     kbi_puts(t, "|\n");
 }
 
-// Whether a counter comes from a profiler, which has many. Names of kb_count have no points.
+// Returns whether a counter comes from a profiler, which has many counters. Names of kb_count have no points.
 static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
 
-// A table of the cases of one operation, with the columns for which at least one case has a value.
+// Writes a table of the cases of one operation, with the columns for which at least one case has a value.
 static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     static const int columns[] = { KBI_COLUMN_TIME,   KBI_COLUMN_SPREAD, KBI_COLUMN_GBPS,   KBI_COLUMN_GFLOPS,
                                    KBI_COLUMN_ITEMS,  KBI_COLUMN_ROOF,   KBI_COLUMN_MEMORY, KBI_COLUMN_ENERGY,
@@ -1942,7 +1942,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
     kbi_cell cells[KBI_COUNT(columns) + KBI_COUNTERS];
     int count = 0, counters, left = 0;
     const char** names = kbi_object_names(records, n, kbi_key_named("counters"), &counters);
-    const kb_result** rows = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)n);
+    const kb_result** rows = KBI_GROW(NULL, const kb_result*, n);
     for (int i = 0; i < n; i++) rows[i] = &records[i];
     for (int c = 0; c < KBI_COUNT(columns); c++) {
         kbi_cell* cell = &cells[count];
@@ -2223,8 +2223,8 @@ static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never wit
     kbi_putf(t, " %s %s", number, unit);
 }
 
-// For example "12 hits" or "0.93 hit_ratio-%". The unit names what is compared, so no two values may have the same
-// unit.
+// Writes counters, for example "12 hits" or "0.93 hit_ratio-%". The unit names what is compared, so no two values
+// may have the same unit.
 static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
@@ -2236,7 +2236,7 @@ static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     }
 }
 
-// Writes what is constant from run to run. benchstat does not compare results with different values.
+// Writes the settings that are constant from run to run. benchstat does not compare results with different values.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
     for (int i = 0; i < KBI_COUNT(texts); i++) {
@@ -2358,7 +2358,7 @@ static bool kbi_report_timed(const kb_result* r) {
 // Geometric means by one of the size axes, if it has at least two values.
 static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, const char* name) {
     const kbi_key* key = kbi_key_named(name);
-    kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
+    kbi_report_sum* sums = KBI_GROW(NULL, kbi_report_sum, n + 1);
     kbi_map map = KBI_BLANK;
     int64_t count = 0;
     bool several = false;
@@ -2397,9 +2397,9 @@ static const struct {
     { "launch", "do more work per launch: a larger batch, fused kernels, a CUDA graph" }
 };
 
-// The sums of an operation's cases, by implementation.
+// Returns the sums of an operation's cases, by implementation.
 static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int64_t* count) {
-    kbi_report_sum* sums = (kbi_report_sum*)kbi_grow(NULL, sizeof(kbi_report_sum) * (size_t)(n + 1));
+    kbi_report_sum* sums = KBI_GROW(NULL, kbi_report_sum, n + 1);
     kbi_map map = KBI_BLANK;
     *count = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -2630,8 +2630,8 @@ static double kbi_at(const kbi_scale* s, double x) {
     return s->from + KBI_MAX(-0.5, KBI_MIN(share, 1.5)) * (s->to - s->from);
 }
 
-// A scale for values from lo to hi, with room at both ends, also if lo equals hi. Records are untrusted: values
-// are clamped to 1e-30 ... 1e30, so that quotients stay finite.
+// Returns a scale for values from lo to hi, with room at both ends, also if lo equals hi. Records are untrusted:
+// values are clamped to 1e-30 ... 1e30, so that quotients stay finite.
 static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
     const double least = log_ ? 1e-30 : -1e30, most = 1e30;
     kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
@@ -2685,7 +2685,7 @@ static const char* kbi_tick_text(double x, char out[40]) {
     return out;
 }
 
-// A size in the usual notation: 4096 is 4K.
+// Returns a size in the usual notation: 4096 is 4K.
 static const char* kbi_size_text(double x, char out[40]) {
     static const char units[] = "KMGT";
     int u = -1;
@@ -2773,7 +2773,7 @@ static const struct { // colours for white and for dark backgrounds (Okabe and I
                     { "c3", "#cc79a7", "#dd94bd" },   { "c4", "#c98a00", "#e6b23a" },
                     { "c5", "#4b5563", "#a9b4c4" } };
 
-// The style with fixed colours instead of CSS variables, because not every SVG program supports variables.
+// Writes the style with fixed colours instead of CSS variables, because not every SVG program supports variables.
 static void kbi_svg_plain_style(kbi_text* t) {
     for (int i = 0; i < KBI_COUNT(kbi_svg_style); i++) {
         for (const char* p = kbi_svg_style[i]; *p;) {
@@ -2824,7 +2824,7 @@ typedef struct kbi_panels {
 static kbi_panel* kbi_panels_add(kbi_panels* p) {
     if (p->n == p->size) {
         p->size = 2 * p->size + 16;
-        p->of = (kbi_panel*)kbi_grow(p->of, sizeof(kbi_panel) * (size_t)p->size);
+        p->of = KBI_GROW(p->of, kbi_panel, p->size);
     }
     memset(&p->of[p->n], 0, sizeof(kbi_panel));
     return &p->of[p->n++];
@@ -2835,8 +2835,8 @@ static void kbi_scene_open(kbi_scene* s, const kb_result* records, int64_t n, co
     s->of = records;
     s->n = n;
     s->contrast = contrast;
-    s->timed.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
-    s->who = (const char**)kbi_arena_alloc(&s->arena, sizeof(char*) * (size_t)(n + 1));
+    s->timed.of = KBI_ARRAY(&s->arena, const kb_result*, n + 1);
+    s->who = KBI_ARRAY(&s->arena, const char*, n + 1);
     for (int64_t i = 0; i < n; i++) {
         const char* name = records[i].implementation ? records[i].implementation : "";
         int k = 0;
@@ -2854,7 +2854,7 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
 
 // --- grouping ---
 
-typedef struct kbi_grouping { // what the records of a subset have in common, besides machine, cache and timer
+typedef struct kbi_grouping { // common properties of a subset's records, besides machine, cache and timer
     bool operation, implementation, params, run;
     bool numbers;          // numbers: numeric parameters may differ
     const char *but, *nor; // parameters that may differ
@@ -2889,8 +2889,8 @@ static uint64_t kbi_grouping_key(const kb_result* r, const kbi_grouping* w) {
 
 // Splits records into subsets with equal keys, in order of appearance.
 static kbi_subset* kbi_split(kbi_scene* s, kbi_subset all, const kbi_grouping* w, int64_t* count) {
-    kbi_subset* subsets = (kbi_subset*)kbi_arena_alloc(&s->arena, sizeof(kbi_subset) * (size_t)(all.n + 1));
-    int64_t* at = (int64_t*)kbi_grow(NULL, sizeof(int64_t) * (size_t)all.n);
+    kbi_subset* subsets = KBI_ARRAY(&s->arena, kbi_subset, all.n + 1);
+    int64_t* at = KBI_GROW(NULL, int64_t, all.n);
     kbi_map map = KBI_BLANK;
     *count = 0;
     for (int64_t i = 0; i < all.n; i++) {
@@ -2900,7 +2900,7 @@ static kbi_subset* kbi_split(kbi_scene* s, kbi_subset all, const kbi_grouping* w
         subsets[at[i] = slot->at].n++;
     }
     for (int64_t k = 0; k < *count; k++) {
-        subsets[k].of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)subsets[k].n);
+        subsets[k].of = KBI_ARRAY(&s->arena, const kb_result*, (size_t)subsets[k].n);
         subsets[k].n = 0;
     }
     for (int64_t i = 0; i < all.n; i++) subsets[at[i]].of[subsets[at[i]].n++] = all.of[i];
@@ -2931,7 +2931,7 @@ static int64_t kbi_unique(double* x, int64_t n) { // sorts x and moves the disti
 
 static int64_t kbi_axis_distinct(kbi_subset subset, const char* name) { // 0: a record has no positive number on this
                                                                         // axis
-    double* x = (double*)kbi_grow(NULL, sizeof(double) * (size_t)subset.n);
+    double* x = KBI_GROW(NULL, double, subset.n);
     int64_t n = 0;
     for (int64_t i = 0; i < subset.n; i++) {
         x[n] = kbi_axis_value(subset.of[i], name);
@@ -3030,7 +3030,7 @@ static bool kbi_where_holds(const char* list, const kb_result* r) {
     return true;
 }
 
-// Whether all keys of a --where are keys of the record, or axes of one of these records. Returns false after an
+// Checks that all keys of a --where are keys of the record, or axes of one of these records. Returns false after an
 // error message. With records NULL only the syntax is checked.
 static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
     char name[64], value[128];
@@ -3087,8 +3087,8 @@ static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) 
     return kept;
 }
 
-// The name of a case with its implementation, in at most `most` characters. If the text is too long, axes are
-// written without names.
+// Returns the name of a case with its implementation, in at most `most` characters. If the text is too long, axes
+// are written without names.
 static const char* kbi_row_text(kbi_scene* s, const kb_result* r, const char* who, int most) {
     kbi_text t = KBI_BLANK, cut = KBI_BLANK;
     kbi_putf(&t, "%s %s", kbi_case_text(s, r, true), who);
@@ -3167,7 +3167,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per
         const kb_result* r = out->of[i].subset.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
         char how[64];
-        // the default timer is events
+        // The default timer is events.
         bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events"));
         snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
                  timer ? r->timer : "");
@@ -3178,7 +3178,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per
 static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // records that differ only in the implementation
     static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     kbi_subset with = { NULL, 0 };
-    with.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(s->timed.n + 1));
+    with.of = KBI_ARRAY(&s->arena, const kb_result*, s->timed.n + 1);
     for (int64_t i = 0; i < s->timed.n; i++)
         if (s->timed.of[i]->samples_ms.n > 0) with.of[with.n++] = s->timed.of[i];
     kbi_find_lots(s, with, &group, true, out);
@@ -3208,7 +3208,7 @@ static const struct {
     bool log;
 } kbi_metrics[] = { { "time", true }, { "GB/s", true }, { "FLOP/s", true }, { "% of roof", false } };
 
-// The value of a metric and the ends of its interval. Returns false if the record has no value.
+// Computes the value of a metric and the ends of its interval. Returns false if the record has no value.
 static bool kbi_metric_of(int metric, const kb_result* r, double out[3]) {
     const double values[] = { r->time_ms, r->throughput_gbps, r->gflops, r->gpu_efficiency };
     double x = values[metric];
@@ -3233,7 +3233,7 @@ typedef struct kbi_in_unit {
     double scale; // factor from the record's unit
 } kbi_in_unit;
 
-// The unit for values up to `most`.
+// Returns the unit for values up to `most`.
 static kbi_in_unit kbi_metric_unit(int metric, double most) {
     static const struct {
         int metric;
@@ -3254,7 +3254,7 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
     return u;
 }
 
-// The smallest and the largest end of the intervals. Returns false if there is none.
+// Finds the smallest and the largest end of the intervals. Returns false if there is none.
 static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* hi) {
     double v[3];
     *lo = INFINITY, *hi = -INFINITY;
@@ -3263,7 +3263,7 @@ static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* 
     return *hi >= *lo;
 }
 
-// The tooltip of a mark: the case, and its metrics with units.
+// Returns the tooltip of a mark: the case, and its metrics with units.
 static const char* kbi_tip(kbi_scene* s, const kb_result* r) {
     kbi_text t = KBI_BLANK;
     char number[40];
@@ -3302,9 +3302,9 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// The points of an implementation, from left to right; the caller frees them.
+// Returns the points of an implementation, from left to right, which the caller frees.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
-    kbi_point* of = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
+    kbi_point* of = KBI_GROW(NULL, kbi_point, p->subset.n);
     *n = 0;
     for (int64_t i = 0; i < p->subset.n; i++) {
         kbi_point* at = &of[*n];
@@ -3337,9 +3337,9 @@ static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const
 
 // Draws ticks at the measured sizes.
 static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
-    double* values = (double*)kbi_grow(NULL, sizeof(double) * (size_t)p->subset.n);
-    const char** labels = (const char**)kbi_grow(NULL, sizeof(char*) * (size_t)p->subset.n);
+    kbi_point* at = KBI_GROW(NULL, kbi_point, p->subset.n);
+    double* values = KBI_GROW(NULL, double, p->subset.n);
+    const char** labels = KBI_GROW(NULL, const char*, p->subset.n);
     int n = 0;
     for (int64_t i = 0; i < p->subset.n; i++) at[i].r = p->subset.of[i], at[i].x = kbi_panel_x(p, p->subset.of[i]);
     qsort(at, (size_t)p->subset.n, sizeof *at, kbi_order_points);
@@ -3358,7 +3358,7 @@ static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const 
 
 // Marks the size at which the memory of a case exceeds the L2 cache, interpolated between two measured sizes.
 static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
+    kbi_point* at = KBI_GROW(NULL, kbi_point, p->subset.n);
     int64_t n = 0;
     for (int64_t i = 0; i < p->subset.n; i++) {
         const kb_result* r = p->subset.of[i];
@@ -3488,8 +3488,8 @@ static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Subsets for the fits: one operation, element type and implementation, and one value of each axis that is not
-// numeric.
+// Finds subsets for the fits. A subset has one operation, element type and implementation, and one value of each
+// axis that is not numeric.
 static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
@@ -3498,7 +3498,7 @@ static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
 // within 20 %; otherwise no single power law fits
 static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; }
 
-// The fit as markup of HTML or SVG: the constant, and each axis with its exponent.
+// Writes the fit as markup of HTML or SVG: the constant, and each axis with its exponent.
 static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
     char number[40];
     if (!kbi_fit_follows(f)) {
@@ -3551,8 +3551,8 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 // Draws times, with a cell for each pair of values. If several cases share a cell, the last one is drawn.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     double lo, hi, v[3], x0 = 62, y0 = 34;
-    double* xs = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->subset.n);
-    double* ys = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)p->subset.n);
+    double* xs = KBI_ARRAY(&s->arena, double, p->subset.n);
+    double* ys = KBI_ARRAY(&s->arena, double, p->subset.n);
     char text[40];
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
@@ -3604,7 +3604,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- speed of light: how near a case is to each of its two roofs ---
 
-// Percent of the measured peak bandwidth and of the measured peak arithmetic; NAN if unknown.
+// Computes the percentages of the measured peak bandwidth and of the measured peak arithmetic; NAN if unknown.
 static void kbi_light_of(const kb_result* r, double out[2]) {
     // schema 1 has no key for the roof; bound tells which roof is the nearest
     bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
@@ -3676,7 +3676,7 @@ static void kbi_draw_order(kbi_text* t, const kbi_frame* f, const kb_result* r, 
 }
 
 static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, double by, int who) {
-    double* sorted = (double*)kbi_grow(NULL, sizeof(double) * (size_t)r->samples_ms.n);
+    double* sorted = KBI_GROW(NULL, double, r->samples_ms.n);
     int64_t n = 0;
     for (int64_t i = 0; i < r->samples_ms.n; i++)
         if (kbi_finite(r->samples_ms.of[i])) sorted[n++] = r->samples_ms.of[i] / by;
@@ -3694,8 +3694,8 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
     KBENCH_FREE(sorted);
 }
 
-// The divisor of samples: the case's own median if the medians are far apart, because the scatter would be
-// invisible on a common scale.
+// Returns the divisor of samples. The divisor is the case's median if the medians are far apart, because the
+// scatter would be invisible on a common scale.
 static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     double lo = INFINITY, hi = 0;
     for (int64_t i = 0; i < subset.n; i++)
@@ -3703,7 +3703,7 @@ static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     return hi > 1.25 * lo ? r->time_ms / 100 : 1;
 }
 
-// The range of most samples. Samples far outside are drawn at the upper edge and counted.
+// Computes the range of most samples. Samples far outside are drawn at the upper edge and counted.
 static void kbi_samples_range(kbi_subset subset, double* lo, double* hi, int64_t* beyond) {
     double top = -INFINITY, all = -INFINITY;
     *lo = INFINITY;
@@ -3808,10 +3808,10 @@ static int kbi_order_ratios(const void* a, const void* b) {
     return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
 }
 
-// All ratios, the fastest first.
+// Returns all ratios, the fastest first.
 static kbi_ratio_row* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
     int64_t most = changes ? s->contrast->changes.n : s->n;
-    kbi_ratio_row* of = (kbi_ratio_row*)kbi_arena_alloc(&s->arena, sizeof(kbi_ratio_row) * (size_t)(most + 1));
+    kbi_ratio_row* of = KBI_ARRAY(&s->arena, kbi_ratio_row, most + 1);
     *n = 0;
     for (int64_t i = 0; i < most; i++)
         *n += changes ? kbi_ratio_of_change(&s->contrast->changes.of[i], s->contrast->rules.threshold, &of[*n])
@@ -3900,8 +3900,8 @@ static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name,
     of[k].of = KBI_MAX(of[k].of, x);
 }
 
-// The roofs in a machine's records. Older records have only the share of the nearest roof, from which the roof is
-// computed.
+// Collects the peaks in a machine's records. Older records have only the share of the nearest peak, from which the
+// peak is computed.
 static void kbi_ceilings_of(kbi_subset subset, kbi_ceilings* c) {
     memset(c, 0, sizeof *c);
     for (int64_t i = 0; i < subset.n; i++) {
@@ -3948,7 +3948,7 @@ static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     return l->y > 0;
 }
 
-// Scales that include all cases and the corners of the lowest and highest roofs.
+// Computes scales that include all cases and the corners of the lowest and highest roofs.
 static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
     double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -3996,7 +3996,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     }
 }
 
-// Whether a label at this place would cover a mark.
+// Returns whether a label at this place would cover a mark.
 static bool kbi_roofline_taken(const kbi_panel* p, const kbi_frame* f, double x, double y, double w) {
     for (int64_t i = 0; i < p->subset.n; i++) {
         const kb_result* r = p->subset.of[i];
@@ -4034,7 +4034,7 @@ typedef struct kbi_box {
 
 // Writes the name of each operation next to one of its marks, if there is room.
 static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
-    kbi_box* taken = (kbi_box*)kbi_grow(NULL, sizeof(kbi_box) * (size_t)(2 * p->subset.n + 1));
+    kbi_box* taken = KBI_GROW(NULL, kbi_box, 2 * p->subset.n + 1);
     kbi_set said = KBI_BLANK;
     int64_t n = 0;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4064,7 +4064,7 @@ static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* 
     static const kbi_grouping one = { true, true, false, false, false, NULL, NULL };
     int64_t subsets;
     kbi_subset* of = kbi_split(s, p->subset, &one, &subsets);
-    kbi_point* at = (kbi_point*)kbi_grow(NULL, sizeof(kbi_point) * (size_t)p->subset.n);
+    kbi_point* at = KBI_GROW(NULL, kbi_point, p->subset.n);
     for (int64_t i = 0; i < subsets; i++) {
         int64_t n = 0;
         for (int64_t k = 0; k < of[i].n; k++)
@@ -4080,7 +4080,7 @@ static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* 
     KBENCH_FREE(at);
 }
 
-// A ring for L2 and a dot for DRAM, if x is not negative.
+// Draws a ring for L2 and a dot for DRAM, each if its x is not negative.
 static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double y) {
     if (x[0] >= 0 && x[1] >= 0) kbi_draw(t, "<path class='thin k^' d='M~ ~L~ ~'/>", hue, x[0], y, x[1], y);
     if (x[0] >= 0)
@@ -4102,7 +4102,7 @@ static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const
     return any;
 }
 
-// Notes below the figure, from y on; returns their height.
+// Writes notes below the figure, from y on, and returns their height.
 static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, int64_t n, bool levels,
                                       double y) {
     double down = 6;
@@ -4166,13 +4166,13 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 // --- the kinds ---
 
-// Rows are in the order of the ratios, and each figure has a range of rows.
+// Rows are in the order of the ratios. Each figure shows a range of rows.
 static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
     kbi_subset subset = { NULL, 0 };
     int64_t n = 0;
     if (changes && !s->contrast) return;
     kbi_ratio_row* of = kbi_ratios_of(s, changes, &n);
-    subset.of = (const kb_result**)kbi_arena_alloc(&s->arena, sizeof(kb_result*) * (size_t)(n + 1));
+    subset.of = KBI_ARRAY(&s->arena, const kb_result*, n + 1);
     for (int64_t i = 0; i < n; i++) subset.of[subset.n++] = of[i].r;
     kbi_find_rows(subset, out);
 }
@@ -4213,7 +4213,7 @@ static const kbi_plot* kbi_plot_named(const char* name) {
     return NULL;
 }
 
-// One panel as SVG inside a page.
+// Writes one panel as SVG inside a page.
 static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, const kbi_panel* p, double width,
                            const char* style) {
     kbi_text body = KBI_BLANK;
@@ -4225,7 +4225,7 @@ static void kbi_plot_panel(kbi_text* t, kbi_scene* s, const kbi_plot* plot, cons
 
 enum { KBI_SVG_PANELS = 48 };
 
-// A single figure with its own style, for papers and slides.
+// Writes a single figure with its own style, for papers and slides.
 static void kbi_svg(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast,
                     const kbi_plot* plot) {
     kbi_scene s;
@@ -4434,7 +4434,7 @@ static void kbi_page_end(kbi_text* t) {
 
 enum { KBI_PAGE_SAMPLES = 4096 }; // most samples of all cases together; beyond this, samples are thinned evenly
 
-// How many samples of each case the page contains.
+// Returns how many samples of each case the page contains.
 static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
 
 // more digits than a timer has
@@ -4519,7 +4519,7 @@ static void kbi_page_section(kbi_page* p, const char* id, const char* title) {
 // Writes which implementation wins most comparisons, and its largest speedup.
 static bool kbi_page_winners(kbi_text* t, kbi_scene* s) {
     static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
-    int64_t* wins = (int64_t*)kbi_arena_alloc(&s->arena, sizeof(int64_t) * (size_t)(s->n_who + 1));
+    int64_t* wins = KBI_ARRAY(&s->arena, int64_t, s->n_who + 1);
     int64_t subsets, contests = 0, sure = 0, most = 0;
     const kb_result* best = NULL;
     kbi_subset* of = kbi_split(s, s->timed, &group, &subsets);
@@ -4699,9 +4699,9 @@ static double kbi_page_value(const kb_result* r, int cell) {
     return x;
 }
 
-// Which columns have values, and their units. The unit fits the median, so that few digits are necessary.
+// Finds the columns that have values, and their units. The unit fits the median, so that few digits are necessary.
 static void kbi_page_columns(kbi_scene* s, kbi_columns_shown* c) {
-    double* x = (double*)kbi_arena_alloc(&s->arena, sizeof(double) * (size_t)(s->n + 1));
+    double* x = KBI_ARRAY(&s->arena, double, s->n + 1);
     memset(c, 0, sizeof *c);
     for (int k = 0; k < KBI_CELLS; k++) {
         int64_t n = 0;
@@ -4845,7 +4845,7 @@ static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* p
     kbi_puts(p->t, "</figure>\n");
 }
 
-// All panels of a kind. Panels after the first ones are in a collapsed section.
+// Draws all panels of a kind. Panels after the first ones are in a collapsed section.
 static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
     int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
     const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
@@ -4878,7 +4878,7 @@ static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, c
     KBENCH_FREE(panels.of);
 }
 
-// Lines over size, one figure per metric. Radio buttons select the visible metric without script.
+// Draws lines over size, one figure per metric. Radio buttons select the visible metric without script.
 static void kbi_page_lines(kbi_page* p) {
     static const char* const kinds[] = { "time", "gbps", "gflops", "efficiency" };
     kbi_panels panels = KBI_BLANK;
@@ -4983,8 +4983,8 @@ static void kbi_page_kernels(kbi_page* p) {
 
 // --- the machine ---
 
-// The values of a key in all records: texts, or the range of a number that differs between cases; "" if there are
-// none.
+// Writes the values of a key in all records: texts, or the range of a number that differs between cases. Writes
+// nothing if there are none.
 static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
     kbi_set said = KBI_BLANK;
     double lo = INFINITY, hi = -INFINITY;
@@ -5157,7 +5157,7 @@ static int kbi_fail_on(void) {
     return KBI_FAIL_REGRESS;
 }
 
-// The exit code from changes and goals.
+// Returns the exit code from changes and goals.
 static int kbi_regression_code(const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on();
     bool worse = a->regressed || a->more, other = a->added || a->removed || a->recovered;
@@ -5391,11 +5391,12 @@ static void kbi_regression_side(FILE* out, const char* side, const char* file, c
                    r->build ? r->build : "");
 }
 
-// The records of a history from the same kind of machine. They show how far runs of these cases differ.
+// Returns the records of a history from the same kind of machine. The records show how far runs of these cases
+// differ.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
-    const kb_result** past = (const kb_result**)kbi_grow(NULL, sizeof(kb_result*) * (size_t)(history->n + n));
-    kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)n);
+    const kb_result** past = KBI_GROW(NULL, const kb_result*, history->n + n);
+    kbi_named* order = KBI_GROW(NULL, kbi_named, n);
     int64_t m = kbi_name_records(order, now, n);
     *count = 0;
     for (int64_t i = 0; i < history->n; i++) {
@@ -5491,7 +5492,7 @@ static kbi_regression kbi_regression_now;  // the gate of this run
 static const kbi_contrast* kbi_loaded_now; // the comparison of the records that --load shows
 static bool kbi_figure_failed;             // --where left no record for --svg
 
-// The comparison of this run's records, or of the loaded records, with a baseline; NULL if there is none.
+// Returns the comparison of this run's records, or of the loaded records, with a baseline; NULL without a baseline.
 static const kbi_contrast* kbi_contrast_now(const kb_result* now, int64_t n) {
     kbi_regression* g = &kbi_regression_now;
     if (kbi_loaded_now) return kbi_loaded_now;
@@ -5547,7 +5548,7 @@ static int kbi_env_loaded(const kbi_options* o) {
     if (good) {
         kbi_changes c = kbi_pair_records(of[0].of, of[0].n, of[1].of, of[1].n);
         kbi_differences_of(&all, &c);
-        if (!all.n) printf("no difference in what both files record\n");
+        if (!all.n) printf("no difference in the properties that both files record\n");
         fflush(stdout);
         kbi_differences_show(&how, &all);
         kbi_arena_free(&all.texts);
@@ -5557,7 +5558,7 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-typedef struct kbi_loaded { // what loaded records are compared with
+typedef struct kbi_loaded { // records that loaded records are compared with
     kbi_records before, history;
     kbi_contrast contrast;
 } kbi_loaded;
@@ -5602,7 +5603,7 @@ static int kbi_compare_main(const kbi_options* o) {
   >>shown       --svg, --html, --github and --report: outputs that need more than the records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// The kind of figure that --plot names; NULL after an error message.
+// Returns the kind of figure that --plot names; NULL after an error message.
 static const kbi_plot* kbi_output_plot(const char* name) {
     kbi_nearest best = { name, NULL, 64 };
     const kbi_plot* plot = kbi_plot_named(name);
@@ -5645,12 +5646,12 @@ static void kbi_figure_write(kbi_text* t, const kb_result* records, int64_t n) {
     const kbi_plot* plot = kbi_output_plot(kbi_wanted.plot);
     kbi_figure_failed = !kbi_where_check(records, n);
     if (kbi_figure_failed) return;
-    kb_result* of = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)n);
+    kb_result* of = KBI_GROW(NULL, kb_result, n);
     kbi_contrast some;
     int64_t left = 0;
     memset(&some, 0, sizeof some);
     if (contrast) some = *contrast;
-    some.changes.of = (kbi_change*)kbi_grow(NULL, sizeof(kbi_change) * (size_t)some.changes.n);
+    some.changes.of = KBI_GROW(NULL, kbi_change, some.changes.n);
     some.changes.n = 0;
     for (int64_t i = 0; i < n; i++)
         if (kbi_where_leaves(&records[i])) of[left++] = records[i];
@@ -5762,7 +5763,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // a record that is not host work, which has its own timer
+    const kb_result* first = &r->of[0]; // a record of GPU work, because host work has another timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -5792,8 +5793,8 @@ static int kbi_order_sharded(const void* a, const void* b) {
 
 // Sorts the records of shards into the order of the plan, one sweep after the other.
 static void kbi_load_order(kbi_records* r) {
-    kbi_sharded* order = (kbi_sharded*)kbi_grow(NULL, sizeof(kbi_sharded) * (size_t)r->n);
-    kb_result* sorted = (kb_result*)kbi_grow(NULL, sizeof(kb_result) * (size_t)r->n);
+    kbi_sharded* order = KBI_GROW(NULL, kbi_sharded, r->n);
+    kb_result* sorted = KBI_GROW(NULL, kb_result, r->n);
     kbi_map seen;
     int64_t n = 0;
     memset(&seen, 0, sizeof seen);
@@ -5968,7 +5969,7 @@ static bool kbi_past_read(int file) {
         kbi_reader r;
         if ((kbi_past.n & (kbi_past.n - 1)) == 0)
             kbi_past.lines =
-                (kbi_past_line*)kbi_grow(kbi_past.lines, sizeof(kbi_past_line) * (size_t)KBI_MAX(2 * kbi_past.n, 16));
+                KBI_GROW(kbi_past.lines, kbi_past_line, KBI_MAX(2 * kbi_past.n, 16));
         kbi_past_line* l = &kbi_past.lines[kbi_past.n++];
         memset(l, 0, sizeof *l);
         l->at = at;
@@ -5992,8 +5993,8 @@ static bool kbi_past_read(int file) {
     return true;
 }
 
-// Whether a record is of this case, measured by this program (hash `binary`), with the same machine and seed as
-// `like`.
+// Returns whether a record is of this case, measured by this program (hash `binary`), with the same machine and
+// seed as `like`.
 static bool kbi_past_of(const kb_result* r, const char* name, const char* binary, const kb_result* like) {
     if (!kbi_is(r->name, name) || !kbi_is(r->binary, binary)) return false;
     return !like || (kbi_same_text(r->backend, like->backend) && kbi_same_text(r->gpu, like->gpu) &&
@@ -6005,7 +6006,7 @@ static bool kbi_past_of(const kb_result* r, const char* name, const char* binary
 static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
     int64_t done = 0;
     const char* binary = kbi_binary_hash();
-    int* last = (int*)kbi_grow(NULL, sizeof(int) * (size_t)(n + 1)); // the last line of each case
+    int* last = KBI_GROW(NULL, int, n + 1); // the last line of each case
     for (int64_t first = 0, end; first < n; first = end) {
         bool whole = true;
         for (end = first; end < n && cases[end].group == cases[first].group; end++) {
@@ -6122,7 +6123,7 @@ static bool kbi_race_files(kbi_race* r) {
 
 enum { KBI_RACE_OVER = -1 }; // not an exit code: a round was cut off, and the rounds before it are valid
 
-// The command line of each program: where it writes its records, and 0.2 s per case unless the options say
+// Builds the command line of each program: the file for its records, and 0.2 s per case unless the options say
 // otherwise.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
@@ -6133,7 +6134,7 @@ static void kbi_race_command(kbi_race* r) {
         for (int i = 0; i < KBI_COUNT(long_ones); i++) said |= strncmp(*p, long_ones[i], strlen(long_ones[i])) == 0;
         given++;
     }
-    r->argv = (char**)kbi_grow(NULL, sizeof(char*) * (size_t)(given + 8));
+    r->argv = KBI_GROW(NULL, char*, given + 8);
     r->argv[n++] = NULL; // the program itself
     r->argv[n++] = (char*)"--jsonl";
     r->argv[n++] = r->records.s;
@@ -6193,7 +6194,7 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_control.interrupted && waits > 0;
 }
 
-// The time limit of a program: what remains of twice --budget plus 10 s, because a round that is cut off is lost.
+// Returns the time limit of a program: the rest of twice --budget, plus 10 s, because an interrupted round is lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
@@ -6219,7 +6220,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (!in_time && r->rounds) return KBI_RACE_OVER;
     if (!in_time) {
         kbi_race_clear(r);
-        kbi_error("--race: %s did not end in %.0f s and was stopped. There is no time of it to compare. Run it alone "
+        kbi_error("--race: %s did not end in %.0f s and was stopped. It gave no time to compare. Run it alone "
                   "to see why, or raise --budget.",
                   one->path.s, limit);
         return KBI_EXIT_USAGE;
@@ -6236,7 +6237,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
 // Stores the times of a round for the cases of the first round. Cases that were added or removed since are
 // ignored.
 static void kbi_race_keep(kbi_race* r, kbi_racer* one, const kbi_records* now) {
-    kbi_named* order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)now->n);
+    kbi_named* order = KBI_GROW(NULL, kbi_named, now->n);
     int64_t m = kbi_name_records(order, now->of, now->n);
     double* row = one->ms + (int64_t)r->rounds * one->n;
     for (int64_t i = 0, j = 0; i < one->n; i++) {
@@ -6253,7 +6254,7 @@ static void kbi_race_room(kbi_race* r) {
     if (r->rounds < r->size) return;
     r->size = 2 * r->size + 16;
     for (int k = 0; k < r->n; k++)
-        if (r->of[k].n) r->of[k].ms = (double*)kbi_grow(r->of[k].ms, sizeof(double) * (size_t)(r->size * r->of[k].n));
+        if (r->of[k].n) r->of[k].ms = KBI_GROW(r->of[k].ms, double, r->size * r->of[k].n);
 }
 
 // Runs each program once. The order is reversed in every second round, and another program is the first after
@@ -6272,9 +6273,9 @@ static int kbi_race_round(kbi_race* r) {
             continue;
         }
         one->first = now;
-        one->order = (kbi_named*)kbi_grow(NULL, sizeof(kbi_named) * (size_t)now.n);
+        one->order = KBI_GROW(NULL, kbi_named, now.n);
         one->n = kbi_name_records(one->order, one->first.of, now.n);
-        one->ms = (double*)kbi_grow(NULL, sizeof(double) * (size_t)(r->size * one->n));
+        one->ms = KBI_GROW(NULL, double, r->size * one->n);
         kbi_race_keep(r, one, &one->first);
     }
     r->rounds++;
@@ -6296,8 +6297,8 @@ static int64_t kbi_race_place(const kbi_racer* one, const kb_result* r) {
     return -1;
 }
 
-// The changes of every program against the first one, after these rounds. names: the program of each change. The
-// caller frees both.
+// Returns the changes of every program against the first one, after these rounds. names: the program of each
+// change. The caller frees both.
 static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     kbi_rules rules = kbi_rules_of();
     kbi_changes all = { NULL, 0 };
@@ -6307,9 +6308,9 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
         kbi_racer *old = &r->of[0], *now = &r->of[k];
         kbi_changes c = kbi_pair_records(old->first.of, old->first.n, now->first.of, now->first.n);
         size_t n = (size_t)(all.n + c.n);
-        all.of = (kbi_change*)kbi_grow(all.of, sizeof(kbi_change) * n);
-        *names = (const char**)kbi_grow((void*)*names, sizeof(char*) * n);
-        logs = (double*)kbi_grow(logs, sizeof(double) * n * (size_t)r->rounds);
+        all.of = KBI_GROW(all.of, kbi_change, n);
+        *names = KBI_GROW((void*)*names, const char*, n);
+        logs = KBI_GROW(logs, double, n * (size_t)r->rounds);
         for (int64_t i = 0; i < c.n; i++, all.n++) {
             const kbi_change* one = &c.of[i];
             int64_t x = one->before ? kbi_race_place(old, one->before) : -1;
@@ -6401,7 +6402,7 @@ static int kbi_race_main(const kbi_options* o) {
     memset(&r, 0, sizeof r);
     r.o = o;
     r.n = kbi_wanted.race.n;
-    r.of = (kbi_racer*)kbi_grow(NULL, sizeof(kbi_racer) * (size_t)r.n);
+    r.of = KBI_GROW(NULL, kbi_racer, r.n);
     memset(r.of, 0, sizeof(kbi_racer) * (size_t)r.n);
     kbi_watch_ends();
     signal(SIGCHLD, SIG_DFL);
@@ -6431,8 +6432,8 @@ static int kbi_race_main(const kbi_options* o) {
   >>explain     --explain NAME: the meaning of a flag, verdict, key of the record or column of the table, with an example.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// An example for each flag of KB_FLAGS: code or a command line. The part after // is the point of the example. A
-// flag without an example does not compile.
+// Each flag of KB_FLAGS has an example: code or a command line. The part after // is the point of the example. A
+// flag without an example is a compile error.
 #define KBI_EXAMPLE_VERIFY_FAIL "kb_check(kb, y, want, n, 1e-3); // f16 needs more than 1e-6"
 #define KBI_EXAMPLE_STALE "KB_TIME(kb) { if (!done) launch(y), done = 1; } // launch always"
 #define KBI_EXAMPLE_WORK_CHANGED "KB_SAMPLE(kb) { reset(x); KB_TIME(kb) { sort_in_place(x); } }"
@@ -6708,7 +6709,7 @@ static kbi_records kbi_explain_record(kb_result* r) {
     return owner;
 }
 
-// Whether a row of kbi_terms has this name, without regard to case.
+// Returns whether a row of kbi_terms has this name, without regard to case.
 static bool kbi_explain_term_has(int term, const char* name) {
     char word[24];
     for (const char* from = kbi_terms[term].names; *from; from += strcspn(from, ","), from += *from == ',') {

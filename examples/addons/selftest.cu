@@ -627,7 +627,7 @@ static kbi_bars* kbi_bars_now; // NULL: no self-test runs
 static void kbi_bars_add(const kb_result* r) { // function `each` of an output
     kbi_bars* b = kbi_bars_now;
     if (!b) return;
-    b->seen = (kbi_seen_result*)kbi_grow(b->seen, sizeof(kbi_seen_result) * (size_t)(b->n + 1));
+    b->seen = KBI_GROW(b->seen, kbi_seen_result, b->n + 1);
     kbi_seen_result* s = &b->seen[b->n++];
     snprintf(s->name, sizeof s->name, "%s", r->name);
     snprintf(s->operation, sizeof s->operation, "%s", r->operation);
@@ -695,7 +695,7 @@ static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* ar
     kbi_bar_case* cases = NULL;
     for (int p = 0; p < processes; p++) {
         if (!kbi_bars_run(b, what, arguments)) return KBENCH_FREE(cases), (kbi_bar_case*)NULL;
-        if (!p) cases = (kbi_bar_case*)kbi_grow(NULL, sizeof(kbi_bar_case) * (size_t)b->n);
+        if (!p) cases = KBI_GROW(NULL, kbi_bar_case, b->n);
         *n = p ? KBI_MIN(*n, b->n) : b->n;
         for (int i = 0; i < *n; i++) {
             cases[i].ms[p] = b->seen[i].ms;

@@ -63,7 +63,7 @@ end
 program skips "$tmp/skips.c"
 run "$tmp/skips" $quick --op skips --json "$tmp/skips.json"
 check_rc "all skipped" 0
-check_err "all skipped" 'nothing was measured: all that was selected was skipped'
+check_err "all skipped" 'nothing was measured: all selected cases were skipped'
 run "$tmp/skips" $quick
 check_rc "one skipped" 0
 check_not_err "one skipped" 'nothing was measured'

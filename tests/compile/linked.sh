@@ -55,6 +55,10 @@ case_of "matmul wgmma 4096 4096 4096" "matmul/dir=fwd/impl=wgmma/dtype=bf16/M=40
 case_of "matmul/fwd warptile 100 200 300 TN" "matmul/dir=fwd/impl=warptile/dtype=f32/M=100/N=200/K=300"
 case_of "softmax/bwd onepass 7 9 f16" "softmax/dir=bwd/impl=onepass/dtype=f16/rows=7/cols=9"
 case_of "attention flashpp 1 2 512 128 causal" "attention/dir=fwd/impl=flashpp/dtype=bf16/batch=1/heads=2/length=512/dimension=128"
+case_of "gather naive 10 20" "gather/dir=run/impl=naive/dtype=f32/n=10/among=20"
+case_of "strided naive 10 3" "strided/dir=run/impl=naive/dtype=f32/N=10/stride=3"
+case_of "embedding vec 3 4 5 f32" "embedding/dir=fwd/impl=vec/dtype=f32/rows=3/cols=4/vocabulary=5"
+case_of "relu vec 7" "relu/dir=fwd/impl=vec/dtype=bf16/n=7"
 
 if [ -n "$NVCC" ] && have "$NVCC"; then
     for example in 05_against_library 06_one_rung; do

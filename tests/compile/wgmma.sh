@@ -39,6 +39,7 @@ cat > "$tmp/attention.cu" << 'EOT'
 template <class T> const char* each(const kbk_args* a) {
     const char* why = kbk_attention_fwd_flashws<T>(a, 0);
     if (!why) why = kbk_attention_fwd_flashrs<T>(a, 0);
+    if (!why) why = kbk_attention_fwd_pingpong<T>(a, 0);
     return why ? why : kbk_attention_fwd_flashpp<T>(a, 0);
 }
 const char* all(const kbk_args* a) { return a->s.causal ? each<__half>(a) : each<__nv_bfloat16>(a); }
@@ -94,10 +95,10 @@ for type in __half __nv_bfloat16 float; do
     [ $type = float ] && mangled='IfL|kbki_wg_planIf'
     if grep -qE "entry function '.*kbki_wg_ring_k.*($mangled)" "$tmp/products.log"; then pass; else fail "products: none of $type"; fi
 done
-clean attention 'kbki_fa_k' 8
-clean backward 'kbki_fab_k' 4
+clean attention 'kbki_fa_k|kbk_attention_fwd_(flashws|pingpong)_k' 20
+clean backward 'kbki_fab_k' 8
 trap=-DKBK_TRAP_AFTER=2 # the clock of a wait for what is on its way, too
-clean backward 'kbki_fab_k' 4
+clean backward 'kbki_fab_k' 8
 trap=
 notes planted
 if grep -qE "$serialised" "$tmp/planted.log"; then pass; else fail "a product whose results are used too early is not reported"; fi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests attention forward with wgmma and TMA (rungs 7 to 9). A kernel must select the right key among all keys exactly,
+/* Tests attention forward with wgmma and TMA (rungs 7 to 10). A kernel must select the right key among all keys exactly,
    and count every visible key of a row once. Masked keys must have no effect, and results must be as close to double
    precision as 16 bits allow. A kernel must write all of o and lse and nothing else, and reject shapes that TMA does
    not support. Tests attention backward (rung 7) in the same way: the gradient of each row goes only to the key that it
@@ -10,8 +10,8 @@
 
        --check        only correctness;   --time   only speed
        --dir NAME     only fwd or bwd
-       --rung NAME    only this variant: flashws, flashrs or flashpp; few, many: the number of flashpp's warpgroups
-                      per CTA, for any shape; stay, leave: the configurations of backward;
+       --rung NAME    only this variant: flashws, flashrs, pingpong or flashpp; few, many: the number of flashpp's
+                      warpgroups per CTA, for any shape; stay, leave: the configurations of backward;
                       small: backward as flashmma computes it on smaller GPUs
        --dtype NAME   only f16 or bf16
        --shape HxSxD  only this shape: heads, rows, d
@@ -55,17 +55,18 @@ template <class T> static const char* fwd_many(const kbk_args* a, kbk_stream st)
 }
 static const rung rungs[] = { RUNG(fwd, flashws),
                               RUNG(fwd, flashrs),
+                              RUNG(fwd, pingpong),
                               RUNG(fwd, flashpp),
                               { "few", { fwd_few<__half>, fwd_few<bf16> } },
                               { "many", { fwd_many<__half>, fwd_many<bf16> } } },
                   older = RUNG(fwd, flashmma);
-// The two configurations of backward with d = 128, causal or not: persistent CTAs, and one CTA per tile of keys.
+// The two configurations of backward, causal or not: persistent CTAs, and one CTA per tile of keys.
 template <class T, bool Stay> static const char* back_other(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
     if (!why && io.heads) why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io);
     if (why || !io.heads) return why;
-    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, false>>(io, st)
+    return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, Stay>>(io, st)
                            : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
 }
 // flashmma with d = 128 as on a GPU with less shared memory than this one; for other d, flashmma.
@@ -142,7 +143,8 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
             if (c == 3) a = 1;
             if (head == 0 && c == 3 && (row < in.n / 3 || row % 3 == 0)) b = -special(0);
             if (in.causal && head == in.heads - 1 && row == in.n / 2) b = special(1);
-            if (head == in.heads - 1 && row == in.n / 4 && c % 5 == 1) x = special(c % 2);
+            // in causal attention a value that every row sees: products with hidden values are not skipped
+            if (head == in.heads - 1 && row == (in.causal ? 0 : in.n / 4) && c % 5 == 1) x = special(c % 2);
         }
         q[i] = (T)a, k[i] = (T)b, v[i] = (T)x;
     }
@@ -406,12 +408,12 @@ __global__ void back_lse_k(const double* from, float* to, int64_t n) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         to[i] = (float)from[i];
 }
-// One special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v; and rows that see no
-// key.
+// One special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v; and rows that see no key. The
+// causal mask hides none of the first three from any row or key, because products with hidden values are not skipped.
 template <class T> __global__ void back_spoil_k(back<T> x, inputs in) {
     int head = blockIdx.x, d = in.d, n = in.n, which = head % 4;
     int64_t first = (int64_t)head * n;
-    int line = which == 0 ? n / 4 : which == 1 ? n / 3 : which == 2 ? n / 2 : n - n / 4 - 1;
+    int line = which < 2 ? n - 1 : which == 2 ? 0 : n - n / 4 - 1;
     int column = which < 2 ? 3 : d - 5;
     if (threadIdx.x == 0) x.in[which][(first + line) * d + column] = (T)special(which % 2 == 0);
     for (int row = (int)threadIdx.x; row < n; row += (int)blockDim.x)
@@ -782,7 +784,7 @@ int main(int argc, char** argv) {
     if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // it keeps four rows
     if (!known) {
         printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick]\n"
-               "       [--rung flashws|flashrs|flashpp|few|many|stay|leave|small] [--sanitize]\n"
+               "       [--rung flashws|flashrs|pingpong|flashpp|few|many|stay|leave|small] [--sanitize]\n"
                "       d is 64 or 128; at most 28000 rows, 7000 to check backward\n",
                argv[0]);
         return 2;

@@ -657,13 +657,13 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Attention by cuBLAS and the portable rung on tensor cores multiply hidden values by zero (backward: q, k and
-   do), so NaN and infinity are not tested there. Adding many f32 terms one by one to a much larger first term
+/* Attention on tensor cores multiplies hidden values by zero (backward: q, k and do), so NaN and infinity are not tested
+   there. Adding many f32 terms one by one to a much larger first term
    loses more than a tree reduction does. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
-    bool bwd = !strcmp(j->op->dir, "bwd"), zeros = v->origin & KBK_VENDOR || !strcmp(v->name, "warpmma");
+    bool bwd = !strcmp(j->op->dir, "bwd"), zeros = v->origin & KBK_VENDOR || kbk_least_sm(v, j->dtype);
     return j->op->family == KBK_ATTN && zeros && j->s.causal && (bwd ? j->spoiled < 3 : j->spoiled == 2) &&
            (j->fill == NANS || j->fill == MINUS_INF);
 }
@@ -754,7 +754,7 @@ static kbk_shape usual_shape(const kbk_op* op) {
     kbk_shape s = shape(7, 1040);
     if (op->family == KBK_ATTN) s.cols = 64;
     if (op->family == KBK_GEMM) s.k = 1040, s.layout = KBK_NT; // special kernels exist for so few rows
-    if (kbk_has_dimension(op, 'V')) s.vocabulary = 9;
+    if (kbk_has_dimension(op->signature, 'V')) s.vocabulary = 9;
     return s;
 }
 static void run_nulls(const kbk_variant* v, int dtype) {
@@ -1119,20 +1119,20 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     int gemm = op->family == KBK_GEMM, pick = op->family == KBK_PICK, layouts = gemm ? 3 : pick ? 2 : 1;
     kbk_shape s = shape(d.rows, d.cols);
     if (sanitize && !d.small) return;
-    if (kbk_has_dimension(op, 'Z')) s.batch = 3;
-    if (kbk_has_dimension(op, 'H')) s.heads = 3;
+    if (kbk_has_dimension(op->signature, 'Z')) s.batch = 3;
+    if (kbk_has_dimension(op->signature, 'H')) s.heads = 3;
     if (is(op, "bmm") && s.rows * s.cols > 60000) return; // the oracle would take too long
-    if (kbk_has_dimension(op, 'K')) s.k = d.depth;
-    if (kbk_has_dimension(op, 'X')) s.stride = d.depth;
-    if (kbk_has_dimension(op, 'A')) s.among = d.depth;
-    if (kbk_has_dimension(op, 'V')) s.vocabulary = d.depth;
+    if (kbk_has_dimension(op->signature, 'K')) s.k = d.depth;
+    if (kbk_has_dimension(op->signature, 'X')) s.stride = d.depth;
+    if (kbk_has_dimension(op->signature, 'A')) s.among = d.depth;
+    if (kbk_has_dimension(op->signature, 'V')) s.vocabulary = d.depth;
     static const double p[4] = { 0.1, 0, 0.5, 1 };
-    if (kbk_has_option(op, "p")) s.p = p[index % 4], s.seed = 42 + (uint64_t)index;
+    if (kbk_has_option(op->signature, "p")) s.p = p[index % 4], s.seed = 42 + (uint64_t)index;
     kbk_tensor t[KBK_MAX_TENSORS];
     for (s.layout = 0; s.layout < layouts; s.layout++) {
         s.sequential = pick && s.layout;
         int n = op->tensors(&s, t), spoiled = 0;
-        if (gemm && !kbk_has_option(op, "layout") && s.layout != KBK_NT && index > 5) continue; // always rejected
+        if (gemm && !kbk_has_option(op->signature, "layout") && s.layout != KBK_NT && index > 5) continue; // always rejected
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
             if (spoiled == 0 || !kbk_kind_whole(t[k].kind)) run_shape(op, dtype, s, spoiled, index);

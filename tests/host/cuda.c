@@ -859,13 +859,13 @@ static void test_nothing(void) {
     check_no_output("nothing was measured");
     run("--op newer --fast");
     CHECK_INT(code, 77);
-    check_output("error: nothing was measured: what was selected is not for this GPU");
+    check_output("error: nothing was measured: the selected cases are not for this GPU");
     run("--op of_cpu --fast");
     CHECK_INT(code, 77);
     check_output("--device cpu runs the benchmarks for the CPU");
     run("--op skips --fast"); // the function calls kb_skip
     CHECK_INT(code, 0);
-    check_output("nothing was measured: all that was selected was skipped");
+    check_output("nothing was measured: all selected cases were skipped");
     run("VIRTUAL_FORKS=2 --op faults,lazy --fast"); // a second worker cannot be started
     CHECK_INT(code, 1);
     CHECK_INT(file.n, 2);
@@ -1016,7 +1016,7 @@ static void test_differing(void) {
     check_word("--op every_third_not --fast --hot", "WORK_CHANGED");
     CHECK_HAS(text(0, "message"), "one launch in 3");
     check_word("--op submits_less --fast", "WORK_CHANGED");
-    CHECK_HAS(text(0, "message"), "submits other work");
+    CHECK_HAS(text(0, "message"), "submits different work");
     check_word("--op submits_in_turn --fast", "WORK_CHANGED");
     check_word("--op waits_later --fast", "SYNC_INSIDE");
     run("--op wakes_up,every_second_long --fast"); // explained by the clock; difference below 50 %
@@ -1483,7 +1483,7 @@ static void test_inspected(void) {
     run("--op calls --impl error --fast --no-audit");
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");
-    CHECK_HAS(text(0, "message"), "Which one is not known, because only a process of its own inspects the calls");
+    CHECK_HAS(text(0, "message"), "Which one is not known, because only a separate process inspects the calls");
     // A binding that throws an exception for the rejected call reports it before the captured run ends.
     check_word("--op reports_error --fast --no-isolate", "SYNC_INSIDE");
     unsetenv("VIRTUAL_CUPTI");
@@ -1764,7 +1764,7 @@ int main(int argc, char** argv) {
     // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.
     start("--env");
     check_output("an empty kernel's own duration"), check_output("or more or less by up to");
-    check_output("fitted, not measured: half of what one takes in a row");
+    check_output("fitted, not measured: half of its time in a row");
     start("VIRTUAL_CUPTI=1 --env");
     check_output("measured by CUPTI"), check_no_output("or more or less");
     check_machine("ecc", "yes"), check_machine("mig", "no"), check_machine("clocks_locked", "no");

@@ -454,7 +454,7 @@ static void test_calibration(void) {
     // Without a measurement, the empty kernel's own time is estimated as half of its upper limit. The limit is the
     // time in a row, plus the larger reading of events in the cold mode.
     CHECK_REAL(c->row, 976, 0.01);
-    CHECK_STR(machine.truth, "fitted, not measured: half of what one takes in a row");
+    CHECK_STR(machine.truth, "fitted, not measured: half of its time in a row");
     for (int mode = 0; mode < 2; mode++) {
         double most = c->empties[0].most[mode],
                more = mode == KBI_HOT ? 0 : machine.floor[mode] - machine.floor[KBI_HOT];
@@ -1312,7 +1312,7 @@ static void test_metrics(void) {
         CHECK_STR(kbi_meter.insight.head.message, i ? "" : "cuptiRangeProfilerStart: CUPTI_ERROR_OF_SOME_KIND (9)");
         new_run(), r->failed = i;
         CHECK(!kbi_range(KBI_RANGE_STOP, w)), CHECK(r->failed);
-        CHECK_HAS(kbi_meter.insight.head.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the one of CUDA 12.6");
+        CHECK_HAS(kbi_meter.insight.head.message, i ? "" : "has no cuptiRangeProfilerStop; counters need the library of CUDA 12.6");
     }
     memset(r, 0, sizeof *r);
     kbi_insight_clear();

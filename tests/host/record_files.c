@@ -138,7 +138,7 @@ static void test_full(void) {
         text = heard();
         CHECK_INT(count(text, "\n"), room ? 1 : 2), CHECK_INT(files(), 2);
         if (room) {
-            snprintf(said, sizeof said, "--jsonl %s: all of it could be written in the end\n", in("r.jsonl"));
+            snprintf(said, sizeof said, "--jsonl %s: a later attempt wrote all of it\n", in("r.jsonl"));
             CHECK_HAS(text, said);
             CHECK(!strncmp(text_of("r.json"), "[\n{", 3) && strstr(text_of("r.json"), "},\n{"));
             CHECK_STR(strrchr(text_of("r.json"), '}'), "}\n]\n"),
@@ -256,14 +256,14 @@ static void opens(const char* json, const char* jsonl, const char* says) { // sa
 
 static void test_open(void) {
     put("source.c", "int main(void) {}\n"), put("blank", " \t\r\n"), put("array", "[]\n"), put("lines", ONE "\n");
-    opens(in("source.c"), NULL, "source.c: this file was written by something else, so it is left as it is");
-    opens(NULL, in("source.c"), "source.c: this file was written by something else");
-    opens(in("a"), in("source.c"), "source.c: this file was written by something else"), CHECK(!there("a"));
+    opens(in("source.c"), NULL, "source.c: another program wrote this file, so it is not replaced");
+    opens(NULL, in("source.c"), "source.c: another program wrote this file");
+    opens(in("a"), in("source.c"), "source.c: another program wrote this file"), CHECK(!there("a"));
     CHECK_STR(text_of("source.c"), "int main(void) {}\n");
     opens(in("array"), in("lines"), NULL), CHECK_STR(text_of("array"), "[]\n"), CHECK_STR(text_of("lines"), ONE "\n");
-    opens(in("lines"), NULL, "was written by something else"), opens(NULL, in("array"), "was written by something else");
-    opens("", NULL, "--json needs a file's name; its is empty"), opens(NULL, "", "--jsonl needs a file's name");
-    opens(in("a"), "", "--jsonl needs a file's name"), opens("-", "-", "would mix on stdout");
+    opens(in("lines"), NULL, "another program wrote this file"), opens(NULL, in("array"), "another program wrote this file");
+    opens("", NULL, "--json needs the name of a file, and this name is empty"), opens(NULL, "", "--jsonl needs the name of a file");
+    opens(in("a"), "", "--jsonl needs the name of a file"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
     // the name stays a link; its target is replaced and keeps its mode; a benchmark function may change the

@@ -56,7 +56,7 @@ check("by CUPTI: an empty kernel", abs(empty - 576) < 2, empty)
 check("by CUPTI: a kernel of 2 us", abs(time - 2000) < 60, time)
 check("by CUPTI: nothing was fitted", bias is None, bias)
 time, empty, precision, bias = in_a_process_of_its_own()
-check("without CUPTI: half of what one takes in a row", 488 - 30 < empty < 488 + 200, empty)
+check("without CUPTI: half of its time in a row", 488 - 30 < empty < 488 + 200, empty)
 check("without CUPTI: a kernel of 2 us", abs(time - 2000) < precision * time, (time, precision))
 check("without CUPTI: how well it is known", precision > 0.25 and bias == "fitted", (precision, bias))
 bias = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)[3]

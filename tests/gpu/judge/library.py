@@ -30,7 +30,7 @@ def names(which, capability):
     found, place = [], {}
     for k in kbench.kernels:
         at = place[k.name] = place.get(k.name, -1) + 1
-        if k.name in NOT_JUDGED or not k.runs_on(capability):
+        if k.name not in OPERATIONS or not k.runs_on(capability):  # others have no reference in PyTorch
             continue
         types = k.dtypes if which == "types" else [k.dtypes[at % len(k.dtypes)]]
         found += [(k, dtype) for dtype in types]
@@ -42,6 +42,6 @@ def names(which, capability):
 
 
 def unknown():
-    """Operations of the table that are neither judged nor left out with a reason; and operations that are both."""
+    """Names of operations.py that are not in the table, or both judged and left out with a reason."""
     known = [*OPERATIONS, *NOT_JUDGED]
-    return sorted(set(known) ^ {k.name for k in kbench.kernels} | {n for n in known if known.count(n) > 1})
+    return sorted(set(known) - {k.name for k in kbench.kernels} | {n for n in known if known.count(n) > 1})
