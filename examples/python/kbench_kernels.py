@@ -2550,9 +2550,10 @@ _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_ent
 
 
 class Comparisons(Records):
-    """The records of kernels.suite and their tables. A row of a table is a comparison: the best kernel of kbench, its
-    share of the measured peak, its speed relative to a copy of as many bytes in the same run, and relative to the best
-    peer. .missing: list of (implementation, reason) of those that were not measured."""
+    """The records of kernels.suite and their tables. A row of a table is a comparison: the best kernel of kbench and
+    its share of the measured peak. The row also has the kernel's speed relative to a copy of the same number of bytes
+    in the same run, and relative to the best peer. .missing: list of (implementation, reason) of implementations that
+    were not measured."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         super().__init__(records)
@@ -2576,8 +2577,8 @@ class Comparisons(Records):
 
     def rows(self) -> Iterator[Dict[str, Any]]:
         """One dict per comparison, in the order of measurement: name, record (kbench's best), peers (time in us by
-        name), peer (name of the best peer), peer_us, ratio (the best peer's time divided by kbench's), copy (time of
-        a copy of as many bytes divided by kbench's time)."""
+        name), peer (name of the best peer), peer_us, ratio (the best peer's time divided by kbench's), copy (time of a
+        copy of the same size divided by kbench's time)."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":
