@@ -1300,7 +1300,7 @@ KBK_FN double kbki_rms(const double* x, int64_t n) {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < n; i++)
         if (!kbk_is_nan(x[i]) && !kbk_is_inf(x[i])) sum += x[i] * x[i], count++;
-    return count ? sqrt(sum / count) : 0;
+    return count > 0 ? sqrt(sum / count) : 0;
 }
 
 // Compares one element: NaN and infinities must agree with the oracle, other values must be within the bound.
@@ -6155,8 +6155,8 @@ KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const do
     for (int64_t r = 0; (dw || db) && r < s->rows; r++)
         for (int64_t c = 0; c < n; c++) {
             double g = dy[r * n + c], term = g * ((x[r * n + c] - (mean ? mean[r] : 0)) * rstd[r]);
-            if (dw) dw[c] += size ? fabs(term) * size : term;
-            if (db) db[c] += size ? fabs(g) * size : g;
+            if (dw) dw[c] += size > 0 ? fabs(term) * size : term;
+            if (db) db[c] += size > 0 ? fabs(g) * size : g;
         }
 }
 KBKI_REF(layernorm_bwd) {
