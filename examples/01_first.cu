@@ -3,9 +3,9 @@
 
     nvcc -O3 -I. examples/01_first.cu -o 01_first && ./01_first
 
-    The program prints the machine, then one row: the median time of a launch with the data not in cache, half the width
-    of its
-    95 % confidence interval, the bandwidth, and its share of the copy bandwidth measured on this GPU.        */
+    The program prints the machine and one row. The row has the median time of a launch with cold caches, half the width
+    of its 95 % confidence interval, and the bandwidth. The last number is the share of the copy bandwidth that was
+    measured on this GPU.        */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

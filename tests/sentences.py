@@ -22,7 +22,7 @@ import tokenize
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
 EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
 # a table, a command, code, a heading, the licence or a mark of tests/run.sh inside a comment or docstring
-NO_PROSE = re.compile(r'\s{4}|\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|measures time$|takes long$|only in make|>>|[{}$|]')
+NO_PROSE = re.compile(r'\s{4}|\s*\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|measures time$|takes long$|only in make|>>|[{}$|]')
 ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:|a program of its own:) ')
 
 
@@ -109,7 +109,7 @@ def sentences(path):
     pieces = {'py': python_pieces, 'md': markdown_pieces}.get(
         ending, c_pieces if ending in ('h', 'cuh', 'cu', 'c', 'cpp') else hash_pieces)
     for line, piece, *code in pieces(text):
-        for s in re.split(r'(?<=[.!?])\s+(?=[A-Z`"(])', piece):
+        for s in re.split(r'(?<!e\.g\.)(?<!i\.e\.)(?<!\d\.)(?<=[.!?])\s+', piece):
             words = re.findall(r"(?<!\S)[(`'\"]*([A-Za-z][a-z'-]+)[`'\"]*[.,;:!?)]*(?!\S)", s)
             if len(words) < 4 or sum(map(len, words)) <= len(s) / 2 or re.search(r'(^|\s)--op\b', s):
                 continue

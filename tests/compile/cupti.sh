@@ -49,7 +49,7 @@ int main(int argc, char** argv) { // LIBRARY CHIP...
             bool good = kbi_range_configure(argv[i], sets[k]);
             for (int m = 0; m < KBI_COUNT(kbi_chip_metrics); m++) all += kbi_chip_metrics[m].set <= k;
             printf("%s %s %s %d of %d metrics, %d passes %s\n", good ? "good" : "BAD", argv[i], sets[k], kbi_range_state.n, all,
-                   kbi_range_state.passes, kbi_meter.insight.message);
+                   kbi_range_state.passes, kbi_meter.insight.head.message);
             kbi_range_end();
         }
     return 0;

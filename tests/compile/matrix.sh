@@ -60,6 +60,14 @@ for c in $compilers_cxx; do
     check "$c, -Wconversion, add-ons" $c -x c++ -std=c++11 $strict -Wconversion -Wshadow -fsyntax-only $here/impl.c
 done
 
+plainly=-O1 sources=$here rest=
+if ! everything; then # programs are linked with the kbench that other tests have compiled
+    plainly=-O0 sources=$tmp
+    . tests/cli/kit.lib
+    alone && rest=$kit/plain.o
+    for file in two_a.c two_b.c order.c cpp_interface.cpp; do sed '/^#define KBENCH_IMPLEMENTATION$/d' $here/$file > "$tmp/$file"; done
+fi
+
 # --- warnings that only an optimiser finds; each program runs
 for c in $compilers_c; do
     everything || break # below: the program with its own allocator
@@ -75,7 +83,7 @@ for c in $compilers_cxx; do
     for options in "-std=c++11 -O2" "-std=gnu++17 -O1 $checked"; do
         everything || [ "$options" = "-std=c++11 -O2" ] || continue
         everything || options="-std=c++11 -O0 -w"
-        check "$c $options cpp_interface.cpp" $c $options $strict $here/cpp_interface.cpp -o "$tmp/cpp_interface" $libs || continue
+        check "$c $options cpp_interface.cpp" $c $options $strict $sources/cpp_interface.cpp $rest -o "$tmp/cpp_interface" $libs || continue
         run "$tmp/cpp_interface" $short
         check_rc "$c $options: lambda, kb_open and a registered body" 0
     done
@@ -92,13 +100,6 @@ if [ -n "$kernels" ] && everything; then
 fi
 
 # --- the linker's order does not matter, nor does the number of files
-plainly=-O1 sources=$here rest=
-if ! everything; then # linked with the kbench that other tests have compiled
-    plainly=-O0 sources=$tmp
-    . tests/cli/kit.lib
-    alone && rest=$kit/plain.o
-    for file in two_a two_b order; do sed '/^#define KBENCH_IMPLEMENTATION$/d' $here/$file.c > "$tmp/$file.c"; done
-fi
 names="first second third fourth"
 listed() { "$1" --list-ops 2> /dev/null | awk 'NF && $1 !~ /:$/ { print $1 }' | awk '!seen[$0]++' | tr '\n' ' '; }
 for lto in "" -flto; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The PTX text in kbench.h is what tests/ptx/make.py generates from tests/ptx/engine.cu; ptxas assembles it for every
-# GPU without spills; its entries have the parameters that the engine passes; its fill kernel gives the same bits as
+# The PTX in kbench.h equals the output of tests/ptx/make.py for tests/ptx/engine.cu. ptxas assembles the PTX for every
+# GPU without spills. The entries have the parameters that the engine passes, and the fill kernel gives the same bits as
 # the host.
 . tests/lib.sh
 

@@ -128,9 +128,9 @@ __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, cons
     }
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (bf16)(k ? sum * (f[0] * f[4]) : 0.0f);
 }
-// Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values (NaN where NaN
-// is expected), and everything around them must be 0xFF; without expected values, C must be 0xFF, too. counts:
-// wrong elements, index of the first, overwritten guard bytes.
+// Compares [raw, raw + bytes). The n elements of C from byte `at` on must have the expected values, or NaN if NaN is
+// expected. All bytes around C must be 0xFF. Without expected values, C must be 0xFF, too. counts: wrong elements,
+// index of the first, overwritten guard bytes.
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16* wanted, int64_t n,
                           unsigned long long* v) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / 2;
@@ -249,8 +249,8 @@ static void try_shape(shape s, int off) {
     fill(a_all, s.m * s.k, 1, NULL), fill(b_all, s.k * s.n, 2, NULL);
     try_rungs(a_all, b_all, s, off, "integers");
 }
-/* Each of the 256 values is in one row of one operand, somewhere along K, and the other operand is 1. Each result must
-   be the value of its row, or NaN. */
+/* Each of the 256 values is in one row of one operand, somewhere along K. The other operand is 1. Each result must be
+   the value of its row, or NaN. */
 static void try_numbers() {
     const shape s = { 256, 256, 384 };
     std::vector<uint8_t> one((size_t)(s.m * s.k), 0), ones((size_t)(s.n * s.k), 0x38);

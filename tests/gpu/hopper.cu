@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests the matrix products with wgmma and TMA (rungs 9 to 16 of matmul, 3 of bmm, and every configuration that select
-   can choose: tile shape, cluster, split-K), mmapipe with split-K, and the primitives of these kernels. Results must
-   be exact on integers, in every layout and at every kind of edge. The kernels must write all of C and nothing else,
-   accept what TMA supports, and reject the rest. After the tests, the program measures the speed of the kernels.
+/* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration (tile
+   shape, cluster, split-K) that select can choose. Also tests mmapipe with split-K, and the primitives of these
+   kernels. Results must be exact on integers, in every layout and at every kind of edge. The kernels must write all of
+   C and nothing else, accept what TMA supports, and reject the rest. After the tests, the program measures the speed of
+   the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -18,8 +19,8 @@
        --quick        fewer shapes, no times
        --sanitize     for compute-sanitizer: a few small shapes, no times
 
-   The inputs of the checks are -1, 0 and 1. Sums of a few thousand products are then exact, also in 16 bits, so that
-   a missing, repeated or misplaced product is detected. Times are medians of CUDA events around 20 launches, in
+   The inputs of the checks are -1, 0 and 1. Sums of a few thousand products are then exact, also in 16 bits. A missing,
+   repeated or misplaced product is therefore detected. Times are medians of CUDA events around 20 launches, in
    interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed as well, if it is
    installed. In graphs, the buffers stay in L2, and the time is the difference between a graph and one with twice as
    many launches. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */

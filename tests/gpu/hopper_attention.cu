@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests attention forward with wgmma and TMA (rungs 7 to 10): it selects the right key among all keys exactly, counts
-   every visible key of a row once and no other, is as close to double precision as 16 bits allow, is not affected by
-   masked keys, writes all of o and lse and nothing else, and rejects what TMA does not support. Tests attention
-   backward (rung 7) in the same way: the gradient of each row goes only to the key that it matches, and dk and dv are
-   bitwise reproducible. After the tests, the program measures the speed of the kernels.
+/* Tests attention forward with wgmma and TMA (rungs 7 to 10). A kernel must select the right key among all keys exactly,
+   and count every visible key of a row once. Masked keys must have no effect, and results must be as close to double
+   precision as 16 bits allow. A kernel must write all of o and lse and nothing else, and reject shapes that TMA does
+   not support. Tests attention backward (rung 7) in the same way: the gradient of each row goes only to the key that it
+   matches, and dk and dv are bitwise reproducible. After the tests, the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -430,9 +430,9 @@ template <class T> __global__ void back_dots_k(back<T> x, int64_t rows, int d) {
     x.dots[row] = sum, x.sizes[row] = size;
 }
 /*  The reference in double precision: one CTA per row (dq) or, with Keys, one per key (dk and dv). p and ds are
-   each rounded to 16 bits once, and ds includes the rounding of p. The tolerance is five times the root of the sum
-   of the squared errors, plus the rounding of the result, plus the errors of f32, in which the error of the scores
-   counts for all pairs alike. */
+   each rounded to 16 bits once, and ds includes the rounding of p. The tolerance is five times the root of the sum of
+   the squared errors, plus the rounding of the result, plus the errors of f32. The f32 error of the scores counts for
+   all pairs alike. */
 template <class T, bool Keys> __global__ void __launch_bounds__(128) back_reference_k(back<T> x, inputs in) {
     extern __shared__ double scores[];
     double *p = scores, *ds = p + in.n, *off_p = ds + in.n, *off_ds = off_p + in.n;

@@ -163,8 +163,8 @@ def masked_rows(dtype, columns):
 
 
 def masked():
-    """Masked rows, against PyTorch in double precision: rows that are -1e30 or the lowest number everywhere are
-    uniform and not NaN; the loss of a masked target is its distance from the maximum."""
+    """Masked rows, compared with PyTorch in double precision. A row that is -1e30 or the lowest number everywhere gives
+    uniform probabilities and not NaN. The loss of a masked target is its distance from the maximum."""
     torch.manual_seed(11)
     for k in kernels:
         if not k.runs_on(capability) or k.name not in (

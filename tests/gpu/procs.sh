@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: the interval of --procs 5 contains the median of 15 other processes with other buffer placements for at
-# least 90 % of kernels on which nothing was tuned, cold and hot; that of one process for at least 75 %. About three
+# On a GPU: intervals contain the median of 15 other processes with other buffer placements, cold and hot. With --procs
+# 5, this holds for at least 90 % of kernels on which nothing was tuned; with one process for at least 75 %. About three
 # minutes.
 . tests/lib.sh
 

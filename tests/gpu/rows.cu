@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Measures row operations at shapes where code of a compiler was once faster than the library (layernorm fwd at
-   65536 x 64, 8192 x 1024 and 4096 x 16384, softmax bwd at 65536 x 64 and 4096 x 16384, in bf16) and at similar shapes,
-   and whether another configuration would be faster. Each result is first compared with the oracle, on sampled rows.
+/* Measures row operations in several configurations at shapes at which compiled code was once faster than the library,
+   and at similar shapes. The shapes in bf16 are layernorm fwd at 65536 x 64, 8192 x 1024 and 4096 x 16384, and softmax
+   bwd at 65536 x 64 and 4096 x 16384. Each result is first compared with the oracle, on sampled rows.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/rows.cu -o rows && ./rows [OPTION...]
 
@@ -220,8 +220,8 @@ template <class T> const char* twice_dsoftmax(const kbk_args* a, kbk_stream st) 
     return why ? why : kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
 }
 
-/*  Cross entropy of short rows with a number of vectors per thread and a number of threads per row; with a CTA per
-   row, as for long rows; and backward by vectors across rows, as for rows that are not whole vectors. */
+/*  Cross entropy of short rows, with a number of vectors per thread and a number of threads per row. Variants use a CTA
+   per row, as for long rows, or a backward by vectors across rows, as for rows that are not whole vectors. */
 template <class Io> const char* ce_io(const kbk_args* a, Io* io);
 template <> const char* ce_io(const kbk_args* a, kbki_ce_io<bf16>* io) { return kbki_ce_args(a, io); }
 template <> const char* ce_io(const kbk_args* a, kbki_ce_grad<bf16>* io) { return kbki_ce_grad_args(a, io); }

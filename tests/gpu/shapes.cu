@@ -113,12 +113,11 @@ __device__ float warp_sum(float v) {
 
 // --- stamps ---
 
-/*  For several kernels, CUPTI's span includes the gaps that tracing adds. Tracing also makes a kernel slower whose
-   blocks do not all start at once (on an H200 by 0.1 us for each further wave of large blocks; the kernel's own
-   timestamps show it). Therefore these kernels measure themselves: the first block that starts and the last block
-   that ends write %globaltimer into the slot of their launch. A launch clears the slot half a ring away, so half
-   of the slots hold the latest launches. The difference between the timestamps and the kernel's duration is
-   measured in the traced runs. */
+/*  For several kernels, CUPTI's span includes the gaps that tracing adds. Tracing also slows down a kernel whose blocks
+   do not all start at once. On an H200, each further wave of large blocks adds 0.1 us, as the kernel's own timestamps
+   show. Therefore these kernels measure themselves: the first block that starts and the last block that ends write
+   %globaltimer into the slot of their launch. A launch clears the slot half a ring away, so half of the slots hold the
+   latest launches. The difference between the timestamps and the kernel's duration is measured in the traced runs. */
 enum { RING = 1 << 16, LATEST = RING / 2, TOGETHER = 8, RESIDENT = 132 * 32 };
 __device__ unsigned long long stamps[RING][2];
 

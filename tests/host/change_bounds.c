@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Comparison of two sets of records with known answers: which records belong together, the interval of a change, its
-// verdict at each threshold, the use of a history, and differences between machines. change_rates.c has the error
-// rates.
+// Comparison of two sets of records with known answers: which records belong together, and differences between
+// machines. Also the interval of a change, its verdict at each threshold, and the use of a history. change_rates.c has
+// the error rates.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Comparison of two sets of records: which cases belong together, what counts as a regression, and error rates by
-// simulation with fixed seeds: how often repeats of one program are called regressed, and how often planted slowdowns
-// are missed.
-//
+// Comparison of two sets of records: which cases belong together, and what counts as a regression. Simulations with
+// fixed seeds count how often repeats of one program are called regressed, and how often planted slowdowns are missed.
 //     change_rates        asserts the bars
 //     change_rates -v     and prints the figure behind each
 #include "test.h"

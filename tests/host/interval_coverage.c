@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Coverage of the intervals and error rates of the verdicts, by simulation with fixed seeds: an interval contains the
-// true value as often as promised, equal implementations are called different as rarely as promised, and a true
+// Coverage of the intervals and error rates of the verdicts, by simulation with fixed seeds. An interval contains the
+// true value as often as promised. Equal implementations are called different as rarely as promised, and a true
 // difference is found.
-//
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Values passed between the stages: what a record takes from the measurement, the judgement of samples with a known
-// median, the end of warm-up and of sampling, and the placement of data in shared buffers.
+// Values passed between the stages: the parts of a record that come from the measurement, and the judgement of samples
+// with a known median. Also the end of warm-up and of sampling, and the placement of data in shared buffers.
 // a program of its own: it replaces the clock.
 #include "test.h"
 #include "guarded.h"

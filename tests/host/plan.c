@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// From the command line to the plan, with known answers: the effect and limits of options and environment variables,
-// the values of axes, and the cases and groups of a whole plan, a shard and a selection.
+// From the command line to the plan, with known answers. Tests the effect and limits of options and environment
+// variables, the values of axes, and the cases and groups of a whole plan, a shard and a selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"

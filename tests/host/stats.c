@@ -560,8 +560,9 @@ static void test_coverage(void) {
     COVERED(coverage(30, 0.6, 0.5, 4000));
 }
 
-// Percentage of comparisons of two implementations, the first slower by `gain`, whose interval excludes 1. Rounds
-// of two in random order, noise 1 % with a tail, on a machine with drift, a step or autocorrelated noise.
+// Percentage of comparisons whose interval excludes 1. Two implementations are compared, and the first is slower by
+// `gain`. Rounds of two in random order, noise 1 % with a tail, on a machine with drift, a step or autocorrelated
+// noise.
 static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
     static double ratios[512];
     int called = 0;

@@ -235,8 +235,8 @@ def all_of_it():
 
 
 def again_and_fresh():
-    """Repeated inputs and new inputs, on simulated machines: an honest function must pass on a machine that is slow
-    after a pause, for long periods, or both; a function that caches its results must be found."""
+    """Repeated and new inputs on simulated machines. An honest function must pass on a machine that is slow after a
+    pause, for long periods, or both. A function that caches its results must be found."""
     rng, real, rounds = random.Random(7), kbench._timed, 20 if SHORT else 50
 
     for what, keeps, wakes, spell in (
