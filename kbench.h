@@ -333,7 +333,7 @@ typedef struct kb_option_set {
     struct kb_option_set* next; // set by kb_add_options
 } kb_option_set;
 
-// One implementation of one operation, as the KBENCH macros register it, or a program with kb_add. The struct, and
+// One implementation of one operation. The KBENCH macros register it, or a program does by kb_add. The struct, and
 // everything it points to, must live as long as the program.
 typedef struct kb_entry {
     const char* operation;
@@ -592,8 +592,8 @@ extern "C" {
 // --- run ---
 // For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Before kb_main; the argument must stay valid. kb_default: options, as "--fast", for a command line without cases
-// and duration. kb_add_options: options of an add-on or of the program.
+// Call these before kb_main; the argument must stay valid. kb_default: options, as "--fast", for a command line
+// without cases and duration. kb_add_options: options of an add-on or of the program.
 void kb_default(const char* options);
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
@@ -609,10 +609,10 @@ void kb_print(const kb_result* results, int64_t n); // prints n results as the t
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
 // Writes a record as JSON, like snprintf: at most size bytes; returns the length of the whole text.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
-// For bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured; "kb_desc", "kb_param",
-// "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
+// Returns a number for bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
+// "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// In a function or check that kb_run or kb_compare calls: its case. Elsewhere NULL.
+// Returns the case of the function or check that kb_run or kb_compare calls; NULL elsewhere.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
@@ -624,7 +624,7 @@ bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; 
 // --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
 void kb_bytes(kb_state* kb, double bytes); // compulsory memory traffic, for GB/s and percent of the peak
 void kb_flops(kb_state* kb, double flops); // arithmetic operations, for GFLOP/s and percent of the peak
-// The same with the peak to compare with. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
+// The same, with the peak to compare with. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
@@ -638,7 +638,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count);
 // Copies bytes from or to memory of kb_alloc, after all work on kb->stream. Not in the timed block or after kb_skip.
 void kb_to_host(kb_state* kb, void* host, const void* from, size_t bytes);
 void kb_from_host(kb_state* kb, void* to, const void* host, size_t bytes);
-// For kb_host(kb, p): a copy of a kb_alloc buffer, from p to its end; kbench frees it. NULL: the case has failed.
+// Returns a copy of a kb_alloc buffer from p to its end; kbench frees the copy. NULL: the case has failed.
 void* kb_host_copy(kb_state* kb, const void* p);
 
 // --- checks of n elements, after the timed block (before it: BAD_CASE). They return whether the check passed, and
@@ -679,14 +679,14 @@ typedef struct kb_planned {  // a case of the plan
 } kb_planned;
 
 // An output: a command line option, and functions that receive the records. Define it as a static variable: unset
-// members must be 0. KBENCH_OUTPUT defines one that writes a file.
+// members must be 0. KBENCH_OUTPUT defines an output that writes a file.
 typedef struct kb_output {
     const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
     const char* argument; // "FILE", for --help; NULL: the option takes no value
     const char* help;
     // Appends all n records to the text that replaces the option's file at the end of the run, if it is not empty.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
-    // Texts that a file must have, at its start and in its first lines lines (0: 8), to be replaced. NULL: none.
+    // A file is replaced if it is empty, or begins with `begins` and has `inside` in its first `lines` lines (0: 8).
     const char *begins, *inside;
     int lines;
     // Called before files are opened (ready), and before cases are measured (open). False after a message: exit 2.
@@ -694,9 +694,9 @@ typedef struct kb_output {
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
     int (*instead)(const char* value);
-    // Called before the n cases are measured; sets the records of known cases, which the output owns. If a case
-    // has to run, so does its group. like: values common to all records of this run; NULL: the cases are only
-    // listed, without the known ones. False after a message: exit code 2.
+    // Called before the n cases are measured; sets the records of known cases, which the output owns. If a case has
+    // to run, so does its group. like: values common to all records of this run; NULL: the cases that have to run
+    // are only listed. False after a message: exit code 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
     void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below its row in the table
@@ -739,7 +739,7 @@ typedef struct kb_instrument {
     kb_option_set set;
 } kb_instrument;
 void kb_add_instrument(kb_instrument* instrument); // call it before kb_main; instrument must stay valid
-// Between open and close: sets a counter of the record (the first value counts), or says why there is none.
+// Call these between open and close. They set a counter of the record, or say why it is missing.
 void kb_found(kb_state* kb, const char* name, double value, const char* unit);
 void kb_not_found(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3);
 

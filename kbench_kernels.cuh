@@ -241,7 +241,7 @@
     group(dropout, x) group(softmax, x) group(layernorm, x) group(rmsnorm, x) group(sum, x) group(mse, x)        \
     group(weighted_sum, x) group(transpose, x) group(cross_entropy, x) group(embedding, x) group(rope, x)
 #define KBKI_GROUPS_2(group, x) group(matmul, x) group(bmm, x) group(attention, x)
-// KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, and f(kbki_end, x) for those that are missing.
+// KBKI_EACH(f, x, list): f(name, x) for each of at most 24 names, then f(kbki_end, x) up to 24 calls.
 #define KBKI_END_8 kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end, kbki_end
 #define KBKI_EACH(f, x, ...) KBKI_EACH_OF(f, x, __VA_ARGS__, KBKI_END_8, KBKI_END_8, KBKI_END_8, kbki_end)
 #define KBKI_EACH_OF(...) KBKI_EACH_24(__VA_ARGS__)
@@ -928,6 +928,7 @@ KBK_FN int kbk_has_option(const char* signature, const char* name) {
 
 typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
+    const char* sizes[2]; // for the GPU, for the oracle on the CPU
     int family;
     int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the count
     int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
@@ -943,7 +944,7 @@ typedef struct kbk_op {
 } kbk_op;
 // clang-format off
 #define KBKI_OP_ROW(op, dir, family, scratch, formula, signature, sizes, flops, bytes, check)                \
-    {#op, #dir, formula, signature, family,                                                                  \
+    {#op, #dir, formula, signature, {sizes}, family,                                                                  \
      kbk_##op##_##dir##_tensors, kbk_##op##_##dir##_units, kbk_##op##_##dir##_ref,                           \
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
@@ -1104,11 +1105,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
 
 // Counter = (block, tensor id, purpose), key = seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
-    kbk_u4 ctr;
-    ctr.w[0] = (uint32_t)block;
-    ctr.w[1] = (uint32_t)(block >> 32);
-    ctr.w[2] = id;
-    ctr.w[3] = purpose;
+    const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
 }
 
@@ -2149,24 +2146,6 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
 template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int id) { // arrives without waiting
     asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
-// The same barrier; returns whether x was not 0 in any of the threads.
-template <int Threads> __device__ __forceinline__ bool kbki_barrier_any(int id, unsigned x) {
-    unsigned any;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(any)
-                 : "r"(x), "r"(id), "n"(Threads)
-                 : "memory");
-    return __shfl_sync(~0u, any, 0) != 0; // the shuffle tells the compiler that the value is the same in all lanes
-}
-// The same for a constant barrier number, which is another kind of operand.
-template <int Threads, int Id> __device__ __forceinline__ bool kbki_barrier_any(unsigned x) {
-    unsigned any;
-    asm volatile("{ .reg .pred p, q; setp.ne.u32 p, %1, 0; bar.red.or.pred q, %2, %3, p; selp.u32 %0, 1, 0, q; }"
-                 : "=r"(any)
-                 : "r"(x), "n"(Id), "n"(Threads)
-                 : "memory");
-    return __shfl_sync(~0u, any, 0) != 0;
-}
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -2644,7 +2623,7 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     }
 
 #ifdef __CUDACC__
-/*  What an element-wise operation Op is: the number of its inputs, and static float of(a, b). A raw Op copies the first
+/*  An element-wise operation Op has a number of inputs and a function static float of(a, b). A raw Op copies its first
     input bit by bit. Eager: written lines leave the cache at once. Host memory needs this, because lines that the cache
     evicts in its own order cross the bus ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
@@ -2850,7 +2829,7 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-// The same, and approx, whose operation for whole vectors is Op_fast.
+// The same rungs, and approx, which applies Op_fast to whole vectors.
 #define KBKI_MAP_RUNGS_16(name, Op) \
     KBKI_MAP_RUNGS(name, Op)        \
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
@@ -7733,8 +7712,9 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     if (r >= rows) return;
     x += r * cols, dx += r * cols;
     const int at = __ldg(t + r);
-    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
-    const kbki_pair p = kbki_threads_pair<Threads>(kbki_row_pair<T, Width, 4>(x, cols, lane, Threads), slots);
+    const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, lane, Threads);
+    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f; // before the barrier: dx may be x
+    const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
     if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
@@ -7934,21 +7914,22 @@ KBKI_REF(cross_entropy_bwd) {
 template <class T>
 __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const float* lse, const float* g, T* dx,
                                               int64_t rows, int64_t cols) {
-    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols;
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    int64_t r = (i | cols) >> 32 ? i / cols : (unsigned)i / (unsigned)cols; // a division of 32 bits is much faster
     if (r >= rows) return;
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Threads per row: 32 (eight rows per CTA), or 256 for each piece of a row; a row has `pieces`. U vectors per
-    thread. pair: NULL, or (max, sum) of the rows, and scale instead of lse and g. */
+/*  Threads per row: 16 or 32, or 256 for each piece of a row; a row has `pieces`. U vectors per thread. pair: NULL,
+    or (max, sum) of the rows, and scale instead of lse and g. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
                                    int64_t cols, unsigned pieces, const float2* pair, float scale) {
-    const unsigned r = Threads == 32 ? blockIdx.x * 8 + threadIdx.x / 32 : blockIdx.x / pieces;
-    const unsigned piece = Threads == 32 ? 0 : blockIdx.x - r * pieces;
+    const unsigned r = Threads < 256 ? blockIdx.x * (256 / Threads) + threadIdx.x / Threads : blockIdx.x / pieces;
+    const unsigned piece = Threads < 256 ? 0 : blockIdx.x - r * pieces;
     if (r >= rows) return;
     x += r * cols, dx += r * cols;
     kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7970,7 +7951,7 @@ __global__ void __launch_bounds__(256)
             v[u].store_cached(dx + c);
         }
         i += U * Threads;
-    } while (Threads == 32 && i < sp.packs);
+    } while (Threads < 256 && i < sp.packs);
     if (one >= 0) row.gradient_at(x, dx, one);
 }
 
@@ -7987,7 +7968,7 @@ template <class T> const char* kbk_cross_entropy_bwd_naive(const kbk_args* a, kb
 template <class T, int Width, int Threads> const char* kbki_ce_grad(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int U = 2;
     const int64_t pieces = kbki_ceil(io.cols, Threads * U * Width);
-    const int64_t ctas = Threads == 32 ? kbki_ceil(io.rows, 8) : io.rows * pieces;
+    const int64_t ctas = Threads < 256 ? kbki_ceil(io.rows, 256 / Threads) : io.rows * pieces;
     if (!kbki_grid_ok(pieces) || !kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kbk_cross_entropy_bwd_unroll_k<T, Width, Threads, U><<<(unsigned)ctas, 256, 0, st>>>(
         io.x, io.t, io.lse, io.g, io.dx, io.rows, io.cols, (unsigned)pieces, io.pair, io.scale);
@@ -7999,6 +7980,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
     // in shorter rows, most lanes of a warp would be idle
     if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
+    if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
 }
 template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, kbk_stream st) {
@@ -8173,13 +8155,15 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     for (unsigned to = begin; to < end; to += Threads * 16) ask(to);
     auto target = [&](int r) { return r < rows ? __ldg(t + r) : 0; };
     int at = target(first), at_next = target(first + step);
-    float logit = leads ? kbki_ce_logit(x + first * cols, cols, at) : 0.0f, logit_next = 0;
+    auto inside = [&](int at) { return at >= 0 && at < cols; };
+    T logit = leads && inside(at) ? x[first * cols + at] : T(),
+      logit_next = T(); // converted when used, not earlier
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
         const T* row_x = x + r * cols;
         const int at_later = target(r + 2 * step);
-        if (leads && r + step < rows) logit_next = kbki_ce_logit(row_x + step * cols, cols, at_next);
+        if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
         // The row has arrived when at most `ahead` groups are in flight. Empty groups make that number a constant.
@@ -8215,7 +8199,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
         T* out = dx + r * cols + part.c;
         int goal = (int)(row.at - part.c); // elements from the vector to the target
-        if (leads) loss[r] = kbki_ce_loss(p, at, logit);
+        if (leads) loss[r] = kbki_ce_loss(p, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (part.one >= 0) row.gradient_at(row_x, dx + r * cols, part.one);
         rest = part.left;
         asm volatile("" : "+l"(out), "+r"(goal), "+r"(rest));
@@ -9057,7 +9041,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 #define KBKI_CUBLAS_BYTES ((size_t)32 << 20)
 #define KBKI_MM_TILE 128 // edge of a CTA's tile
 KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
-             t[1] = kbki_in("B", s->k * cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
+             t[1] = kbki_in("B", s->k* cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
 /*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
     shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
@@ -9551,12 +9535,12 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
+    const bool along = next_k == 1;
+    int x = along ? threadIdx.x / 32 : threadIdx.x % 128, k = along ? threadIdx.x % 32 : threadIdx.x / 128;
+    p += (x0 + x) * next_x + (k0 + k) * next_k;
 #pragma unroll 8
-    for (int t = threadIdx.x; t < 128 * 32; t += 256) {
-        int x = next_k == 1 ? t / 32 : t % 128, k = next_k == 1 ? t % 32 : t / 128;
-        bool in = x0 + x < size && k0 + k < depth;
-        s[x][k] = in ? p[(x0 + x) * next_x + (k0 + k) * next_k] : kbki_type<T>::from(0.0f);
-    }
+    for (int i = 0; i < 16; i++, x += along ? 8 : 0, k += along ? 0 : 2, p += along ? 8 * next_x : 2 * next_k)
+        s[x][k] = x0 + x < size && k0 + k < depth ? *p : kbki_type<T>::from(0.0f);
 }
 // Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
 template <class T>
@@ -12644,7 +12628,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
      4 flash     6107 us  3 %      3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
      5 warpmma  915.9 us 18 %      6.67 x  mma.sync, loads and products alternate
      6 flashmma 385.6 us 43 %      2.38 x  mma.sync, 32 rows per warp, double buffering
-     7 flashws  261.4 us 64 %      1.47 x  wgmma and TMA, warp specialization
+     7 flashws  261.4 us 64 % 3.50 x of 5  wgmma and TMA, warp specialization
      8 flashrs  231.9 us 72 %      1.13 x  three independent consumers
      9 pingpong        -    -           -  scores one tile ahead, two consumers in turn
     10 flashpp  219.4 us 76 % 1.06 x of 8  persistent, items by shape, 2-4 consumers
@@ -13603,35 +13587,47 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_wg_operand<false, 128> c;
     const int row = row0 + group * 64;
     float s[64], o[Dim / 2] = {}, m[2] = { -INFINITY, -INFINITY }, l[2] = {}, factor[2];
+    uint32_t p[32];
     a.set(q + group * Queries), b.set(ring), c.set(ring + Tile);
-    kbki_bar_wait(&q_full, 0);
-#pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        const int slot = step % Stages, parity = step / Stages % 2, at = slot * (2 * Tile / 16);
-        uint32_t p[32];
-        kbki_bar_wait(k_full + slot, parity);
+    auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
         for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
-            kbki_wgmma<T, 128>::template shared<0, 0>(s, a.at(k / 4 * 512 + k % 4 * a.step16),
-                                                      b.at(at + k / 4 * 1024 + k % 4 * b.step16), k != 0);
+            kbki_wgmma<T, 128>::template shared<0, 0>(
+                s, a.at(k / 4 * 512 + k % 4 * a.step16),
+                b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
         kbki_wg_commit();
-        kbki_wg_wait<0>();
-        kbki_wg_hold<64>(s);
-        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
-        kbki_fa_exponentials<128>(s, m, l, factor, scale);
-        kbki_fa_rescale<Dim>(o, factor);
-#pragma unroll
-        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
-        kbki_bar_wait(v_full + slot, parity);
+    };
+    auto values = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
         for (int k = 0; k < 8; k++)
-            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4, c.at(at + k * c.step16), 1);
+            kbki_wgmma<T, Dim>::template registers<1>(o, p + k * 4,
+                                                      c.at(step % Stages * (2 * Tile / 16) + k * c.step16), 1);
         kbki_wg_commit();
+    };
+    auto softmax = [&](int step) {
+        if (step * 128 + 127 > (causal ? row : n - 1)) kbki_fa_hide<128>(s, step * 128, row, n, causal);
+        kbki_fa_exponentials<128>(s, m, l, factor, scale);
+    };
+    auto pack = [&]() {
+#pragma unroll
+        for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
+    };
+    kbki_bar_wait(&q_full, 0);
+#pragma unroll 1
+    for (int step = 0; step < steps; step++) {
+        kbki_bar_wait(k_full + step % Stages, step / Stages % 2);
+        scores(step);
+        kbki_wg_wait<0>();
+        kbki_wg_hold<64>(s);
+        softmax(step);
+        kbki_fa_rescale<Dim>(o, factor), pack();
+        kbki_bar_wait(v_full + step % Stages, step / Stages % 2);
+        values(step);
         kbki_wg_wait<0>();
         kbki_wg_hold<Dim / 2>(o);
-        kbki_fa_arrive(empty + slot);
+        kbki_fa_arrive(empty + step % Stages);
     }
     kbki_fa_close(lse + (int64_t)head * n, row, n, m, l, scale, factor);
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
@@ -14739,19 +14735,6 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-template <class T, class Plan>
-__device__ __forceinline__ void kbki_attn_back_fetch(const kbki_attn_back<T>& io, uint32_t to, uint32_t stat,
-                                                     int head, int row) {
-    int left = (int)io.rows - row;
-    int64_t from = ((int64_t)head * io.rows + row) * Plan::dim;
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, left, io.vector);
-    kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, left,
-                                                     io.vector);
-    if (threadIdx.x < 32)
-        kbki_ahead_copy_if(stat + threadIdx.x * 16,
-                           io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
-    kbki_ahead_close();
-}
 // State of a warp: its CTA's tiles in shared memory, its keys and sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
@@ -14764,7 +14747,15 @@ template <class T, class Plan> struct kbki_attn_back_warp {
 
     __device__ __forceinline__ uint32_t ds_of(int stage) const { return ds + stage % Plan::kept * Plan::ds; }
     __device__ __forceinline__ void fetch(int stage, int row) const {
-        kbki_attn_back_fetch<T, Plan>(io, ring + stage * Plan::tile, stats + stage * Plan::stat, head, row);
+        const int64_t from = ((int64_t)head * n + row) * Plan::dim;
+        const uint32_t to = ring + stage * Plan::tile;
+        kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to, io.q + from, n - row, io.vector);
+        kbki_attn_fetch<T, Plan::dim, 64, Plan::threads>(to + Plan::buffers * Plan::tile, io.dout + from, n - row,
+                                                         io.vector);
+        if (threadIdx.x < 32)
+            kbki_ahead_copy_if(stats + stage * Plan::stat + threadIdx.x * 16,
+                               io.stat + (int64_t)kbki_attn_tile(io, head, row) * 64 + threadIdx.x * 2, true);
+        kbki_ahead_close();
     }
 
     // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
@@ -14903,9 +14894,9 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
                with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. If all items
                have about the same length, the kernel is persistent, and loads the next keys while the last results
-               are stored. With a causal mask and long rows a persistent kernel was slower. Adding dq to
-               memory by bulk reductions from shared memory was slower than atomics from registers. The rates on an
-               H200 (bf16, S = 4096) were 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+               are stored. With a causal mask and long rows a persistent kernel was slower. Bulk reductions of dq from
+               shared memory were slower than atomics from registers: on an H200 (bf16, S = 4096) 548 TFLOP/s instead
+               of 559 at d = 128, and 439 instead of 494 at d = 64
     bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
 
     The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
@@ -15397,7 +15388,8 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
     tensor of the row's element type must be aligned to alignment[dtype] bytes, a tensor of another type
     (kbk_tensor.kind) to its own size, and the workspace to 256 bytes. */
 typedef struct kbk_row {
-    const char *operation, *direction, *implementation, *formula, *signature, *note, *group; // group: for KBK_ONLY
+    const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
+    const char* group;             // for KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
     // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: later ones do not run it
@@ -15484,7 +15476,8 @@ KBK_API int kbk_row_get(int row, kbk_row* r) {
     if (!v || !r) return 0;
     memset(r, 0, sizeof *r);
     r->operation = v->op->name, r->direction = v->op->dir, r->implementation = v->name;
-    r->formula = v->op->formula, r->signature = v->op->signature, r->note = v->note, r->group = kbki_group(v->op);
+    r->formula = v->op->formula, r->signature = v->op->signature, r->sizes = v->op->sizes[0];
+    r->note = v->note, r->group = kbki_group(v->op);
     r->family = v->op->family, r->rung = v->rung, r->origin = v->origin, r->dtypes = (int32_t)v->dtypes;
     r->sm = v->sm & ~KBK_SM_EXACT, r->exact = (v->sm & KBK_SM_EXACT) != 0;
     for (int i = 0; i < KBK_DTYPES; i++) r->alignment[i] = v->dtypes >> i & 1 ? kbk_dtype_size(i) : 0;

@@ -21,24 +21,15 @@ typedef struct size {
     const char* name; // of the argument
     size_t field;     // offset in kbk_shape
 } size;
-#define SIZE(letter, name, field) \
-    { letter, name, offsetof(kbk_shape, field) }
-static const size known[] = {
-    // in the order of the arguments
-    SIZE('B', "batch", batch),
-    SIZE('Z', "batch", batch),
-    SIZE('H', "heads", heads),
-    SIZE('R', "rows", rows),
-    SIZE('S', "length", rows),
-    SIZE('M', "M", rows),
-    SIZE('N', "N", cols),
-    SIZE('C', "cols", cols),
-    SIZE('D', "dimension", cols),
-    SIZE('V', "vocabulary", vocabulary),
-    SIZE('K', "K", k),
-    SIZE('A', "among", among),
+// clang-format off
+#define SIZE(letter, name, field) { letter, name, offsetof(kbk_shape, field) }
+static const size known[] = { // in the order of the arguments
+    SIZE('R', "rows", rows), SIZE('B', "batch", batch), SIZE('Z', "batch", batch), SIZE('H', "heads", heads),
+    SIZE('S', "length", rows), SIZE('M', "M", rows), SIZE('N', "N", cols), SIZE('C', "cols", cols),
+    SIZE('D', "dimension", cols), SIZE('V', "vocabulary", vocabulary), SIZE('K', "K", k), SIZE('A', "among", among),
     SIZE('X', "stride", stride),
 };
+// clang-format on
 static const size any_rows = SIZE('*', "rows", rows), any_number = SIZE('*', "n", cols);
 
 static int row; // of the library, and its description

@@ -39,10 +39,6 @@
 
 // --- shapes ---
 
-// By operation, for kernels on a GPU and for oracles on the CPU, which are not optimised: see KBK_OPS.
-#define SIZES(op, dir, family, scratch, formula, signature, sizes, flops, bytes, check) { sizes },
-static const char* const sizes[][2] = { KBK_OPS(SIZES) };
-
 static int64_t axis(kb_state* kb, const char* name, int64_t otherwise) {
     return kb_has(kb, name) ? kb_int(kb, name) : otherwise;
 }
@@ -407,7 +403,7 @@ static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
         a->r[0] = 0.1;
         a++->r[1] = KB_LAST_REAL;
     }
-    if (add_sizes(a, sizes[op - kbk_ops][!gpu]) >= axes + 24) exit(1);
+    if (add_sizes(a, op->sizes[!gpu]) >= axes + 24) exit(1);
     return axes;
 }
 
@@ -417,7 +413,7 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     int n = 0;
     kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // never freed, either
     if (!e) exit(1);
-    if (!*sizes[op - kbk_ops][!v]) return; // no shapes for the CPU
+    if (!*op->sizes[!v]) return; // no shapes for the CPU
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
     if (v && n == 0) return; // none of its element types is compiled

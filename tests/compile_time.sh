@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# compile_time.sh - measures the compile time of the header at -O3, source to object: the least CPU time of 9 compilations,
-# interleaved with compilations of a file without kbench. Other programs on the machine change CPU time less than elapsed
-# time, and the least time changes less than the median. Run it by hand:
+# compile_time.sh - measures the compile time of the header at -O3, source to object: the least time of 9 compilations,
+# interleaved with compilations of a file without kbench. Other programs on the machine change the least time less than
+# the median. Run it by hand on a quiet machine:
 #   sh tests/compile_time.sh
 #   sh tests/compile_time.sh suite     compiles the suite once, as make run builds it for an H100 (ARCH: another
 #                                      GPU), and prints the time of each compiler phase (nvcc --time) of both parts; no limit
@@ -61,16 +61,13 @@ files="full.c plain_O0.c"
 for f in $files; do build "$f" compile $f; done # once untimed: the compilers are then in memory, for the first as for the last
 for turn in 1 2 3 4 5 6 7 8 9; do
     for f in $files; do
-        times > "$tmp/before"
+        start=$(now_ms)
         compile $f || exit 1
-        times > "$tmp/after"
-        # the second line of times is of the programs that sh ran: 1m37.2s 0m3.1s
-        awk -v f=$f 'FNR == 2 { split($1, u, "[ms]"); split($2, s, "[ms]"); last = t; t = u[1] * 60 + u[2] + s[1] * 60 + s[2] }
-            END { print f, int((t - last) * 1000 + 0.5) }' "$tmp/before" "$tmp/after" >> "$tmp/times"
+        echo "$f $(($(now_ms) - start))" >> "$tmp/times"
     done
 done
 least() { awk -v f="$1" '$1 == f { print $2 }' "$tmp/times" | sort -n | sed -n 1p; }
-for f in $files; do printf '%-12s %5d ms of CPU time\n' $f "$(least $f)"; done
+for f in $files; do printf '%-12s %5d ms\n' $f "$(least $f)"; done
 bound() { # WHAT MS BASE FACTOR
     if awk -v t="$2" -v b="$3" -v f="$4" 'BEGIN { printf "%.2f of %.2f\n", t / b, f; exit t > b * f }' > "$tmp/ratio"; then pass; else fail "$1: $(cat "$tmp/ratio")"; fi
     printf '%-44s %s\n' "$1" "$(cat "$tmp/ratio")"

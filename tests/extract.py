@@ -5,14 +5,16 @@
     python3 tests/extract.py OP[/DIRECTION]/VARIANT/DTYPE > one.cu     as matmul/tma/bf16, softmax/bwd/onepass/f32
     python3 tests/extract.py --list                                    prints all names
 
-one.cu has the device code and the host launcher of this variant, and nothing else of the header. A function at its end
-launches the kernel from plain pointers and sizes. The main program checks the kernel against the double-precision
-reference of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main program out.
+one.cu has the device code and the host launcher of this variant, and nothing else of the header. Kernels, and the
+function that launches them, take plain pointers and sizes. Inputs that the header passes to another variant are rejected.
+The main program checks the kernel against the double-precision reference of the operation and times it with kbench.h.
+-DKERNEL_ONLY leaves the main program out.
 
 Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and for the
 compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay. Starting from the
 launcher, all declarations whose names occur in a declaration already taken are taken, too. Functions of the host that
-describe tensors, formulas and scratch memory are evaluated symbolically, so that only their result is written."""
+describe tensors, formulas and scratch memory are evaluated symbolically, so that only their result is written. Structs
+that kernels take are replaced by those of their members that device code reads."""
 
 import difflib
 import os
@@ -1242,6 +1244,48 @@ class Members:
             self.data.append((kind + "*" * stars, part[-1].text, length))
 
 
+def unused_functions_left_out(header, items):
+    """Removes the functions of structs that no taken declaration calls. Returns whether there were any."""
+    called, changed = set(), False
+    for item in items:
+        c = item.tokens
+        called |= {t.text for k, t in enumerate(c) if c[k - 1].text in (".", "->", "::", "template")}
+        if item.macro is None and "struct" in names_in(item.head) and "{" in [t.text for t in c]:
+            called |= Members(item).inside
+    for item in items:
+        if item.macro is not None or "struct" not in names_in(item.head) or item.text.startswith("KBKI_"):
+            continue
+        tokens, start, i = tokens_of(item.text), None, 0
+        opening = next((k for k, t in enumerate(tokens) if t.text == "{"), None)
+        if opening is None or "(" in [t.text for t in tokens[:opening]]:
+            continue
+        end, gone = closing(tokens, opening), []
+        i = first = opening + 1
+        while i < end:
+            t = tokens[i]
+            if t.text == "{":
+                k = closing(tokens, i)
+                statement = code(tokens[first:i])
+                at = next((x for x, y in enumerate(statement) if y.text == "("), 0)
+                name = statement[at - 1].text if at else ""
+                if name and name not in called and name not in item.names and "operator" not in names_in(statement):
+                    gone.append((first, k + 1))
+                i = first = k + 1
+                continue
+            i += 1
+            if t.text == ";":
+                first = i
+        for a, b in reversed(gone):
+            rest = tokens[b : b + 2]  # a comment on the line of the closing brace
+            b += 2 if len(rest) > 1 and rest[1].kind == "comment" and "\n" not in rest[0].text else 0
+            del tokens[a:b]
+        if gone:
+            item.text, changed = "".join(t.text for t in tokens), True
+            item.tokens = code(tokens_of(item.text))
+            item.head = header.head_of(item.tokens)
+    return changed
+
+
 class Plain:
     """Rewrites the declarations of a kernel so that no parameter of a kernel is a struct of the header."""
 
@@ -1731,6 +1775,8 @@ class Extraction:
             reference = reference + header.by_name[own]
         self.without_other_variants(closure(header, roots, self.dtype))
         self.device = closure(header, roots, self.dtype)
+        while unused_functions_left_out(header, self.device + closure(header, reference, self.dtype)):
+            self.device = closure(header, roots, self.dtype)
         widths = {w for i in self.device if i.macro is None for w in re.findall(r"\bkbki_wgmma<T, ([^<>]+)>", i.text)}
         if widths and all(w.isdigit() for w in widths):
             self.device = closure(header, roots, self.dtype, widths=widths)

@@ -223,13 +223,16 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
-BRANCHES = {'mma': 'swizzle', 'select': 'tma'}  # matmul: rungs that do not continue from the rung above them
+# rungs that do not continue from the rung above them
+BRANCHES = {('matmul', 'fwd', 'mma'): 'swizzle', ('matmul', 'fwd', 'select'): 'tma',
+            ('attention', 'fwd', 'flashws'): 'warpmma', ('attention', 'fwd', 'pingpong'): 'flashws'}
 
 
 def before(rungs, i, dtype, here):
     """The index of the rung that rung i is compared with, or None."""
-    if rungs[i].op == 'matmul' and rungs[i].name in BRANCHES:
-        return next((k for k, r in enumerate(rungs) if r.name == BRANCHES[rungs[i].name] and r.name in here), None)
+    branch = BRANCHES.get((rungs[i].op, rungs[i].direction, rungs[i].name))
+    if branch:
+        return next((k for k, r in enumerate(rungs) if r.name == branch and r.name in here), None)
     return next((k for k in range(i - 1, -1, -1) if not rungs[k].vendor and dtype in rungs[k].types and
                  rungs[k].name in here), None)
 
@@ -463,7 +466,7 @@ def run(suite, path, only):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, 'records.json')
             words = [suite, '--fast', '--no-progress', '--counters', '--op', ','.join(ops), '--dtype', dtype,
-                     '--filter', '/%s=%s' % shape[0]]
+                     '--filter', '/%s=%s%s' % (*shape[0], '.*/causal=0' if ('causal', 0) in shape else '')]
             for k, v in shape:
                 words += ['-a', '%s=%s' % (k, v)] if v else []  # no function accepts a 0 that it does not declare
             print(' '.join(words), flush=True)

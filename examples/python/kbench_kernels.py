@@ -78,7 +78,7 @@ _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64
 
 class _Row(C.Structure):
     _fields_ = [
-        *((name, C.c_char_p) for name in "operation direction implementation formula signature note group".split()),
+        *((name, C.c_char_p) for name in "operation direction implementation formula signature sizes note group".split()),
         *((name, C.c_int32) for name in "family rung origin dtypes sm exact".split()),
         ("alignment", C.c_int32 * 3),
     ]
@@ -686,6 +686,7 @@ class Operation:
         self.operation, self.direction = operation, direction
         self.formula: str = infos[0].formula.decode()
         self._text: str = infos[0].signature.decode()
+        self._usual_sizes: str = infos[0].sizes.decode()
         self.family: str = _FAMILIES[infos[0].family]
         self.group: str = infos[0].group.decode()
         self.implementations: List[str] = [i.implementation.decode() for i in infos]  # from the slowest rung up
@@ -718,6 +719,13 @@ class Operation:
     def outputs(self) -> List[str]:
         """Names of the outputs, in order."""
         return [name for name, _ in self._parsed("nn").outputs]
+
+    def _medium(self) -> Dict[str, int]:
+        """The axes of the operation's medium size, the last value of each."""
+        axes, _, values = self._usual_sizes.partition(":")
+        sizes = re.search(r"medium ([\dx,]+)", values)
+        last = [int(v.split(",")[-1]) for v in sizes.group(1).split("x")] if sizes else []
+        return dict(zip(axes.split(" x "), last))
 
     def _parsed(self, layout: str) -> _Signature:
         text = self._text.partition(";")[0]
@@ -1837,6 +1845,10 @@ def _plan(
                 if operations and name in operations and name not in done:
                     has = {t for k in kernels if k.operation == name for t in k.dtypes}
                     plan += [(name, t, axes) for t in dtypes or () if t in has]
+        for o in kernels.operations() if operations else ():  # other operations: the sizes of their row
+            if o.operation in operations and not any(name == o.operation for name, _, _ in plan):
+                has = {t for k in kernels if k.operation == o.operation for t in k.dtypes}
+                plan += [(o.operation, t, o._medium()) for t in dtypes or ("f32", "bf16") if t in has]
     else:
         several = [shapes] if isinstance(shapes, dict) else list(shapes)
         known = {"batch_size", "sequence_length", "tensor_dimension", "vocabulary", "heads", "causal", "n"}

@@ -58,6 +58,7 @@ case_of "attention flashpp 1 2 512 128 causal" "attention/dir=fwd/impl=flashpp/d
 case_of "gather naive 10 20" "gather/dir=run/impl=naive/dtype=f32/n=10/among=20"
 case_of "strided naive 10 3" "strided/dir=run/impl=naive/dtype=f32/N=10/stride=3"
 case_of "embedding vec 3 4 5 f32" "embedding/dir=fwd/impl=vec/dtype=f32/rows=3/cols=4/vocabulary=5"
+case_of "rope vec 3 4 8" "rope/dir=fwd/impl=vec/dtype=bf16/rows=3/heads=4/dimension=8"
 case_of "relu vec 7" "relu/dir=fwd/impl=vec/dtype=bf16/n=7"
 
 if [ -n "$NVCC" ] && have "$NVCC"; then

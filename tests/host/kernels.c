@@ -33,9 +33,7 @@ static double* numbers(int64_t n) { return (double*)calloc((size_t)(n ? n : 1), 
 // --- every formula at the small shape for which the rows of KBK_OPS have numbers computed by hand
 static void test_formulas(void) {
 #define WANT(op, dir, family, scratch, formula, signature, sizes, flops, bytes, check) { flops, bytes },
-    static const struct {
-        double flops, bytes;
-    } want[] = { KBK_OPS(WANT) };
+    static const struct { double flops, bytes; } want[] = { KBK_OPS(WANT) };
     kbk_shape s = shape(3, 5, 7);
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         check_near(kbk_ops[i].flops(&s), want[i].flops, 0, kbk_ops[i].name);
@@ -44,6 +42,52 @@ static void test_formulas(void) {
     // If the source has more elements than the gather has indices, only as many elements as indices are read.
     for (s.among = 0; s.among < 99; s.among += 49)
         check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather from a larger source");
+}
+
+// The size of one dimension of a signature.
+static int64_t dimension(const kbk_op* op, const kbk_shape* s, char letter) {
+    switch (letter) {
+    case '*': return kbk_has_dimension(op->signature, 'C') ? s->rows : s->rows * s->cols;
+    case 'N': return s->rows * s->cols;
+    case 'C':
+    case 'D': return s->cols;
+    case 'R':
+    case 'M':
+    case 'S': return s->rows;
+    case 'K': return s->k;
+    case 'V': return s->vocabulary;
+    case 'A': return s->among;
+    case 'Z':
+    case 'B': return s->batch;
+    case 'H': return s->heads;
+    case 'X': return s->rows * s->cols * s->stride;
+    default: return letter >= '0' && letter <= '9' ? letter - '0' : -1;
+    }
+}
+/* The signature of an operation names its tensors in order, inputs before "->", and the product of a tensor's
+   dimensions is its number of elements. */
+static void test_signatures(void) {
+    for (int i = 0; i < KBK_OP_COUNT; i++) {
+        const kbk_op* op = &kbk_ops[i];
+        const char *p = op->signature, *arrow = strstr(p, "->");
+        kbk_tensor t[KBK_MAX_TENSORS];
+        kbk_shape s = shape(3, 5, 7);
+        s.batch = 2, s.heads = 4;
+        if (op->family == KBK_GEMM) s.cols = s.rows, s.rows = 1; // then N, rows * cols, is the number of columns
+        const int n = op->tensors(&s, t);
+        for (int k = 0; k < n; k++) {
+            p += strspn(p, " ->");
+            const size_t length = strcspn(p, "[");
+            int64_t count = 1;
+            check(strncmp(p, t[k].name, length) == 0 && !t[k].name[length], op->signature);
+            check((t[k].role == KBK_IN) == (p < arrow), op->signature);
+            for (p += length + 1; *p != ']'; p += *p == ',') count *= dimension(op, &s, *p++);
+            p++;
+            check(t[k].count == (strcmp(op->name, "null") ? count : 0), op->signature);
+        }
+        check(*p == 0 || *p == ';', op->signature);
+    }
+    check(kbk_has_option("x[*] -> y[*]; p=0.1 seed=0", "seed") && !kbk_has_option("p[p] -> y; ap=1", "p"), "options");
 }
 
 /* Compulsory bytes equal the sum over the tensors for every shape, so _bytes and _tensors must agree. Two
@@ -852,6 +896,7 @@ int main(void) {
     test_cuts_e4m3();
     test_tf32();
     test_formulas();
+    test_signatures();
     test_bytes_are_tensors();
     test_philox();
     test_dropout();
