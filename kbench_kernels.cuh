@@ -3541,7 +3541,7 @@ KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
 // A polynomial in x, by Horner's scheme; the coefficient of the highest power comes first.
-template <class... C> __device__ __forceinline__ float kbki_horner(float x, float p, C... rest) {
+template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, float p, Rest... rest) {
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }
