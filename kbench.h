@@ -9982,7 +9982,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
         r->status = KB_FAILED;
         r->message = !usable    ? "the clock returned a time that is not a number"
-                     : !no_work ? "the time is not longer than the reading of the clock; time more work"
+                     : !no_work ? "the time is not longer than reading the clock; time more work"
                                 : kbi_empty_note;
         return;
     }

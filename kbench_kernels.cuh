@@ -2806,8 +2806,9 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
 // Single: the same operation for elements before and after the vectors.
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
-    return kbki_map_wide<T>(a, st, Op::inputs, kbki_map_stride_k<T, Single>, kbki_map_packs_k<T, Op, 1>,
-                            kbki_map_packs_k<T, Op, U>, U);
+    kbki_map_kernel<T> stride = NULL; // not needed for a single address
+    if constexpr (Op::inputs > 0) stride = kbki_map_stride_k<T, Single>;
+    return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
 
 // Quotients for d >= 1: exactly rounded, or within 2 ulp in two instructions (0 if 1 / d is not a normal number).
@@ -3540,7 +3541,7 @@ KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
 // A polynomial in x, by Horner's scheme; the coefficient of the highest power comes first.
-template <class... C> __device__ __forceinline__ float kbki_horner(float x, float p, C... rest) {
+template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, float p, Rest... rest) {
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }

@@ -106,7 +106,7 @@ if [ -f examples/suite.cu ]; then
         "--json mine.json" "--json=mine.json --fast" "--fast --op add --json -"
     for o in $(sed -n 's/^\(WHOLE\|LOOK\) := //p' Makefile); do
         case $o in
-        --*) if grep -qE "^    (x\(|KBI_[A-Z]+\(x, )[a-z_]+, \"$(echo "$o" | sed 's/^--//; s/=%//')\"," kbench.h examples/addons/*; then pass; else fail "the Makefile knows $o, which is no option"; fi ;;
+        --*) if grep -qE "^    (x|KBI_[A-Z]+)\((x, )?[a-z_]+, \"$(echo "$o" | sed 's/^--//; s/=%//')\"," kbench.h examples/addons/*; then pass; else fail "the Makefile knows $o, which is no option"; fi ;;
         esac
     done
     # the recipe of make run, with a stand-in compiler whose suite ends with the exit code PLAY_EXIT

@@ -122,7 +122,7 @@ class Source:
         stop = re.search(r"^.*Stop here.*\n(?:.*\*/)?", self.text, re.M)
         if not stop:
             sys.exit(f"mutate.py: {path} has no line 'Stop here'")
-        # a "Stop here" inside a comment ends with the comment
+        # if "Stop here" is in a comment, the code below begins after the comment
         self.first = self.text.index("*/", stop.start()) + 2 if stop.group().lstrip().startswith(("/*", "*")) \
             or "*/" in self.text[stop.start():stop.start() + 400] else stop.end()
         self.sections = [(m.group(1), self.text.count("\n", 0, m.start()) + 1)

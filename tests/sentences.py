@@ -41,7 +41,7 @@ def paragraphs(line, text):
 
 
 def comment_pieces(text, mark):
-    """The same of comments that begin with `mark` and stand alone on their lines."""
+    """Paragraphs of the comments that begin with `mark` and have their own lines."""
     block = []
     for i, s in enumerate(text.split('\n') + [''], 1):
         if s.lstrip().startswith(mark) and not s.startswith('#!'):
@@ -72,7 +72,7 @@ def c_pieces(text):
 
 
 def hash_pieces(text):
-    """The same of a shell script or a Makefile, with its messages."""
+    """Paragraphs and messages of a shell script or a Makefile, as in comment_pieces."""
     yield from comment_pieces(text, '#')
     for m in re.finditer(r'(?:echo|skip|fail) "([^"\n]*)"', text):
         yield text.count('\n', 0, m.start()) + 1, m.group(1), code_line(text, m.start())

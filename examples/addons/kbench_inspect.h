@@ -2214,7 +2214,7 @@ static bool kbi_vendor_profile(kbi_vendor* v) {
     if (kbi_control.interrupted) return true;
     kbi_vendor_read(v);
     bool over = kbi_progress_read(v->files[KBI_FILE_PROGRESS], &at);
-    if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: the run reports that there is no GPUself
+    if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: no GPU
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
         "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",

@@ -35,7 +35,7 @@ CONTENTS (search for the tag)
     >>load         shows records of earlier runs; runs nothing
     >>resume       takes finished cases from the --jsonl file of an earlier run
     >>race         runs built programs in alternating fresh processes
-    >>explain      --explain NAME: the meaning of a flag, verdict, key of the record or column of the table, with an example
+    >>explain      --explain NAME: the meaning of a flag, a verdict, a key of the record or a column, with an example
     >>registered   registers the add-on's outputs
 */
 #ifndef KBENCH_REPORT_H
@@ -68,8 +68,8 @@ typedef const char* kbi_two[2];
     KBI_BARE(github, "github", "out", "also Markdown to $GITHUB_STEP_SUMMARY", KBI_FILE | KBI_RARE) \
     KBI_X(load, "load", "FILE...", "compare", "show the records of files; nothing runs", const char**, \
         kbi_take_load, KBI_ANY, KBI_MORE | KBI_REPEATS | KBI_APART | KBI_IN_LOAD) \
-    KBI_X(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", const char*, \
-        kbi_take_save_baseline, KBI_ANY, KBI_MEASURES) \
+    KBI_X(save_baseline, "save-baseline", "NAME", "compare", "save this run's records as .kbench/NAME.json", \
+        const char*, kbi_take_save_baseline, KBI_ANY, KBI_MEASURES) \
     KBI_TEXT(baseline, "baseline", "NAME|FILE", "compare", "compare with earlier records; exit codes 3, 4", \
         KBI_MEASURES | KBI_IN_LOAD) \
     KBI_X(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair, \
@@ -6429,7 +6429,7 @@ static int kbi_race_main(const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>explain     --explain NAME: the meaning of a flag, verdict, key of the record or column of the table, with an example.
+  >>explain     --explain NAME: the meaning of a flag, a verdict, a key of the record or a column, with an example.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Each flag of KB_FLAGS has an example: code or a command line. The part after // is the point of the example. A
@@ -6589,7 +6589,8 @@ static const struct {
       "equal implementations rarely differ so much; --compare means: slower than the old run",
       "report the speedup with its interval and its noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
-    { "EQUIVALENT", "a verdict", "the whole interval lies within 1 %, in --compare within --threshold; the table marks it =",
+    { "EQUIVALENT", "a verdict",
+      "the whole interval lies within 1 %, in --compare within --threshold; the table marks it =",
       "a difference above this margin is excluded", "choose between the two by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
     { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table marks it ~",

@@ -5029,9 +5029,9 @@ class _Judge:
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """The time of repeated inputs divided by the time of fresh inputs. 1 if the two do not differ clearly, None if
-        the calls are too short. The candidate's process keeps two batches of n inputs and changes their contents
-        itself, because sending them each time would take too long."""
+        """The time of repeated inputs divided by the time of fresh inputs. Returns 1 if the two times do not differ
+        clearly, and None if the calls are too short. The candidate's process keeps two batches of n inputs and changes
+        their contents itself, because sending them each time would take too long."""
         nothing: List[float] = []
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])  # (fresh, repeated), in the two orders
 

@@ -1355,7 +1355,7 @@ class Kernel(Operation):
         **options: Any,
     ) -> Any:
         """Launches the kernel and returns its output, without waiting for the GPU. Several outputs are a named tuple
-        (y, mean, rstd = ...). The library of the inputs allocates them.
+        (y, mean, rstd = ...). The library of the inputs (torch, cupy or this one) allocates the outputs.
 
         out: arrays to write to instead. stream: a cudaStream_t as a number; by default the current stream of torch or
         cupy, otherwise the default stream. options: options of the operation, see .options.

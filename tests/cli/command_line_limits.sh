@@ -55,7 +55,7 @@ for o in json jsonl csv md go gbench; do
     cp tests/cli/awkward_strings.c "$tmp/odd.c"
     small "$prog" $quick --op mse --$o "$tmp/odd.c"
     check_rc "--$o over a source file" 2
-    check_err "--$o over a source file" 'left as it is; name another file'
+    check_err "--$o over a source file" 'not replaced; name another file'
     check "--$o over a source file: it is as it was" cmp tests/cli/awkward_strings.c "$tmp/odd.c"
     rm -f "$tmp/again"
     for i in 1 2; do

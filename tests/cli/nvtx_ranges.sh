@@ -43,7 +43,7 @@ check_rc "under a tool" 0
 heard() { if grep -qE -e "$2" "$NVTX_HEARD"; then pass; else fail "$1: no '$2' in: $(head -c 400 "$NVTX_HEARD" | tr '\n' ';')"; fi; }
 heard "a domain" '^domain kbench$'
 heard "a case, without the signs that options of tools are made of" '^start [0-9]+ sum impl=one n=100$'
-heard "its rival" '^start [0-9]+ sum impl=other n=100$'
+heard "the other implementation" '^start [0-9]+ sum impl=other n=100$'
 heard "another operation" '^start [0-9]+ alone( |$)'
 for phase in check warm-up samples final; do heard "a phase" "^start [0-9]+ $phase\$"; done
 check_same "ranges that say what they should not" "$(grep -c '(' "$NVTX_HEARD")" 0

@@ -43,7 +43,7 @@ check_out "the example" '4 cases: 4 ok'
 run "$PYTHON" examples/python/attention_matrix.py --dry-run --shape 2,3,128,64 --dtype bf16
 check_rc "attention_matrix" 0
 check_out "attention_matrix: its plan" '^2 x 3 x 128 x 64 bf16 full torch math efficient fa2 cudnn kb:naive .*kb:flashpp'
-check_same "attention_matrix: one contest" "$(wc -l < "$out" | tr -d ' ')" 1
+check_same "attention_matrix: one comparison" "$(wc -l < "$out" | tr -d ' ')" 1
 run "$PYTHON" examples/python/attention_matrix.py --dry-run
 check_same "attention_matrix: five shapes, two types" "$(wc -l < "$out" | tr -d ' ')" 10
 run "$PYTHON" examples/python/attention_matrix.py --shape 2,3,128

@@ -7,7 +7,7 @@
 program stage tests/cli/shared_buffers.c -O2
 reader
 run "$tmp/stage" --fast --json "$tmp/stage.json" --no-isolate
-check_rc "rivals on one stage" 0
+check_rc "implementations on shared buffers" 0
 "$tmp/flat" "$tmp/stage.json" > "$tmp/flat.txt"
 of() { awk -F'\t' -v name="\"$1\"" -v key="$2" '$2 == "name" { at[$3] = $1 } { v[$1, $2] = $3 } END { print v[at[name], key] }' "$tmp/flat.txt"; }
 for i in one two three; do
@@ -16,11 +16,11 @@ done
 case $TEST_CFLAGS in
 *sanitize*) check_same "a sanitizer looks between allocations" "$(of same/impl=one shared_buffers)" false ;;
 *)
-    check_same "the stage is shared" "$(of same/impl=one shared_buffers)$(of same/impl=two shared_buffers)" truetrue
+    check_same "the buffers are shared" "$(of same/impl=one shared_buffers)$(of same/impl=two shared_buffers)" truetrue
     # the address of the data in the last call of each implementation (the baseline runs twice, as its own control)
     check_same "one place for all" "$(grep '^same ' "$err" | awk '{ last[$2] = $3 " " $4 } END { for (i in last) print last[i] }' | sort -u | wc -l)" 1
-    check_same "who allocates anew is not on it" "$(of grows/impl=later shared_buffers)" false
-    check_same "its rival is" "$(of grows/impl=steady shared_buffers)" true
+    check_same "separate buffers after another allocation" "$(of grows/impl=later shared_buffers)" false
+    check_same "the other implementation keeps the shared buffers" "$(of grows/impl=steady shared_buffers)" true
     ;;
 esac
 check_same "it is measured all the same" "$(of grows/impl=later status)" '"ok"'

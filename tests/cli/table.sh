@@ -74,7 +74,7 @@ check_not_out "advice on a CPU" compute-sanitizer
 # --- order and columns
 
 run "$tmp/table" $script --op sure --sort -speedup -a rows=16 --dtype f32
-check_same "--sort in a contest" "$(awk '/[0-9]%/ { print $1 }' "$out" | tr '\n' ' ')" "half base triple "
+check_same "--sort in a comparison" "$(awk '/[0-9]%/ { print $1 }' "$out" | tr '\n' ' ')" "half base triple "
 run "$tmp/table" $script --op rates,sweep --sort -GFLOP/s,-sequence_length
 check_same "--sort of a sweep" "$(awk '/^ (f64 )?[a-z_]+=/ { print /f64/ ? $2 $3 : $1 $2 }' "$out" | tr '\n' ' ')" \
     "batch_size=1sequence_length=2048 batch_size=64sequence_length=2048 batch_size=1sequence_length=128 batch_size=64sequence_length=128 n=104857610003 n=102410.00 n=110.00 "

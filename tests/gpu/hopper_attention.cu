@@ -143,7 +143,7 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
             if (c == 3) a = 1;
             if (head == 0 && c == 3 && (row < in.n / 3 || row % 3 == 0)) b = -special(0);
             if (in.causal && head == in.heads - 1 && row == in.n / 2) b = special(1);
-            // in causal attention a value that every row sees: products with hidden values are not skipped
+            // in causal attention, use a value that every row sees, because products with hidden values are not skipped
             if (head == in.heads - 1 && row == (in.causal ? 0 : in.n / 4) && c % 5 == 1) x = special(c % 2);
         }
         q[i] = (T)a, k[i] = (T)b, v[i] = (T)x;

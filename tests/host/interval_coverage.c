@@ -367,7 +367,7 @@ enum { ARMS = 9 };
 static kbi_member arm[ARMS];
 
 typedef struct verdicts {
-    double different, interval, found, equivalent, rounds; // percent of comparisons (equivalent: of pairs); mean
+    double different, interval, found, equivalent, rounds; // percent of comparisons (equivalent: of pairs); mean rounds
 } verdicts;
 
 // One comparison of a baseline, its control and `others` further implementations, the first of them slower by

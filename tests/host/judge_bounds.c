@@ -144,7 +144,7 @@ static void test_times(void) {
         { { 3e6, 1e6, 2e6 }, 0, 0, 0, KB_OK, NONE, 2, "" },
         { { 3e6, 1e6, 2e6 }, 5e5, 0, 0, KB_OK, NONE, 1.5, "" },
         { { 3e6, 1e6, 2e6 }, NAN, 0, 0, KB_OK, NONE, 2, "" },
-        { { 3e6, 1e6, 2e6 }, 2e6, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "the time is not longer than the reading of the clock" },
+        { { 3e6, 1e6, 2e6 }, 2e6, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "the time is not longer than reading the clock" },
         { { 3e6, NAN, 2e6 }, 0, 0, 0, KB_FAILED, KB_FLAG_BAD_CASE, NAN, "a time that is not a number" },
         { { 3e6, -1e6, 2e6 }, 0, 0, 0, KB_OK, NONE, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" }, // below five times the floor of the timer

@@ -419,7 +419,7 @@ static void test_laps(void) {
 }
 
 // 160 cases of 2 us to 5 ms, whose processes differ by 1 %. The interval of five processes covers the median of 15
-// other processes in 95 % of cases. The interval within one process does not.
+// other processes in 95 % of cases. The interval within one process does not cover it.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

@@ -166,7 +166,7 @@ def comparing():
         host=True,
         samples=5,
     )
-    check("arrays: a contest", all(v.verified for v in r), r)
+    check("arrays: a comparison", all(v.verified for v in r), r)
 
     class Jax:  # simulates a jax array on the host, whose module jaxlib has no random numbers
         __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"

@@ -112,10 +112,10 @@ def stage():
             arm.before()
             arm(*arm.args)
         arm.keep_output(arm.out)
-        check("the stage: kept outputs", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
+        check("timed arm: kept outputs", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
         for count, got in arm.kept:
             want = [2 * v for v in kbench._TimedFunction.inputs_at(count, m)[0]]
-            check(f"the stage: output {count}", (got[0] if inplace else got) == want, (got, want))
+            check(f"timed arm: output {count}", (got[0] if inplace else got) == want, (got, want))
     all_of_it()
 
     order, lock = [], kbench._GpuLock(99)

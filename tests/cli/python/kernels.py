@@ -445,7 +445,7 @@ def tables():
     )
     lines = rows.markdown().splitlines()
     want = "| add fwd f32 | 64 x 128 | 10.0 us `vec` | 50 % | 0.80 | 11.0 us kbench's cudart | 1.10 x |"
-    check("a contest's row", lines[3] == want and lines[4:5] == [""], lines)
+    check("the row of a comparison", lines[3] == want and lines[4:5] == [""], lines)
     check(
         "the rows below their targets",
         rows.missed()
