@@ -6645,15 +6645,14 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
-    predict    which of rungs 2 to 4 is the fastest at a large n? The column DRAM answers before any timing: rung 2
-               has already reached the limit, and 3 and 4 cannot read more bytes per second */
+    predict    from the DRAM share of rung 2: how much can rungs 3 and 4 gain at most? */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 atomic 471.8 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
-    2 shared 354.9 us 115 % 1329 x   26 99 % 91 %       856  tree per CTA, one atomic per CTA
-    3 warp   356.9 us 114 % 0.99 x   26 97 % 90 %         0  shuffles, one atomic per warp
-    4 ticket 372.5 us 109 % 0.96 x   40 52 % 86 %       169  16-byte loads, last CTA finishes in order
+    1 atomic 472.0 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
+    2 shared 355.0 us 113 % 1330 x   22 99 % 91 %       883  tree per CTA, one atomic per CTA
+    3 warp   356.2 us 113 % 1.00 x   24 97 % 90 %         0  shuffles, one atomic per warp
+    4 ticket 345.3 us 116 % 1.03 x   44 52 % 93 %       211  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBKI_SUM_CTAS 4096 // most partial sums
 KBKI_TENSORS(sum_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("out", KBK_KF32, 1, 1, 1))
@@ -6822,9 +6821,9 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 atomic 235.8 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
-    2 block  259.9 us  78 %  907 x   18 99 % 62 %       406  sum per CTA, one atomic per CTA
-    3 ticket 173.9 us 117 % 1.49 x   32 78 % 93 %       446  16-byte loads, last CTA finishes
+    1 atomic 235.9 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
+    2 block  259.1 us  78 %  910 x   18 99 % 62 %       363  sum per CTA, one atomic per CTA
+    3 ticket 173.6 us 116 % 1.49 x   32 78 % 93 %       443  16-byte loads, last CTA finishes
     end of measured */
 KBKI_TENSORS(mse_fwd, 3, t[0] = kbki_in("x", n, 0), t[1] = kbki_in("y", n, 0),
              t[2] = kbki_out("out", KBK_KF32, 1, 1, 0))
@@ -6889,8 +6888,8 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive  420.7 us  72 %      -   14 78 % 57 %         0  one element per thread
-    2 unroll 259.0 us 117 % 1.62 x   32 80 % 91 %         0  two 16-byte vectors per input in flight
+    1 naive  419.7 us  72 %      -   14 78 % 57 %         0  one element per thread
+    2 unroll 258.2 us 118 % 1.63 x   30 86 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
 KBKI_TENSORS(mse_bwd, 4, t[0] = kbki_in("x", n, 1), t[1] = kbki_in("y", n, 1), t[2] = kbki_in("g", 1, 0),
              t[2].kind = KBK_KF32, t[3] = kbki_out("dx", KBK_T, n, 1, 0))
@@ -6985,11 +6984,11 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   1109 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
-    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3289  two kernels: products to memory, row sums
-    3 matmul  2874 us  14 % 0.43 x   32 97 % 11 %    1117 k  a GEMM with one column, mostly padding
-    4 warp   355.6 us 114 % 8.08 x   32 93 % 90 %       603  warp per row, shuffles, one read
-    5 vec    335.9 us 121 % 1.06 x   40 72 % 96 %     103 k  16-byte loads, several rows in flight
+    1 naive   1108 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
+    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3308  two kernels: products to memory, row sums
+    3 matmul  2713 us  15 % 0.46 x   32 97 % 12 %     991 k  a GEMM with one column, mostly padding
+    4 warp   355.9 us 114 % 7.62 x   32 93 % 90 %       540  warp per row, shuffles, one read
+    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     126 k  16-byte loads, several rows in flight
     end of measured */
 KBKI_TENSORS(weighted_sum_fwd, 3, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, rows, 1, 1))
@@ -7205,12 +7204,12 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   7719 us  11 %      -   28 38 %  8 %         0  thread per element of dx, per column of dw
-    2 split   2036 us  40 % 3.79 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
-    3 matmul  5815 us  14 % 0.35 x   32 63 % 11 %     816 k  two GEMMs, K = 1 and M = 1
-    4 ticket  1004 us  82 % 5.79 x   28 78 % 64 %       227  column sums per CTA, added in order; dx
-    5 fused  750.2 us 109 % 1.34 x   60 50 % 85 %         0  dx and dw from one pass, 16-byte accesses
-    6 vec    678.4 us 121 % 1.11 x   64 66 % 94 %       827  large data: one kernel reads, one writes
+    1 naive   7785 us  11 %      -   32 30 %  8 %         0  thread per element of dx, per column of dw
+    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
+    3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
+    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; dx
+    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
+    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel reads, one writes
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_out("dx", KBK_T, n, cols, 0),
@@ -8887,11 +8886,11 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
     Su, Lu, Pan, Murtadha, Wen & Liu 2021 (RoFormer), arXiv 2104.09864, section 3.4.2 */
-/*  measured rope fwd: bf16 32768 x 32 x 128
-    0.727 FLOP/B; floor on an H200 129.5 us = 553.6 MB / 4.276 TB/s
-            time
-    1 naive    -  thread per pair of columns
-    2 vec      -  two 16-byte vectors per thread
+/*  measured rope fwd: bf16 32768 x 32 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.727 FLOP/B; floor on an H200 129.5 us = 553.6 MB / 4.276 TB/s; on this GPU 181.5 us at 3.051 TB/s
+                time  peak   gain regs  occ DRAM conflicts
+    1 naive 321.0 us  65 %      -   26 84 % 50 %         0  thread per pair of columns
+    2 vec   179.4 us 116 % 1.79 x   40 62 % 89 %         0  two 16-byte vectors per thread
     end of measured */
 KBKI_TENSORS(rope_fwd, 3, t[0] = kbki_in("x", n * s->heads, cols * s->heads), t[1] = kbki_in("cs", n, cols),
              t[1].kind = KBK_KF32, t[1].fill = KBK_UNIFORM, t[1].a = -1,
