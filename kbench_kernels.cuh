@@ -12059,10 +12059,10 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 }
 
 // Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
-template <int Dim, int Rows, int Pitch, class T>
+template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
-    for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
+    for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
 /*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
@@ -12080,12 +12080,12 @@ __global__ void __launch_bounds__(256, 4)
     // first row of the head
     int64_t head = (int64_t)(blockIdx.x / tiles) * n;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
-    kbki_attn_stage<Dim, 8>(q, q_in + (head + row0) * Dim, n - row0);
+    kbki_attn_stage<Dim, 8, 256>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
         __syncthreads(); // all warps have read the previous keys
-        kbki_attn_stage<Dim, 32>(k, k_in + (head + key) * Dim, n - key);
-        kbki_attn_stage<Dim, 32>(v, v_in + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32, 256>(k, k_in + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32, 256>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
@@ -12209,11 +12209,11 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_stage<Dim, 64>(q, q_in + (head * n + row0) * Dim, n - row0);
+    kbki_attn_stage<Dim, 64, 256>(q, q_in + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read v of the previous tile
-        kbki_attn_stage<Dim, 64>(kv, k_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, k_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -12228,7 +12228,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
             for (int e = 0; e < 4; e++) p[4 * y + r][x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_stage<Dim, 64>(kv, v_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, v_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_values<Dim, 64>(
             p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
@@ -13373,7 +13373,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
             kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
-            rows.settle();
+            if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
             if (first)
@@ -13427,24 +13427,60 @@ struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
 };
-/*  Chooses the division. Without a causal mask, small items make up what would not fill the last round of big ones:
-    the rest of each head, and whole heads from `cut` on. If some of a CTA's warpgroups have rows, an item takes 42 % of
-    the full time plus their share of the other 58 % (measured on an H200). */
-template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
-    const int64_t sms = kbki_sms(), each = io.rows / Plan::rows, rest = io.rows % Plan::rows;
-    const int64_t big = Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1);
-    kbki_fa_deal best = { Plan::rows, io.heads, kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), sms) * big };
-    for (int choice = 0; choice < 2 * Plan::groups && !io.causal; choice++) {
-        const int64_t groups = Plan::groups - choice / 2, lines = groups * 64; // of a small item
-        const int64_t last = choice % 2 && each ? kbki_ceil(io.heads * each % sms, each) : 0, few = io.heads - last;
-        const int64_t in = last || rest >= lines ? groups : kbki_ceil(rest, 64); // warpgroups that have rows
-        const int64_t small = big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups);
-        const int64_t smalls = few * kbki_ceil(rest, lines) + last * kbki_ceil(io.rows, lines);
-        const int64_t rounds = kbki_ceil(few * each, sms), left = smalls - (rounds * sms - few * each);
-        const int64_t ps = rounds * big + (left > 0 ? kbki_ceil(left, sms) * small : 0);
-        if (ps < best.ps) best = { (int)lines, few, ps };
-    }
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T>& io) {
+    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
+    return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
+}
+/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
+    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
+    order in which they started, and so do big ones: two queues are enough. */
+KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
+                               int64_t small_ps, int64_t big_ps) {
+    int64_t at[2][256] = {}, last = 0;
+    unsigned first[2] = { 0, 0 }, count[2] = { (unsigned)sms, 0 };
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t i = 0, all = head < cut ? bigs + rest : smalls; i < all; i++) {
+            const int big = head < cut && i < bigs;
+            const int who = count[1] && (!count[0] || at[1][first[1]] < at[0][first[0]]);
+            const int64_t end = at[who][first[who]] + (big ? big_ps : small_ps);
+            first[who] = (first[who] + 1) % 256, count[who]--;
+            at[big][(first[big] + count[big]++) % 256] = end;
+            if (end > last) last = end;
+        }
+    return last;
+}
+/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
+    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
+    share of the other 58 % (measured on an H200). */
+template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
+    const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
+    const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
+    kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
+    if (sms > 256) return best;
+    for (int groups = Plan::groups; groups > 0; groups--)
+        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
+            const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
+            const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
+            if ((groups == Plan::groups || !last) && some) continue;
+            const int64_t ps = kbki_fa_done_at((int)sms, few, few > last ? few - last : 0, each,
+                                               kbki_ceil(rest, groups * 64), kbki_ceil(rows, groups * 64),
+                                               big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups), big) +
+                               over * (each * big + (rest ? big / 2 : 0));
+            if (ps < best.ps) best = { groups * 64, heads - last, ps };
+        }
     return best;
+}
+// Keeps the last results, because a prediction takes longer than a launch.
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
+    static thread_local struct {
+        int64_t heads, rows; // 0: empty
+        kbki_fa_deal deal;
+    } kept[16];
+    if (io.causal) return kbki_fa_deal_plain<Plan>(io);
+    auto* at = &kept[(uint64_t)(io.heads * 31 + io.rows) * 0x9E3779B97F4A7C15u >> 60];
+    if (at->heads != io.heads || at->rows != io.rows)
+        at->deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), at->heads = io.heads, at->rows = io.rows;
+    return at->deal;
 }
 template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
@@ -13724,8 +13760,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     int end = io.causal && !Keys && first + 32 < n ? first + 32 : n;
     int64_t head = blockIdx.x / tiles * io.rows;
     float sum[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
-    kbki_attn_stage<Dim, 32>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
-    kbki_attn_stage<Dim, 32>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32, 128>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32, 128>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
@@ -13734,11 +13770,11 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             return row >= n || key >= n || (io.causal && key > row);
         };
         __syncthreads(); // all warps have read the previous tile
-        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(a, moving, y, x, Keys ? s : dp);
         __syncthreads();
-        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(b, moving, y, x, Keys ? dp : s);
 #pragma unroll
@@ -13755,7 +13791,7 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             __syncwarp(); // sixteen lanes of one warp write and read these four rows
             kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
             __syncthreads();
-            kbki_attn_stage<Dim, 32>(moving, io.q + (head + at) * Dim, n - at);
+            kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
         }
 #pragma unroll
         for (int e = 0; e < 8; e++) small[4 * y + e / 2][x + e % 2 * 16] = dp[e / 2][e % 2];
@@ -13848,7 +13884,6 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     bool in = row < n && head < io.heads;
     int64_t from = (head * n + row) * Dim + lane * 8;
     float sum = 0;
-    kbki_follow_me();
     if (in && io.vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
@@ -13865,6 +13900,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
+    kbki_follow_me(); // late, so that the next kernel does not take room while it waits
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
@@ -14465,9 +14501,9 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
+        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
         // late, so that CTAs of the next kernel do not take room while they wait
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
-        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
