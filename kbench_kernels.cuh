@@ -55,6 +55,15 @@
        bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
        workspace serves all variants, one launch at a time.
 
+   TUNING
+
+       A model chooses among the configurations of select and tf32 (matmul, matmul_e4m3, bmm). kbk_tune measures the
+       best ones instead, and appends the fastest to a file. Later processes read it: KBK_TUNED=tuned.txt ./program
+
+           #include "kbench.h"                          // for its clock; a function of yours can replace it
+           #include "kbench_kernels.cuh"
+           why = kbk_tune(kbk_find("matmul", "fwd", "select"), KBK_BF16, &a, kbk_clock_kbench, "tuned.txt");
+
    ADDING AN OPERATION touches three places, and a missing piece is a compile error (>>rope is an example)
        1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
        2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
@@ -770,6 +779,8 @@ enum {
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifdef __CUDACC__
@@ -2058,14 +2069,6 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// The same as kbki_stmatrix below, but each 8 x 8 matrix is transposed.
-__device__ __forceinline__ void kbki_stmatrix_turned(uint32_t to, const uint32_t* r) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]),
-                 "r"(r[1]), "r"(r[2]), "r"(r[3])
-                 : "memory");
-}
-#endif
 // The reverse of kbki_ldmatrix; an instruction from compute capability 9.0 on.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
@@ -2494,21 +2497,15 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_32(d, i) KBKI_WG_8(d, i), KBKI_WG_8(d, i+8), KBKI_WG_8(d, i+16), KBKI_WG_8(d, i+24)
 #define KBKI_WG_64(d) KBKI_WG_32(d, 0)
 #define KBKI_WG_128(d) KBKI_WG_64(d), KBKI_WG_32(d, 32)
-#define KBKI_WG_144(d) KBKI_WG_128(d), KBKI_WG_8(d, 64)
-#define KBKI_WG_160(d) KBKI_WG_128(d), KBKI_WG_8(d, 64), KBKI_WG_8(d, 72)
 #define KBKI_WG_192(d) KBKI_WG_128(d), KBKI_WG_32(d, 64)
-#define KBKI_WG_208(d) KBKI_WG_192(d), KBKI_WG_8(d, 96)
 #define KBKI_WG_256(d) KBKI_WG_192(d), KBKI_WG_32(d, 96)
 #define KBKI_WG_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define KBKI_WG_NAMES_64 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, " \
                          "%20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define KBKI_WG_NAMES_128 KBKI_WG_NAMES_64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, " \
                           "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define KBKI_WG_NAMES_144 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71"
-#define KBKI_WG_NAMES_160 KBKI_WG_NAMES_144 ", %72, %73, %74, %75, %76, %77, %78, %79"
 #define KBKI_WG_NAMES_192 KBKI_WG_NAMES_128 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, " \
                           "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define KBKI_WG_NAMES_208 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103"
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
@@ -2555,10 +2552,7 @@ template <class T, int Width> struct kbki_wgmma;
 KBKI_WGMMA_BOTH(16, 8, 9, 10, 11, 12, 13, 14)
 KBKI_WGMMA_BOTH(64, 32, 33, 34, 35, 36, 37, 38)
 KBKI_WGMMA_BOTH(128, 64, 65, 66, 67, 68, 69, 70)
-KBKI_WGMMA_BOTH(144, 72, 73, 74, 75, 76, 77, 78)
-KBKI_WGMMA_BOTH(160, 80, 81, 82, 83, 84, 85, 86)
 KBKI_WGMMA_BOTH(192, 96, 97, 98, 99, 100, 101, 102)
-KBKI_WGMMA_BOTH(208, 104, 105, 106, 107, 108, 109, 110)
 KBKI_WGMMA_BOTH(256, 128, 129, 130, 131, 132, 133, 134)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 64, 32, 33, 34, 35, 36, 37)
 KBKI_WGMMA_ALONG(float, "tf32", 8, 128, 64, 65, 66, 67, 68, 69)
@@ -5993,15 +5987,14 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
     4 ticket   16-byte loads, several in flight; partial sums in memory, added in index order by the last CTA
                                                 <- one launch, no atomic addition, the same bits every time
-    predict    which of rungs 2 to 4 is the fastest at a large n? The column DRAM answers before any timing: rung 2
-               has already reached the limit, and 3 and 4 cannot read more bytes per second */
+    predict    from the DRAM share of rung 2: how much can rungs 3 and 4 gain at most? */
 /*  measured sum run: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.250 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 atomic 471.8 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
-    2 shared 354.9 us 115 % 1329 x   26 99 % 91 %       856  tree per CTA, one atomic per CTA
-    3 warp   356.9 us 114 % 0.99 x   26 97 % 90 %         0  shuffles, one atomic per warp
-    4 ticket 372.5 us 109 % 0.96 x   40 52 % 86 %       169  16-byte loads, last CTA finishes in order
+    1 atomic 472.0 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
+    2 shared 355.0 us 113 % 1330 x   22 99 % 91 %       883  tree per CTA, one atomic per CTA
+    3 warp   356.2 us 113 % 1.00 x   24 97 % 90 %         0  shuffles, one atomic per warp
+    4 ticket 345.3 us 116 % 1.03 x   44 52 % 93 %       211  16-byte loads, last CTA finishes in order
     end of measured */
 #define KBKI_SUM_CTAS 4096 // most partial sums
 KBKI_TENSORS(sum_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("out", KBK_KF32, 1, 1, 1))
@@ -6170,9 +6163,9 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 atomic 235.8 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
-    2 block  259.9 us  78 %  907 x   18 99 % 62 %       406  sum per CTA, one atomic per CTA
-    3 ticket 173.9 us 117 % 1.49 x   32 78 % 93 %       446  16-byte loads, last CTA finishes
+    1 atomic 235.9 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
+    2 block  259.1 us  78 %  910 x   18 99 % 62 %       363  sum per CTA, one atomic per CTA
+    3 ticket 173.6 us 116 % 1.49 x   32 78 % 93 %       443  16-byte loads, last CTA finishes
     end of measured */
 KBKI_TENSORS(mse_fwd, 3, t[0] = kbki_in("x", n, 0), t[1] = kbki_in("y", n, 0),
              t[2] = kbki_out("out", KBK_KF32, 1, 1, 0))
@@ -6237,8 +6230,8 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive  420.7 us  72 %      -   14 78 % 57 %         0  one element per thread
-    2 unroll 259.0 us 117 % 1.62 x   32 80 % 91 %         0  two 16-byte vectors per input in flight
+    1 naive  419.7 us  72 %      -   14 78 % 57 %         0  one element per thread
+    2 unroll 258.2 us 118 % 1.63 x   30 86 % 91 %         0  two 16-byte vectors per input in flight
     end of measured */
 KBKI_TENSORS(mse_bwd, 4, t[0] = kbki_in("x", n, 1), t[1] = kbki_in("y", n, 1), t[2] = kbki_in("g", 1, 0),
              t[2].kind = KBK_KF32, t[3] = kbki_out("dx", KBK_T, n, 1, 0))
@@ -6333,11 +6326,11 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.500 FLOP/B; floor on an H200 251.2 us = 1.074 GB / 4.276 TB/s; on this GPU 352.1 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   1109 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
-    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3289  two kernels: products to memory, row sums
-    3 matmul  2874 us  14 % 0.43 x   32 97 % 11 %    1117 k  a GEMM with one column, mostly padding
-    4 warp   355.6 us 114 % 8.08 x   32 93 % 90 %       603  warp per row, shuffles, one read
-    5 vec    335.9 us 121 % 1.06 x   40 72 % 96 %     103 k  16-byte loads, several rows in flight
+    1 naive   1108 us  37 %      -   24 24 % 29 %         0  thread per row, uncoalesced
+    2 split   1235 us  33 % 0.90 x   30 97 % 78 %      3308  two kernels: products to memory, row sums
+    3 matmul  2713 us  15 % 0.46 x   32 97 % 12 %     991 k  a GEMM with one column, mostly padding
+    4 warp   355.9 us 114 % 7.62 x   32 93 % 90 %       540  warp per row, shuffles, one read
+    5 vec    337.0 us 121 % 1.06 x   32 97 % 95 %     126 k  16-byte loads, several rows in flight
     end of measured */
 KBKI_TENSORS(weighted_sum_fwd, 3, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, rows, 1, 1))
@@ -6553,12 +6546,12 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   7719 us  11 %      -   28 38 %  8 %         0  thread per element of dx, per column of dw
-    2 split   2036 us  40 % 3.79 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
-    3 matmul  5815 us  14 % 0.35 x   32 63 % 11 %     816 k  two GEMMs, K = 1 and M = 1
-    4 ticket  1004 us  82 % 5.79 x   28 78 % 64 %       227  column sums per CTA, added in order; dx
-    5 fused  750.2 us 109 % 1.34 x   60 50 % 85 %         0  dx and dw from one pass, 16-byte accesses
-    6 vec    678.4 us 121 % 1.11 x   64 66 % 94 %       827  large data: one kernel reads, one writes
+    1 naive   7785 us  11 %      -   32 30 %  8 %         0  thread per element of dx, per column of dw
+    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
+    3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
+    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; dx
+    5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
+    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel reads, one writes
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_out("dx", KBK_T, n, cols, 0),
@@ -8246,11 +8239,11 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
     Su, Lu, Pan, Murtadha, Wen & Liu 2021 (RoFormer), arXiv 2104.09864, section 3.4.2 */
-/*  measured rope fwd: bf16 32768 x 32 x 128
-    0.727 FLOP/B; floor on an H200 129.5 us = 553.6 MB / 4.276 TB/s
-            time
-    1 naive    -  thread per pair of columns
-    2 vec      -  two 16-byte vectors per thread
+/*  measured rope fwd: bf16 32768 x 32 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
+    0.727 FLOP/B; floor on an H200 129.5 us = 553.6 MB / 4.276 TB/s; on this GPU 181.5 us at 3.051 TB/s
+                time  peak   gain regs  occ DRAM conflicts
+    1 naive 321.0 us  65 %      -   26 84 % 50 %         0  thread per pair of columns
+    2 vec   179.4 us 116 % 1.79 x   40 62 % 89 %         0  two 16-byte vectors per thread
     end of measured */
 KBKI_TENSORS(rope_fwd, 3, t[0] = kbki_in("x", n * s->heads, cols * s->heads), t[1] = kbki_in("cs", n, cols),
              t[1].kind = KBK_KF32, t[1].fill = KBK_UNIFORM, t[1].a = -1,
@@ -8431,7 +8424,7 @@ KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     if (n > most) n = most;
     return n < 1 ? 1 : n < 66 ? n : 66;
 }
-KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem); // >>matmul_select
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch); // >>matmul_select
 KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch);
 KBKI_SCRATCH(matmul) {
     size_t results = (size_t)(s->rows * s->cols) * sizeof(float), bytes = 0;
@@ -8441,7 +8434,7 @@ KBKI_SCRATCH(matmul) {
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, 1);
     if (word == KBKI_WORD_warptile && splits > 1) bytes = (size_t)splits * results;
     if (word == KBKI_WORD_mmapipe && pieces > 1) bytes = (size_t)pieces * results;
-    if (select) bytes = kbki_select_pieces(s, elem);
+    if (select) bytes = kbki_select_pieces(s, elem, 1);
     if (word == KBKI_WORD_mmapipe || select) bytes += kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
@@ -8480,10 +8473,13 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t lda, ldb;                // leading dimensions: the stride that is not 1
     // tiles in each direction; grid.x numbers them all, because grid.y ends at 65535
     int64_t across, down;
-    int64_t sa, sb, sc; // strides from one product of a batch to the next; grid.z is the product
-    float* part;        // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
-    // in >>matmul_hopper: products of a batch, or slices of K; tiles that are not split
-    int64_t deep, layers, whole;
+    int64_t sa, sb, sc;              // strides from one product of a batch to the next; grid.z is the product
+    unsigned* flags;                 // counters of the workspace
+    float* part;                     // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
+    // in >>matmul_hopper:
+    int64_t deep, layers, whole; // layers: products of a batch; whole: tiles that one cluster computes
+    int64_t slices;              // of K, in which the other tiles are split
+    bool store;                  // TMA stores C
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -8496,7 +8492,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (s->layout == KBK_TN) io->am = 1, io->ak = m;
     io->lda = s->layout == KBK_TN ? m : k, io->ldb = s->layout == KBK_NT ? k : n;
     io->sa = m * k, io->sb = k * n, io->sc = m * n, io->deep = k;
-    io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m);
+    io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m), io->flags = (unsigned*)a->workspace;
     *ctas = io->across * io->down;
     if (s->layout < KBK_NN || s->layout > KBK_TN) return "no such layout";
     if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof *io->c))
@@ -9991,55 +9987,46 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     a = __shfl_xor_sync(~0u, high ? w0 : w2, 2), b = __shfl_xor_sync(~0u, high ? w1 : w3, 2);
     return high ? make_uint4(a, b, w2, w3) : make_uint4(w0, w1, a, b);
 }
-// Epilogue: stores a warp's 64 x 64 sums. A thread holds pairs of neighbours in rows lane / 4 and + 8 of every 16.
-// With aligned rows of C, four lanes exchange words and store 16 bytes each.
-template <class T>
-__device__ __forceinline__ void kbki_mma_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
-    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
+template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
+    U a, b;
+};
+/*  Epilogue: stores 16 rows of a warp's sums. A thread holds pairs of neighbours in rows lane / 4 and + 8, in the order
+    of mma.sync and wgmma. If rows of a 16-bit C are aligned, four lanes exchange words and store 16 bytes each.
+    Turned: C is the transpose. */
+template <class U, int TileN, bool Turned = false>
+__device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
+    bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
+    bool pairs = !Turned && n % 2 == 0 && ((uintptr_t)c & (2 * sizeof(U) - 1)) == 0;
     int q = threadIdx.x % 4;
 #pragma unroll
-    for (int r = 0; r < 8; r++) {
-        int64_t i = i0 + threadIdx.x % 32 / 4 + r * 8;
-        T* out = io.c + i * io.n;
-        if (wide) {
+    for (int half = 0; half < 2; half++) {
+        int64_t i = i0 + threadIdx.x % 32 / 4 + half * 8;
+        U* line = Turned ? c + i : c + i * n;
+        if (wide)
 #pragma unroll
-            for (int x = 0; x < 8; x += 4) {
+            for (int x = 0; x < TileN / 8; x += 4) {
                 int64_t j = j0 + (x + q) * 8;
                 uint32_t w[4];
 #pragma unroll
-                for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, c[r / 2][x + e] + r % 2 * 2);
+                for (int e = 0; e < 4; e++) w[e] = kbki_word((U*)0, d + (x + e) * 4 + half * 2);
                 uint4 v = kbki_mma_quad(w);
-                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
+                if (i < m && j < n) *reinterpret_cast<uint4*>(line + j) = v;
             }
-        } else {
+        else if (i < m)
 #pragma unroll
-            for (int x = 0; x < 16; x++) {
-                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
-                if (i < io.m && j < io.n) out[j] = kbki_type<T>::from(c[r / 2][x / 2][r % 2 * 2 + x % 2]);
+            for (int x = 0; x < TileN / 8; x++) {
+                int64_t j = j0 + x * 8 + q * 2;
+                const float* f = d + x * 4 + half * 2;
+                if (j >= n) continue;
+                U* to = Turned ? line + j * m : line + j;
+                if (pairs) {
+                    kbki_pair_of<U> v = { kbki_type<U>::from(f[0]), kbki_type<U>::from(f[1]) };
+                    *reinterpret_cast<kbki_pair_of<U>*>(to) = v;
+                    continue;
+                }
+                *to = kbki_type<U>::from(f[0]);
+                if (j + 1 < n) to[Turned ? m : 1] = kbki_type<U>::from(f[1]);
             }
-        }
-    }
-}
-
-// Epilogue of split-K: stores the sums of a slice in f32; kbki_mm_sum_k adds the slices.
-template <class T>
-__device__ __forceinline__ void kbki_mma_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
-#pragma unroll
-    for (int r = 0; r < 8; r++) {
-        int64_t i = i0 + threadIdx.x % 32 / 4 + r * 8;
-        float* out = io.part + (blockIdx.y * io.m + i) * io.n;
-        if (i >= io.m) continue;
-#pragma unroll
-        for (int x = 0; x < 8; x++) {
-            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
-            const float* f = c[r / 2][x] + r % 2 * 2;
-            if (io.n % 2 == 0) {
-                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
-            } else {
-                if (j < io.n) out[j] = f[0];
-                if (j + 1 < io.n) out[j + 1] = f[1];
-            }
-        }
     }
 }
 
@@ -10073,7 +10060,9 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
         }
         __syncthreads();
     }
-    kbki_mma_finish(io, i0 + warp / 2 * 64, j0 + warp % 2 * 64, c);
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+        kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
 // Prologue of the pipeline: starts the loads of all stages but one, and a quarter of that one.
@@ -10087,13 +10076,6 @@ __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, i
     kbki_mma_part<false>(a, b, s, 0, depth);
 }
 
-template <class T>
-__device__ __forceinline__ void kbki_mma_out(const kbki_mm<T>& io, int64_t i0, int64_t j0, float (*c)[8][4]) {
-    if (io.part)
-        kbki_follow_me(), kbki_mma_leave(io, i0, j0, c); // then kbki_mm_sum_k
-    else
-        kbki_mma_finish(io, i0, j0, c);
-}
 // Selects a CTA's product of the batch and its slice of K.
 template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbki_mma_share(kbki_mm<T>& io) {
     int64_t k0 = blockIdx.y * io.deep;
@@ -10157,7 +10139,13 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
     kbki_ahead_wait<0>();
-    kbki_mma_out(io, i0 + y, j0 + x, c);
+    if (io.part) kbki_follow_me(); // kbki_mm_sum_k adds the slices
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+        if (io.part)
+            kbki_mm_rows<float, 64>(io.part + blockIdx.y * io.m * io.n, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
+        else
+            kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + y + r * 16, j0 + x, c[r][0]);
 }
 
 template <class T> const char* kbki_mma(const kbk_args* a, int64_t batch, kbk_stream st) {
@@ -10258,88 +10246,23 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
                        TMA.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Epilogue: stores 64 rows from registers, as 16-byte vectors if rows of C are aligned. (i0, j0): first element.
-template <class T, int TileN>
+// Epilogue: stores 64 rows from registers. (i0, j0): first element. Turned: C is the transpose of the product.
+template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
-    typedef kbki_result<T> U;
-    bool wide = io.n % 8 == 0 && ((uintptr_t)io.c & 15) == 0;
-    int q = threadIdx.x % 4;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        U* out = io.c + layer * io.sc + i * io.n;
-        if (wide) {
-#pragma unroll
-            for (int x = 0; x < TileN / 8; x += 4) {
-                int64_t j = j0 + (x + q) * 8;
-                uint32_t w[4];
-#pragma unroll
-                for (int e = 0; e < 4; e++) w[e] = kbki_word((U*)0, d + (x + e) * 4 + half * 2);
-                uint4 v = kbki_mma_quad(w);
-                if (i < io.m && j < io.n) *reinterpret_cast<uint4*>(out + j) = v;
-            }
-        } else {
-#pragma unroll
-            for (int x = 0; x < TileN / 4; x++) {
-                int64_t j = j0 + x / 2 * 8 + q * 2 + x % 2;
-                if (i < io.m && j < io.n) out[j] = kbki_type<U>::from(d[x / 2 * 4 + half * 2 + x % 2]);
-            }
-        }
-    }
-}
-/*  Epilogue of split-K: stores partial sums in f32. Sums are kept tile by tile in the order of the
-    registers, so that stores are coalesced; kbki_wg_sum_k knows which element of C each one is. */
-template <class Plan, class T>
-__device__ __forceinline__ void kbki_wg_keep(const kbki_mm<T>& io, int i0, int64_t room, const float* d) {
-    if (i0 >= io.m) return;
-    float4* to = (float4*)(io.part + (room * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n) + threadIdx.x % 128;
-#pragma unroll
-    for (int x = 0; x < Plan::tile_n / 8; x++)
-        to[x * 128] = make_float4(d[x * 4], d[x * 4 + 1], d[x * 4 + 2], d[x * 4 + 3]);
-}
-// Epilogue for C in f32. Turned: C is the transpose of the product.
-template <class T, int TileN, bool Turned>
-__device__ __forceinline__ void kbki_wg_leave(const kbki_mm<T>& io, int64_t i0, int64_t j0, int layer,
-                                              const float* d) {
-    float* to = (float*)io.c + layer * io.m * io.n;
-    bool pairs = io.n % 2 == 0 && ((uintptr_t)to & 7) == 0;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int64_t i = i0 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-        float* out = Turned ? to + i : to + i * io.n;
-        if (i >= io.m) continue;
-#pragma unroll
-        for (int x = 0; x < TileN / 8; x++) {
-            int64_t j = j0 + x * 8 + threadIdx.x % 4 * 2;
-            const float* f = d + x * 4 + half * 2;
-            if (Turned) {
-                if (j < io.n) out[j * io.m] = f[0];
-                if (j + 1 < io.n) out[(j + 1) * io.m] = f[1];
-            } else if (pairs) {
-                if (j < io.n) *reinterpret_cast<float2*>(out + j) = make_float2(f[0], f[1]);
-            } else {
-                if (j < io.n) out[j] = f[0];
-                if (j + 1 < io.n) out[j + 1] = f[1];
-            }
-        }
-    }
+    kbki_mm_rows<kbki_result<T>, TileN, Turned>(io.c + layer * io.sc, io.m, io.n, i0 + threadIdx.x % 128 / 32 * 16,
+                                                j0, d);
 }
 // Writes 64 rows by 128 bytes of results to shared memory by stmatrix, with the 128-byte swizzle that the TMA
-// store undoes. Turned: transposed, each column becomes a row.
-template <class T, bool Turned> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
-    int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    int line = Turned ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
-    int pack = Turned ? warp * 2 + lane / 8 % 2 : lane / 16;
+// store undoes.
+template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
+    int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
 #pragma unroll
     for (int x = 0; x < 8; x += 2) { // vectors of eight columns
         uint32_t w[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
-        if (Turned)
-            kbki_stmatrix_turned(kbki_shared(to + (x * 8 + line) * 128 + (pack ^ line % 8) * 16), w);
-        else
-            kbki_stmatrix(kbki_shared(to + line * 128 + ((x + pack) ^ line % 8) * 16), w);
+        kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
     }
 }
 /*  The same for f32: 64 rows by 32 columns. Turned: each column becomes two rows of 32 elements, 4096 bytes apart.
@@ -10386,7 +10309,7 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
         if constexpr (sizeof(T) == 4)
             kbki_wg_stage_f32<Turned>(buffer, d + x / 2);
         else
-            kbki_wg_stage<T, Turned>(buffer, d + x / 2);
+            kbki_wg_stage<T>(buffer, d + x / 2);
         kbki_bulk_fence();
         kbki_barrier<128>(1 + group);
         if (first) kbki_tma_store_3d(c, buffer, Turned ? i0 : j0 + x, Turned ? j0 + x : i0, layer);
@@ -10396,35 +10319,43 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: the production kernel. It has
-                      everything of rungs 12 to 16 of >>matmul_steps, and split-K, batches, ping-pong schedule.
+  >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: the production kernel. It
+                      has everything of rungs 12 to 16 of >>matmul_steps, and split-K, batches, ping-pong schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-#define KBKI_WG_RUN 4        // stages in a row that one slice of K takes
 // A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
 #define KBKI_TT (KBK_TN + 1)
+#define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
+/*  Split-K of the tiles of the last wave, if they would leave clusters idle: the number of slices of K. A slice
+    has at least four stages. All slices run at once. */
+KBK_FN int64_t kbki_wg_slices(int64_t units, int64_t stages, int64_t slots) {
+    int64_t n = units % slots ? slots / (units % slots) : 1;
+    if (n > stages / 4) n = stages / 4;
+    return n > 1 ? n : 1;
+}
+// Bytes of workspace for it on any GPU: the sums of a tile of `results` elements per CTA. 0: it is not possible.
+KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int results) {
+    int64_t slots = KBKI_WG_SMS / pair, clusters = units * (stages / 4);
+    return stages < 8 ? 0 : (size_t)((clusters < slots ? clusters : slots) * pair * results) * sizeof(float);
+}
 #ifdef __CUDACC__
 
-/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 or 2. Stages: of the TMA
+/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 to 3. Stages: of the TMA
     pipeline, each 128 bytes deep in k. Pair: 2 for clusters of two CTAs, one above the other, that share B; else
-    1. Store: the epilogue stores C by TMA. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer
-    warpgroup, and one warpgroup runs its epilogue while the other multiplies. Split: can split K. Panels: panels
-    of 64 columns to load if B is not K-major and TileN is no multiple of 64. */
-template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Store, bool Turns = false, bool Split = false,
-          int Panels = 0>
-struct kbki_wg_plan {
+    1. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one warpgroup runs its
+    epilogue while the other multiplies. */
+template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
-    static constexpr int panels = Panels, columns = Panels ? Panels * 64 : TileN; // columns of B that are loaded
-    static constexpr bool store = Store, turns = Turns, split = Split;
+    static constexpr bool turns = Turns;
     static constexpr int workers = Turns ? 1 : Groups;  // warpgroups that share a tile
     static constexpr int blocks = TileM / 64 / workers; // blocks of 64 rows per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
-    static constexpr int a_bytes = TileM * 128, b_bytes = columns * 128, stage_bytes = a_bytes + b_bytes;
-    static constexpr int staging = Store ? 2 * 64 * 128 : 0;                     // per warpgroup
+    static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
+    static constexpr int staging = 2 * 64 * 128;                                 // bytes per warpgroup
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: for alignment
-    // registers per thread of consumers and producer: 128 * (40 + 2 * 232) of 65536
-    static constexpr int keep = 232, spare = 40;
+    // registers per thread of consumers and producer: 128 * (40 + 2 * 232), or 128 * (32 + 3 * 160), of 65536
+    static constexpr int keep = Groups == 3 ? 160 : 232, spare = Groups == 3 ? 32 : 40;
 };
 struct kbki_wg_maps {
     kbki_map a, b, c;
@@ -10432,49 +10363,110 @@ struct kbki_wg_maps {
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // elements of k per stage
 // Rows of a TMA box of B: a CTA's share of the tile's columns, or of 64 k if the columns are no whole panels.
 template <class Plan, bool Along>
-constexpr int kbki_wg_high = Along                                  ? Plan::columns / Plan::pair
-                             : Plan::columns / Plan::pair % 64 != 0 ? 64 / Plan::pair
-                                                                    : 64;
-// Work units of one layer (product or slice) of the part that is split.
-template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_cuts(const kbki_mm<T>& io, int pair) {
-    return (io.down + pair - 1) / pair * io.across - io.whole;
+constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
+                             : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
+                                                              : 64;
+// Tiles of a product, or pairs of tiles for a cluster of two CTAs.
+template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
+    return (io.down + pair - 1) / pair * io.across;
+}
+template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) { // stages of K
+    return (io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// A work unit is one tile of a product of the batch or of a slice of K; two tiles for a cluster of two CTAs.
-struct kbki_wg_place {
-    int i0, j0, layer; // first row and column; the product or the slice
-    int room;          // index of the partial tile in the workspace; -1: not split
+// A work unit: a tile, or a slice of K of a tile.
+struct kbki_wg_unit {
+    int i0, j0, layer; // first row and column; the product of the batch
+    int first, depth;  // first stage of K, number of stages
+    int slice, slices; // slices: 1 if the tile is not split
 };
-// Work unit `index`: first the tiles that are not split, then one layer after the other.
-template <class Plan, class T>
-__device__ __forceinline__ kbki_wg_place kbki_wg_where(const kbki_mm<T>& io, int index, int rank) {
-    int down = ((int)io.down + Plan::pair - 1) / Plan::pair, whole = Plan::split ? (int)io.whole : 0;
-    int cuts = down * (int)io.across - whole, layer = 0, room = -1;
-    if (index >= whole) {
-        int in = index - whole;
-        layer = in / cuts, index -= layer * cuts;
-        if (Plan::split && io.part) room = in * Plan::pair + rank;
+/*  The work units of a cluster: first a slice of a tile of the last wave, if these tiles are split, then whole
+    tiles. The cluster with the last slice of a tile finishes the tile: it adds the sums of the other slices
+    (kbki_wg_fetch) in their order, so the result is reproducible. The others store their sums (kbki_wg_keep) and
+    never wait. Neighbouring clusters compute the same slice of neighbouring tiles, so that they share loads from
+    L2. */
+template <class Plan, class T> struct kbki_wg_walk {
+    const kbki_mm<T>& io;
+    int tiles, all, rest, rank, own, index; // tiles of a product; stages of a tile; tiles that are split
+    bool split;                             // the next unit is a slice
+    __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
+        : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
+          rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
+          own((int)blockIdx.x / Plan::pair), index(own), split(own < rest * (int)of.slices) {}
+    __device__ __forceinline__ bool more() const { return split || index < io.whole; }
+    __device__ __forceinline__ kbki_wg_unit next() {
+        int tile = split ? (int)io.whole + own % rest : index, layer = tile / tiles;
+        int slices = split ? (int)io.slices : 1, slice = split ? own / rest : 0, more = all % slices;
+        int2 at = kbki_wg_tile((int)io.across, (int)io.down, Plan::pair, tile - layer * tiles, rank);
+        if (!split) index += (int)gridDim.x / Plan::pair;
+        split = false;
+        return { at.x * Plan::tile_m,
+                 at.y * Plan::tile_n,
+                 layer,
+                 all / slices * slice + min(slice, more),
+                 all / slices + (slice < more),
+                 slice,
+                 slices };
     }
-    int2 tile = kbki_wg_tile((int)io.across, (int)io.down, Plan::pair, index, rank);
-    return { tile.x * Plan::tile_m, tile.y * Plan::tile_n, layer, room };
-}
-template <class Plan, class T> __device__ __forceinline__ int kbki_wg_units(const kbki_mm<T>& io) {
-    int whole = Plan::split ? (int)io.whole : 0, down = ((int)io.down + Plan::pair - 1) / Plan::pair;
-    return whole + (down * (int)io.across - whole) * (int)io.layers;
-}
-/*  The number of stages of a work unit, and the position of its stage i along K. Slices take KBKI_WG_RUN stages
-    each in turn; CTAs that run at the same time therefore read neighbouring parts of the same rows. */
-template <class Plan, class T> __device__ __forceinline__ int kbki_wg_depth(const kbki_mm<T>& io, kbki_wg_place at) {
-    int all = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
-    if (!Plan::split || at.room < 0) return all;
-    int round = (int)io.layers * KBKI_WG_RUN;
-    return all / round * KBKI_WG_RUN + min(max(all % round - at.layer * KBKI_WG_RUN, 0), KBKI_WG_RUN);
-}
+};
+// Where a cluster stores the sums of 64 rows, in the order of the registers, so that stores are coalesced.
 template <class Plan, class T>
-__device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, kbki_wg_place at, int i) {
-    if (!Plan::split || at.room < 0) return i * kbki_wg_k<T>;
-    return ((i / KBKI_WG_RUN * (int)io.layers + at.layer) * KBKI_WG_RUN + i % KBKI_WG_RUN) * kbki_wg_k<T>;
+__device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
+    float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
+    return (float4*)room + threadIdx.x % 128;
+}
+// A flag of a warpgroup: one of bits 0 to 30 of a counter of the workspace. It is up if it differs from bit 31.
+struct kbki_wg_flag {
+    unsigned *word, bit;
+    __device__ __forceinline__ kbki_wg_flag(void* counters, int index)
+        : word((unsigned*)counters + index / 31), bit((unsigned)(index % 31)) {}
+    __device__ __forceinline__ void flip() const { atomicXor(word, 1u << bit); }
+    __device__ __forceinline__ void wait() const {
+        for (unsigned w = 0; ((w >> bit ^ w >> 31) & 1) == 0;)
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(w) : "l"(word) : "memory");
+    }
+};
+// Stores the sums of a slice for the cluster that finishes the tile. flag: the warpgroup's number among the workers.
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
+                                             float (*d)[Plan::tile_n / 2]) {
+#pragma unroll
+    for (int block = 0; block < Plan::blocks; block++) {
+        float4* to = kbki_wg_room<Plan>(walk.io, walk.own, walk.rank, i0 + block * 64);
+        const float* f = d[block];
+        if (i0 + block * 64 < walk.io.m)
+#pragma unroll
+            for (int x = 0; x < Plan::tile_n / 8; x++, f += 4) to[x * 128] = make_float4(f[0], f[1], f[2], f[3]);
+    }
+    __threadfence();
+    kbki_barrier<128>(1 + group);
+    if (threadIdx.x % 128 == 0)
+        kbki_wg_flag(walk.io.flags, (walk.own * Plan::pair + walk.rank) * Plan::workers + flag).flip();
+}
+// Adds the sums of the earlier slices of a tile; resets their flags.
+template <class Plan, class T>
+__device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
+                                              float (*d)[Plan::tile_n / 2]) {
+    int first = walk.own % walk.rest;
+    for (int which = first + threadIdx.x % 128 * walk.rest; which < walk.own; which += 128 * walk.rest) {
+        kbki_wg_flag up(walk.io.flags, (which * Plan::pair + walk.rank) * Plan::workers + flag);
+        up.wait(), up.flip();
+    }
+    kbki_barrier<128>(1 + group);
+#pragma unroll 1
+    for (int which = first; which < walk.own; which += walk.rest)
+#pragma unroll
+        for (int block = 0; block < Plan::blocks; block++) {
+            const float4* p = kbki_wg_room<Plan>(walk.io, which, walk.rank, i0 + block * 64);
+            if (i0 + block * 64 < walk.io.m)
+#pragma unroll
+                for (int x = 0; x < Plan::tile_n / 8; x++) {
+                    float4 v = __ldcg(p + x * 128);
+                    float* f = d[block] + x * 4;
+                    f[0] += v.x, f[1] += v.y, f[2] += v.z, f[3] += v.w;
+                }
+        }
 }
 /*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. The share is
     multicast to the cluster; the other CTA loads the other half. The share has rows of a K-major B, whole panels,
@@ -10482,7 +10474,7 @@ __device__ __forceinline__ int kbki_wg_along(const kbki_mm<T>& io, kbki_wg_place
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
-    constexpr int Share = Plan::columns / Plan::pair, High = kbki_wg_high<Plan, AlongB>;
+    constexpr int Share = Plan::tile_n / Plan::pair, High = kbki_wg_high<Plan, AlongB>;
     constexpr unsigned All = (1u << Plan::pair) - 1;
     constexpr bool Both = Plan::pair > 1, Cut = !AlongB && High < 64;
     char* b = stage + Plan::a_bytes + rank * (Cut ? High : Share) * 128;
@@ -10502,7 +10494,7 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
         kbki_tma_load_3d<Both>(b, &maps.b, full, k0, j0, plane, All);
     } else {
 #pragma unroll
-        for (int x = 0; x < (Cut ? Plan::columns : Share); x += 64)
+        for (int x = 0; x < (Cut ? Plan::tile_n : Share); x += 64)
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
@@ -10563,25 +10555,22 @@ template <class T, class Plan, bool AlongA>
 using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
 // The producer, one thread: fills the pipeline, work unit after work unit.
 template <class T, class Plan, bool AlongA, bool AlongB>
-__device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, const kbki_mm<T>& io,
-                                                kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank) {
-    int units = kbki_wg_units<Plan>(io);
-    for (int unit = first; unit < units; unit += jump) {
-        kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
-        int plane = Plan::split && at.room >= 0 ? 0 : at.layer, depth = kbki_wg_depth<Plan>(io, at);
+__device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
+                                                kbki_wg_slots<T, Plan, AlongA> ring) {
+    while (walk.more()) {
+        kbki_wg_unit at = walk.next();
 #pragma unroll 1
-        for (int i = 0; i < depth; i++) {
+        for (int i = at.first; i < at.first + at.depth; i++) {
             kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1);
             kbki_wg_load<T, Plan, AlongA, AlongB>(maps, ring.stage(), ring.full + ring.slot, at.i0, at.j0,
-                                                  kbki_wg_along<Plan>(io, at, i), plane, rank);
+                                                  i * kbki_wg_k<T>, at.layer, walk.rank);
             ring.next();
         }
     }
     if (Plan::pair > 1) // a CTA must not exit while the other may still arrive at its barriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
-template <int Count>
-__device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // after the wait for sum
+template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // after the wait for sum
     kbki_wg_hold<Count>(sum);
 #pragma unroll
     for (int i = 0; i < Count; i++) d[i] += sum[i];
@@ -10633,47 +10622,44 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 }
 // The epilogue of a work unit.
 template <class T, class Plan, bool Turned>
-__device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_mm<T>& io, char* staging,
-                                            kbki_wg_place at, int group, float (*d)[Plan::tile_n / 2]) {
-    const bool piece = Plan::split && at.room >= 0;
-    if (!Plan::turns) at.i0 += group * Plan::blocks * 64;
-    if (piece) kbki_follow_me(); // kbki_wg_sum_k follows
-    if constexpr (sizeof(T) == 1)
-        if (!piece) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
+__device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
+                                            char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
+    const kbki_mm<T>& io = walk.io;
+    int flag = Plan::turns ? 0 : group;
+    at.i0 += flag * Plan::blocks * 64;
 #pragma unroll
-    for (int block = 0; block < Plan::blocks; block++) {
-        int i0 = at.i0 + block * 64;
-        kbki_wg_hold<Plan::tile_n / 2>(d[block]);
-        if constexpr (Plan::store)
-            kbki_wg_store<kbki_result<T>, Plan, Turned>(&maps.c, staging, group, i0, at.j0, at.layer, block,
-                                                        d[block]);
-        else if (piece)
-            kbki_wg_keep<Plan>(io, i0, at.room, d[block]);
-        else if constexpr (sizeof(T) == 4)
-            kbki_wg_leave<T, Plan::tile_n, Turned>(io, i0, at.j0, at.layer, d[block]);
+    for (int block = 0; block < Plan::blocks; block++) kbki_wg_hold<Plan::tile_n / 2>(d[block]);
+    if (at.slice < at.slices - 1) return kbki_wg_keep(walk, at.i0, group, flag, d);
+    if (at.slices > 1) kbki_wg_fetch(walk, at.i0, group, flag, d);
+    if constexpr (sizeof(T) == 1) kbki_wg_scale<Plan>(kbki_mm_scaled(io, 1), d);
+#pragma unroll
+    for (int block = 0; block < Plan::blocks; block++)
+        if (io.store)
+            kbki_wg_store<kbki_result<T>, Plan, Turned>(&maps.c, staging, group, at.i0 + block * 64, at.j0, at.layer,
+                                                        block, d[block]);
         else
-            kbki_wg_finish<T, Plan::tile_n>(io, i0, at.j0, d[block], at.layer);
-    }
+            kbki_wg_finish<T, Plan::tile_n, Turned>(io, at.i0 + block * 64, at.j0, d[block], at.layer);
 }
 /*  A consumer warpgroup: multiplies the stages of the pipeline. When the products of a stage are queued, those of
     the previous stage have finished, and its slot is released. Ping-pong schedule: each consumer takes every other
     unit and starts when the other has queued its last products; the named barriers 3 and 4 hand over. The order
     matters: an mbarrier tells odd phases from even ones only, so a consumer must not be two phases behind. */
 template <class T, class Plan, bool AlongA, bool AlongB>
-__device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const kbki_mm<T>& io,
-                                                kbki_wg_slots<T, Plan, AlongA> ring, int first, int jump, int rank,
-                                                int group) {
+__device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
+                                                kbki_wg_slots<T, Plan, AlongA> ring, int group) {
     constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // operand A goes through registers
-    int units = kbki_wg_units<Plan>(io);
-    int other = ((int)io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>; // stages of the other consumer's unit
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
     factors.set(ring.stages, group);
-    if (Plan::turns && group == 1) kbki_barrier_arrive<256>(3), ring.skip(other);
-    for (int unit = Plan::turns ? first + group * jump : first; unit < units; unit += Plan::turns ? 2 * jump : jump) {
-        kbki_wg_place at = kbki_wg_where<Plan>(io, unit, rank);
-        int depth = kbki_wg_depth<Plan>(io, at);
+    if (Plan::turns && group == 1) kbki_barrier_arrive<256>(3);
+    for (int n = 0; walk.more(); n++) {
+        kbki_wg_unit at = walk.next();
+        int depth = at.depth;
+        if (Plan::turns && n % 2 != group) {
+            ring.skip(depth);
+            continue;
+        }
         if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
             static_assert(!Plan::turns, "the promoted sums do not signal when their last products are queued");
@@ -10691,22 +10677,21 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, const 
                     ring.release(before);
                 before = ring.slot, ring.next();
             }
-            if (Plan::turns && unit + jump < units) kbki_barrier_arrive<256>(4 - group);
+            if (Plan::turns && walk.more()) kbki_barrier_arrive<256>(4 - group);
             kbki_wg_wait<0>();
             if (!Fed) ring.release(before);
         }
-        if (Plan::turns) ring.skip(other);
-        kbki_wg_out<T, Plan, Turned>(maps, io, staging, at, group, d);
+        kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
     }
     // the CTA's shared memory must outlive the stores
-    if (Plan::store && threadIdx.x % 128 == 0) kbki_bulk_read<0>();
+    if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
 // Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
-    kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, kbki_mm<T> io) {
+    kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
@@ -10714,10 +10699,9 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     // up to 64 x 128 sums fit into the registers that a thread has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
-    int rank = Plan::pair > 1 ? (int)kbki_cluster_rank() : 0,
-        // the shuffle tells the compiler that the value is the same in the whole warp
-        group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
-    int first = (int)blockIdx.x / Plan::pair, jump = (int)gridDim.x / Plan::pair;
+    kbki_wg_walk<Plan, T> walk(io);
+    // the shuffle tells the compiler that the value is the same in the whole warp
+    int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
         kbki_bar_ready();
@@ -10732,10 +10716,10 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_barrier<Plan::threads>(5);
     if (group < 0) {
         if constexpr (Moves) kbki_wg_give<Plan::spare>();
-        if (threadIdx.x == 0) kbki_wg_produce<T, Plan, AlongA, AlongB>(maps, io, ring, first, jump, rank);
+        if (threadIdx.x == 0) kbki_wg_produce<T, Plan, AlongA, AlongB>(maps, walk, ring);
     } else {
         if constexpr (Moves) kbki_wg_take<Plan::keep>();
-        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, io, ring, first, jump, rank, group);
+        kbki_wg_consume<T, Plan, AlongA, AlongB>(maps, walk, ring, group);
     }
 #endif
 }
@@ -10747,35 +10731,31 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// The number of CTAs of a kernel, in clusters of Plan::pair, that the device holds at once.
-template <class Plan, class Kernel>
-const char* kbki_wg_resident(Kernel* kernel, const cudaLaunchConfig_t* cfg, int64_t* ctas) {
-    int n = 0;
-    cudaError_t e = kbki_clusters(kernel, cfg, &n);
-    if (e != cudaSuccess) return kbki_error(e);
-    if (n < 1) return "the device holds no such cluster";
-    *ctas = (int64_t)n * Plan::pair;
-    return NULL;
-}
-// stay: persistent kernel, no more CTAs than the device holds; each loops over work units.
+// Launches a persistent kernel: no more CTAs than the device holds; each loops over work units.
 template <class T, class Plan, class Kernel>
-const char* kbki_wg_launch(Kernel* kernel, int threads, bool stay, const kbki_wg_maps& maps, const kbki_mm<T>& io,
-                           kbk_stream st) {
-    int64_t ctas = (io.whole + kbki_wg_cuts(io, Plan::pair) * io.layers) * Plan::pair, most = ctas;
+const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
+    const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
     size_t bytes = Plan::bytes;
+    int slots = 0; // clusters that the device holds
     const char* why = kbki_want_shared(kernel, &bytes);
     if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
     attr.val.clusterDim.x = Plan::pair, attr.val.clusterDim.y = attr.val.clusterDim.z = 1;
-    cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3((unsigned)threads), cfg.dynamicSmemBytes = bytes;
+    cfg.gridDim = dim3(Plan::pair), cfg.blockDim = dim3(Plan::threads), cfg.dynamicSmemBytes = bytes;
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
-    if (stay && (why = kbki_wg_resident<Plan>(kernel, &cfg, &most)) != NULL) return why;
-    cfg.gridDim = dim3((unsigned)(ctas < most ? ctas : most));
+    cudaError_t e = kbki_clusters(kernel, &cfg, &slots);
+    if (e != cudaSuccess) return kbki_error(e);
+    if (slots < 1) return "the device holds no such cluster";
+    io.slices = split ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
+    io.whole = io.slices > 1 ? units / slots * slots : units;
+    int64_t clusters = io.whole ? io.whole : units * io.slices;
+    if (clusters > slots) clusters = slots;
+    cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
     // no cluster attribute for 1: it is slower; 1024 cubed takes 6.4 us instead of 5.2
     cfg.numAttrs = Plan::pair > 1;
-    cudaError_t e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
+    e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
 // The tensor maps of `batch` products, or why TMA cannot load the operands.
@@ -10789,117 +10769,41 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
     if (why) return why;
     why = along_b ? kbki_map_planes(io.b, batch, io.sb, io.n, io.k, io.ldb, kbki_wg_high<Plan, true>, &maps->b)
                   : kbki_map_planes(io.b, batch, io.sb, io.k, io.n, io.ldb, kbki_wg_high<Plan, false>, &maps->b);
-    if (why || !Plan::store) return why;
+    if (why || !io.store) return why;
     return layout == KBKI_TT
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// Split-K: the number of slices, and the number of first units that are not split.
-struct kbki_wg_split {
-    int64_t pieces, whole;
-    kbki_wg_split(int64_t many, int64_t first = 0) : pieces(many), whole(first) {}
-};
-// Prepares split-K: the number of slices and their place in the workspace.
-template <class T, class Plan> const char* kbki_wg_cut(const kbk_args* a, kbki_wg_split by, kbki_mm<T>* io) {
-    int64_t most = kbki_ceil(io->k, KBKI_WG_RUN * kbki_wg_k<T>);
-    io->part = (float*)((char*)a->workspace + KBK_TICKETS), io->layers = by.pieces < most ? by.pieces : most;
-    io->whole = by.whole;
-    int64_t rooms = by.pieces * kbki_wg_cuts(*io, Plan::pair) * Plan::pair;
-    return kbki_check_workspace(a, KBK_TICKETS + (size_t)(rooms * Plan::tile_m * Plan::tile_n) * sizeof(float));
-}
-/*  Adds the split-K slices in an order that depends on their number only, so the result is reproducible. Warps
-    share the slices. A lane adds four results that one thread of the product stored together: rows 0 and 8 of two
-    columns. */
-template <class T>
-__global__ void __launch_bounds__(256)
-    kbki_wg_sum_k(kbki_mm<T> io, int tile_m, int tile_n, int pair, int warps, bool turned) {
-    __shared__ float4 sums[8][32];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = warp % warps;
-    int64_t all = kbki_wg_cuts(io, pair) * pair * (tile_m * tile_n / 4);
-    int64_t at = (blockIdx.x * (int64_t)(8 / warps) + warp / warps) * 32 + lane;
-    int room = (int)(at / (tile_m * tile_n / 4)), in = (int)(at % (tile_m * tile_n / 4)), t = in % 128;
-    int2 tile = kbki_wg_tile((int)io.across, (int)io.down, pair, (int)io.whole + room / pair, room % pair);
-    int64_t i = (int64_t)tile.x * tile_m + in / (tile_n * 16) * 64 + t / 32 * 16 + t % 32 / 4;
-    int64_t j = (int64_t)tile.y * tile_n + in / 128 % (tile_n / 8) * 8 + t % 4 * 2;
-    const float4* p = (const float4*)io.part + at + first * all;
-    float4 sum = make_float4(0, 0, 0, 0);
-    auto add = [&](float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; };
-    kbki_follow_wait();
-    bool there = at < all && i - t % 128 / 32 * 16 - t % 32 / 4 < io.m; // in a block that was written
-    for (int left = (int)io.layers - first; there && left > 0; left -= 8 * warps, p += 8 * warps * all) {
-        float4 v[8];
-#pragma unroll
-        for (int e = 0; e < 8; e++) v[e] = e * warps < left ? p[e * warps * all] : make_float4(0, 0, 0, 0);
-#pragma unroll
-        for (int e = 0; e < 8; e++) add(v[e]);
-    }
-    sums[warp][lane] = sum;
-    __syncthreads();
-    if (first || !there) return;
-    for (int w = 1; w < warps; w++) add(sums[warp + w][lane]);
-    const float of[4] = { sum.x, sum.y, sum.z, sum.w };
-    for (int e = 0; e < 4; e++) {
-        int64_t y = i + e / 2 * 8, x = j + e % 2;
-        if (y < io.m && x < io.n) io.c[turned ? x * io.m + y : y * io.n + x] = kbki_mm_result(io, of[e]);
-    }
-}
-template <class T, class Plan> const char* kbki_wg_sum(const kbki_mm<T>& io, bool turned, kbk_stream st) {
-    int warps = io.layers >= 32 ? 8 : io.layers >= 16 ? 4 : io.layers >= 8 ? 2 : 1;
-    int64_t tiles = kbki_wg_cuts(io, Plan::pair) * Plan::pair;
-    int64_t ctas = kbki_ceil(tiles * (Plan::tile_m * Plan::tile_n / 128), 8 / warps);
-    if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
-    return kbki_follow(kbki_wg_sum_k<T>, dim3((unsigned)ctas), 256, st, io, Plan::tile_m, Plan::tile_n, Plan::pair,
-                       warps, turned);
-}
-// Checks, tensor maps and split-K of a product; `run` launches the kernel. K is split for single products only.
-template <class T, class Plan, class Run>
-const char* kbki_wg_product(const kbk_args* a, kbki_mm<T> io, int64_t batch, kbki_wg_split by, kbk_stream st,
-                            Run run) {
+// Checks, tensor maps and launch of `batch` products. split: split-K of the last wave.
+template <class T, class Plan>
+const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
     kbki_wg_maps maps = {};
+    const int layout = a->s.layout;
     const char* why = kbki_needs_hopper();
     if (why || io.m == 0 || io.n == 0 || batch == 0) return why;
-    io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m);
+    io.across = kbki_ceil(io.n, Plan::tile_n), io.down = kbki_ceil(io.m, Plan::tile_m), io.layers = batch;
+    io.store = kbki_mm_wide(io.c, layout == KBKI_TT ? io.m : io.n);
     if (io.m > 0x7FFFFC00 || io.n > 0x7FFFFC00 || io.k > 0x7FFFFC00) return "a dimension exceeds 2^31 - 1024";
     if (io.k == 0) {
         cudaMemsetAsync(io.c, 0, (size_t)(batch * io.sc) * sizeof *io.c, st);
         return kbki_launched();
     }
-    io.layers = batch;
-    if (by.pieces > 1 && (why = kbki_wg_cut<T, Plan>(a, by, &io)) != NULL) return why;
-    if (!kbki_grid_ok((io.down + Plan::pair) * io.across * io.layers)) return KBKI_TEXT_GRID;
-    if ((why = kbki_wg_describe<T, Plan>(io, a->s.layout, batch, &maps)) != NULL) return why;
-    bool turned = a->s.layout == KBKI_TT;
-    if constexpr (Plan::panels > 0)
-        why = a->s.layout == KBK_TN ? run(kbki_lines<false, false>(), maps, io) : KBKI_TEXT_TMA;
-    else if constexpr (sizeof(T) == 2 && Plan::tile_n % 64 == 0)
-        why = kbki_mm_by_layout(a->s.layout, [&](auto l) { return run(l, maps, io); });
-    else if constexpr (sizeof(T) == 2 || (sizeof(T) == 4 && !Plan::turns))
-        why = turned                  ? run(kbki_lines<false, true>(), maps, io)
-              : a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io)
-                                      : KBKI_TEXT_TMA;
-    else // wgmma needs both 8-bit operands K-major
-        why = a->s.layout == KBK_NT ? run(kbki_lines<true, true>(), maps, io) : KBKI_TEXT_TMA;
-    if constexpr (Plan::split) return why || by.pieces == 1 ? why : kbki_wg_sum<T, Plan>(io, turned, st);
-    return why;
+    if (!kbki_grid_ok((io.down + Plan::pair) * io.across * batch)) return KBKI_TEXT_GRID;
+    size_t room = kbki_wg_room_bytes(kbki_wg_tiles(io, Plan::pair) * batch, kbki_wg_depth(io), Plan::pair,
+                                     Plan::tile_m * Plan::tile_n);
+    split = split && room;
+    if (split && (why = kbki_check_workspace(a, KBK_TICKETS + room)) != NULL) return why;
+    if (split) io.part = (float*)((char*)a->workspace + KBK_TICKETS);
+    if ((why = kbki_wg_describe<T, Plan>(io, layout, batch, &maps)) != NULL) return why;
+    auto run = [&](auto l) {
+        return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, maps, io, split, st);
+    };
+    if constexpr (sizeof(T) == 2) return kbki_mm_by_layout(layout, run);
+    if (layout == KBK_NT) return run(kbki_lines<true, true>());
+    if constexpr (sizeof(T) == 4 && !Plan::turns)
+        if (layout == KBKI_TT) return run(kbki_lines<false, true>());
+    return KBKI_TEXT_TMA; // wgmma needs 8-bit and 32-bit operands K-major
 }
-template <class T, class Plan>
-const char* kbki_wg_ring_of(const kbk_args* a, const kbki_mm<T>& of, int64_t batch, kbki_wg_split by, kbk_stream st,
-                            bool stay = true) {
-    return kbki_wg_product<T, Plan>(
-        a, of, batch, by, st, [&](auto l, const kbki_wg_maps& maps, const kbki_mm<T>& io) {
-            return kbki_wg_launch<T, Plan>(kbki_wg_ring_k<T, l.a, l.b, Plan>, Plan::threads, stay, maps, io, st);
-        });
-}
-template <class T, class Plan>
-const char* kbki_wg_ring_run(const kbk_args* a, kbk_stream st, kbki_wg_split by = 1, bool stay = true) {
-    kbki_mm<T> io;
-    int64_t ctas;
-    const char* why = kbki_mm_args(a, Plan::tile_m, Plan::tile_n, &io, &ctas);
-    return why ? why : kbki_wg_ring_of<T, Plan>(a, io, 1, by, st, stay);
-}
-typedef kbki_wg_plan<128, 256, 2, 4, 1, false> kbki_wg_one;
-typedef kbki_wg_plan<128, 256, 2, 4, 2, false, false, true> kbki_wg_shared; // and split-K
-typedef kbki_wg_plan<128, 256, 2, 4, 2, true> kbki_wg_wide;
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
@@ -11112,7 +11016,7 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
     bool narrow = a->s.cols < 48 * sms; // 32 instead of 64 columns per CTA, so that every SM has work
     if (a->s.cols >= 60 * sms && a->s.cols * a->s.k >= (int64_t)1 << 25)
         return a->s.cols <= 64 * sms && a->s.k % 64 == 0 ? kbki_mm_streamed<T, kbki_mm_stream<4, 5, 1>>(a, st)
-                                                             : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
+                                                         : kbki_mm_streamed<T, kbki_mm_stream<1, 10, 2>>(a, st);
     const char* why = kbki_mm_args(a, 16, narrow ? 32 : 64, &io, &ctas);
     if (why || ctas == 0) return why;
     if (narrow)
@@ -11129,190 +11033,111 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 on compute capability 9.0 --------------------------------------------
-    19 select    the configuration (tile shape, cluster, schedule, split-K) with the least predicted time:
-                 128 x 256 tiles as in 16, or 128 x 192, in clusters of two; 128 x 128 or 128 x 192 with the
-                 ping-pong schedule, without clusters; 144 or 208 columns (NT, and NN as C' = B' A') or 160 (TN),
-                 if other widths leave more SMs idle in the last wave (wave quantization); smaller tiles, if large
-                 ones do not fill the GPU. Split-K, if even those are few, or for the tiles of a nearly empty last
-                 wave; a second kernel adds the slices in order (workspace: 4 bytes per result and slice of a split
-                 tile). Splitting only the last wave serves the purpose of stream-K (Osama et al. 2023), but each
-                 tile has equal slices. Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
+    19 select    the configuration (tile shape, cluster, schedule) with the least predicted time, or the one that
+                 kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
+                 (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the other
+                 slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023) balances any
+                 number of tiles, but its CTAs are at different parts of K: a stage takes 1.3 to 1.4 times as long
+                 (fits to times on an H100). Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
                  copied first (workspace: as for 18)
-    bound by     as 11 to 16; 16 rows times a large matrix, and split-K, by memory */
+    bound by     as 11 to 16; 16 rows times a large matrix by memory */
 
-/*  The configurations. stage: clocks for 64 of K if the data is in shared memory. finish: clocks of the epilogue
-    of a tile; the ping-pong schedule hides it behind the products of the other warpgroup. split: 1 if K may be
-    split, 2 if only for the tiles of the last wave. */
-enum {
-    KBKI_WG_WIDE,
-    KBKI_WG_ONE,
-    KBKI_WG_TURNS,
-    KBKI_WG_MID,
-    KBKI_WG_LOW,
-    KBKI_WG_SMALL,
-    KBKI_WG_TURNS_192,
-    KBKI_WG_TURNS_144,
-    KBKI_WG_ONE_208,
-    KBKI_WG_TURNS_160,
-    KBKI_WG_WIDE_192,
-    KBKI_WG_TF32_ONE,
-    KBKI_WG_TF32_TURNS,
-    KBKI_WG_TF32_TALL,
-    KBKI_WG_TF32_SMALL,
-    KBKI_WG_TF32_192,
-    KBKI_WG_E4M3_BIG,
-    KBKI_WG_E4M3_MID,
-    KBKI_WG_E4M3_SMALL,
-    KBKI_WG_WAYS
-};
+// The configurations: bytes per element, parameters of kbki_wg_plan, clocks of a stage if loads do not limit it.
+// clang-format off
+#define KBKI_WG_TABLE(way)                                  \
+    way(WIDE,       2, 128, 256, 2,  4, 2, 0, 1085)         \
+    way(SQUARE,     2, 192, 192, 3,  3, 2, 0, 1340)         \
+    way(TURNS_192,  2, 128, 192, 2,  4, 1, 1,  918)         \
+    way(TURNS,      2, 128, 128, 2,  6, 1, 1,  647)         \
+    way(LOW,        2,  64, 192, 2,  6, 1, 1,  496)         \
+    way(SMALL,      2,  64,  64, 2, 12, 1, 1,  176)         \
+    way(TF32_ONE,   4, 128, 256, 2,  4, 1, 0, 1150)         \
+    way(TF32_192,   4, 128, 192, 2,  4, 1, 0,  890)         \
+    way(TF32_TALL,  4, 128,  64, 2,  8, 1, 0,  540)         \
+    way(TF32_SMALL, 4,  64,  64, 1, 12, 1, 0,  280)         \
+    way(E4M3_BIG,   1, 256, 128, 2,  4, 1, 0, 1210)         \
+    way(E4M3_MID,   1, 128, 128, 2,  6, 1, 0,  640)         \
+    way(E4M3_SMALL, 1,  64,  64, 1, 12, 1, 0,  260)
+// clang-format on
+#define KBKI_WG_ID(name, ...) KBKI_WG_##name,
+enum { KBKI_WG_TABLE(KBKI_WG_ID) KBKI_WG_WAYS };
 typedef struct kbki_wg_way {
-    int tile_m, tile_n, pair, turns, split;
-    double stage, finish;
+    int elem, tile_m, tile_n, pair, turns;
+    double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way;
-    int64_t splits, whole; // slices of K; units that are not split, which come first
-    double clocks;         // predicted time
+    int way, split; // split: 1 if tiles of the last wave are split
+    double clocks;  // predicted
 } kbki_wg_choice;
+#define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
-    static const kbki_wg_way ways[KBKI_WG_WAYS] = {
-        { 128, 256, 2, 0, 1, 1100, 2800 }, // wide: rung 16, or 15 for split-K
-        { 128, 256, 1, 0, 0, 1030, 2800 }, // one: rung 14 with the epilogue of 16
-        { 128, 128, 1, 1, 0, 530, 3200 },  // ping-pong
-        { 128, 128, 1, 0, 1, 590, 700 },   // mid
-        { 64, 128, 1, 0, 0, 330, 760 },    // low
-        { 64, 64, 1, 0, 1, 200, 300 },     // small
-        { 128, 192, 1, 1, 0, 780, 4800 },  // ping-pong, 192 columns
-        { 128, 144, 1, 1, 0, 600, 3600 },  // 144 columns
-        { 128, 208, 1, 0, 0, 840, 2300 },  // one, 208 columns
-        { 128, 160, 1, 1, 0, 680, 4000 },  // ping-pong, 160 columns, for TN
-        { 128, 192, 2, 0, 0, 830, 2300 },  // wide, 192 columns
-        { 128, 256, 1, 0, 1, 1150, 4000 }, // tf32: one
-        { 64, 256, 1, 1, 0, 600, 5000 },   // ping-pong, for NT
-        { 128, 64, 1, 0, 0, 540, 2900 },   // tall
-        { 64, 64, 1, 0, 1, 280, 2000 },    // small
-        { 128, 192, 1, 0, 2, 890, 3400 },  // 192 columns
-        { 256, 128, 1, 0, 0, 1210, 3200 }, // e4m3: big
-        { 128, 128, 1, 0, 1, 640, 1200 },  // mid: rung 3, if K is not split
-        { 64, 64, 1, 0, 1, 260, 300 },     // small
-    };
+    static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Whether a kernel is compiled for it. A width that is no multiple of 64 is compiled for TN or for the others
-// only.
-KBK_FN int kbki_wg_has(int way, int layout) {
-    if (way == KBKI_WG_TF32_TURNS) return layout == KBK_NT;
-    return kbki_wg_way_of(way).tile_n % 64 == 0 || (layout == KBK_TN) == (way == KBKI_WG_TURNS_160);
+// Writes the name of a configuration: rows x columns of a tile x CTAs of a cluster, p for ping-pong.
+KBK_FN const char* kbki_wg_name(int way, char* name) {
+    const kbki_wg_way w = kbki_wg_way_of(way);
+    return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
 }
-// K in units of 16 bits: a 32-bit element counts twice in time and memory, an 8-bit element half.
-KBK_FN int64_t kbki_wg_k16(const kbk_shape* s, int elem) {
-    return elem == 4 ? s->k * 2 : elem == 1 ? (s->k + 1) / 2 : s->k;
+KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) { // tiles, or pairs of tiles
+    return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
+           batch;
 }
-/*  Properties of a GPU that the choice depends on. l2: bytes per clock from L2 for all CTAs together, without
-    clusters and with K not split. It depends on how much data neighbouring SMs have in common, and therefore on
-    which SMs of a chip are enabled. H200s gave 11500, an H100 no more than 7000. */
-typedef struct kbki_wg_device {
-    int sms;
-    double l2;
-} kbki_wg_device;
-#define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
-KBK_FN kbki_wg_device kbki_wg_h200(void) {
-    kbki_wg_device h200 = { KBKI_WG_SMS, 11500 };
-    return h200;
-}
-// Whether rows of A, or of B, are not 32-byte aligned (a memory sector has 32 bytes).
+KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; } // of K
+// Whether rows of A, or of B, are not aligned to 32 bytes (a memory sector). TMA loads them at a lower rate.
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
 }
-// Work units of one product without split-K, and how many of them run at once.
-KBK_FN int64_t kbki_wg_layer(const kbk_shape* s, kbki_wg_way w) {
-    int turned = w.tile_n % 64 && s->layout == KBK_NN;
-    int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
-    return ((rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((cols + w.tile_n - 1) / w.tile_n);
+/*  Predicts the time of a product, in clocks of an SM; infinite if the configuration cannot compute it. An SM
+    computes a tile per wave. A tile takes the stages of K, 900 clocks for the first loads, and 3600 clocks per
+    32768 results for the epilogue; the ping-pong schedule hides 23 % of both. L2 gives an SM 73 bytes per clock,
+    or 27 of rows that are not aligned to 32 bytes. Split-K shortens the last wave; it takes 3700 clocks, and 0.024
+    per byte of sums of a tile. Memory gives 1500 bytes per clock. 19 % of the shorter of the two times is not
+    hidden. A launch takes 4700 clocks, the start of clusters 1350. All constants are fits to times of bf16 on an
+    H100 at 1.98 GHz. */
+KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
+    const kbki_wg_way w = kbki_wg_way_of(by.way);
+    const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
+    if (w.elem != elem || slots < 1) return (double)INFINITY;
+    const int64_t slices = by.split ? kbki_wg_slices(units, stages, slots) : 1;
+    if (by.split && slices == 1) return (double)INFINITY;
+    const double m = (double)s->rows, n = (double)s->cols, k = (double)stages * 128, results = w.tile_m * w.tile_n;
+    const double a = 128 * (m < w.tile_m ? m : w.tile_m), b = 128 * (n < w.tile_n ? n : w.tile_n) / w.pair;
+    const double loads = a / (kbki_wg_off(s, elem, 0) ? 27 : 73) + b / (kbki_wg_off(s, elem, 1) ? 27 : 73);
+    const double stage = loads > w.stage ? loads : w.stage;
+    const double end = (900 + 3600 / 32768.0 * results) * (w.turns ? 0.77 : 1);
+    const double waves = (double)(units / slots), last = units % slots ? (double)((stages + slices - 1) / slices) : 0;
+    const double work = waves * ((double)stages * stage + end) + (last > 0 ? last * stage + end : 0) +
+                        (by.split ? 3700 + 0.024 * 4 * (double)slices * results : 0);
+    const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
+    return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
 }
-KBK_FN int64_t kbki_wg_at_once(kbki_wg_way w, int sms) { return sms / w.pair > 0 ? sms / w.pair : 1; }
-/*  Predicts the time of a product, in clocks of an SM. The time is the number of waves of tiles, times the stages
-    of K, times the time of a stage. The tensor cores or L2 limit a stage.
-    L2, bytes per clock: 64 per SM; 5700 for all SMs together, 6000 without clusters, 7000 for e4m3. Without
-    clusters and with K not split: 88 per SM, and l2 for all; but 7500 (TN: 6600) if half of L2 cannot hold the
-    operands. Operands whose rows are not 32-byte aligned: 41 per SM and 4070 for all; an eighth less for wide and
-    mid, and 0.7 of it if all tiles are split.
-    Memory: 2450 bytes per clock is the upper limit. An eighth of the smaller of the two times is not hidden.
-    Split-K covers all tiles, or only those of the last wave. If all tiles are split and memory limits, all of the
-    time for L2 counts, and a fifth less of the time for memory.
-    Constants: launch and first loads 5300; start of clusters 1750; the second kernel 2500, and the traffic of the
-    slices. All figures are fits to measurements on an H200. */
-KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on, int which,
-                             int64_t splits) {
-    kbki_wg_way w = kbki_wg_way_of(which);
-    int uneven = w.tile_n % 64 != 0, turned = uneven && s->layout == KBK_NN, panels = uneven && s->layout == KBK_TN;
-    int64_t rows = turned ? s->cols : s->rows, cols = turned ? s->rows : s->cols;
-    int64_t tiles = kbki_wg_layer(s, w) * batch, slots = kbki_wg_at_once(w, on->sms);
-    int64_t whole = splits > 1 ? tiles / slots * slots : 0, units = whole + (tiles - whole) * splits;
-    int64_t rounds = (units + slots - 1) / slots, deep = kbki_wg_k16(s, elem), all = (deep + 63) / 64;
-    int64_t runs = (all + KBKI_WG_RUN - 1) / KBKI_WG_RUN, piece = (runs + splits - 1) / splits * KBKI_WG_RUN;
-    int64_t stages = whole / slots * all + (rounds - whole / slots) * (piece < all ? piece : all); // stages per SM
-    double busy = (double)(units < slots ? units : slots) * w.pair;
-    double m = (double)rows, n = (double)cols, k = (double)deep, results = m * n * (double)batch;
-    double columns = panels ? (w.tile_n + 63) / 64 * 64 : w.tile_n;
-    double of_a = 128 * (m < w.tile_m ? m : w.tile_m), of_b = 128 * (n < columns ? n : columns) / w.pair;
-    double bytes = of_a + of_b, off = kbki_wg_off(s, elem, turned) * of_a + kbki_wg_off(s, elem, !turned) * of_b;
-    int alone = w.pair == 1 && (splits == 1 || whole) && elem != 1;
-    double operands = 2 * (m * k + k * n) * (double)batch, sm = alone ? 88 : 64;
-    double far = s->layout == KBK_TN ? 6600 : 7500, pieces = elem == 1 ? 7000 : w.pair == 1 ? 6000 : 5700;
-    double l2 = (!alone ? pieces : operands > 25e6 && far < on->l2 ? far : on->l2) / busy;
-    double pace = bytes / (l2 > sm ? sm : l2), within = 4070 / busy > 41 ? 41 : 4070 / busy;
-    if (which == KBKI_WG_WIDE || which == KBKI_WG_MID) within /= 1.13;
-    if (splits > 1 && !whole) within *= 0.7; // no other CTA requests the same rows
-    double slow = off > 0 ? (bytes - off) / 88 + off / within : 0;
-    double stage = pace > w.stage ? pace : w.stage;
-    if (stage < slow) stage = slow;
-    double work = (double)stages * stage, end = w.turns ? w.finish / 2 : (double)rounds * w.finish;
-    double longest = (double)rounds * w.finish; // ping-pong, if the products take less time than the epilogue
-    if (w.turns && work < longest) work = (work + longest) / 2;
-    double memory = (operands + 2 * results) / 2450;
-    work += end;
-    double most = work > memory ? work + memory / 8 : memory + work / 8;
-    if (splits > 1 && !whole && elem != 1 && work <= memory)
-        most = 0.81 * memory + (double)(units * w.pair * stages) * bytes / 6800;
-    double clocks = most + 5300 + (w.pair > 1 && splits == 1 ? 1750 : 0);
-    double cut = results * (double)(tiles - whole) / (double)tiles;
-    return splits > 1 ? clocks + 2500 + 8 * cut * (double)splits / 2000 : clocks;
-}
-/*  The configuration with the least predicted time. It depends on shape and GPU alone, so that the result has the
-    same bits each time. A slice of K is at least 256 deep. All slices run at once, after the tiles that are not
-    split. */
-KBK_FN kbki_wg_choice kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, const kbki_wg_device* on) {
-    int first = elem == 1 ? KBKI_WG_E4M3_BIG : elem == 4 ? KBKI_WG_TF32_ONE : KBKI_WG_WIDE;
-    int end = elem == 1 ? KBKI_WG_WAYS : elem == 4 ? KBKI_WG_E4M3_BIG : KBKI_WG_TF32_ONE;
-    kbki_wg_choice best = { first, 1, 0, 0 };
-    for (int way = first; way < end; way++) {
-        kbki_wg_way w = kbki_wg_way_of(way);
-        int64_t units = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on->sms), most = 1;
-        int64_t whole = units / slots * slots;
-        if (!kbki_wg_has(way, s->layout)) continue;
-        if (w.split && (w.split == 1 || whole) && batch == 1 && units > whole) most = slots / (units - whole);
-        if (most > kbki_wg_k16(s, elem) / 256) most = kbki_wg_k16(s, elem) / 256;
-        for (int64_t splits = most > 1 ? most : 1; splits > 0; splits = splits > 1 ? splits / 2 : 0) {
-            double clocks = kbki_wg_clocks(s, elem, batch, on, way, splits);
-            if (best.clocks != 0 && clocks >= best.clocks) continue;
-            best.way = way, best.splits = splits, best.whole = splits > 1 ? whole : 0, best.clocks = clocks;
-        }
+// Writes the n choices with the least predicted times, the best one first. Returns how many there are.
+KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
+    int many = 0;
+    for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
+        kbki_wg_choice by = { i / 2, i % 2, 0 };
+        by.clocks = kbki_wg_clocks(s, elem, batch, sms, by);
+        if (!(by.clocks < (double)INFINITY) || (many == n && by.clocks >= best[n - 1].clocks)) continue;
+        int at = many < n ? many++ : n - 1;
+        for (; at > 0 && best[at - 1].clocks > by.clocks; at--) best[at] = best[at - 1];
+        best[at] = by;
     }
-    return best;
+    return many;
 }
-// Workspace for the slices of one product, in bytes.
-KBK_FN size_t kbki_wg_room(const kbk_shape* s, kbki_wg_choice by) {
-    kbki_wg_way w = kbki_wg_way_of(by.way);
-    int64_t rooms = by.splits * (kbki_wg_layer(s, w) - by.whole) * w.pair;
-    return by.splits > 1 ? (size_t)(rooms * w.tile_m * w.tile_n) * sizeof(float) : 0;
-}
-KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem) {
-    kbki_wg_device on = kbki_wg_h200();
-    return s->rows > 0 && s->cols > 0 && s->k > 0 ? kbki_wg_room(s, kbki_wg_choose(s, elem, 1, &on)) : 0;
+// Workspace for split-K with any configuration, in bytes, so that a tuned choice can have it as well.
+KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
+    size_t most = 0;
+    for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
+        const kbki_wg_way w = kbki_wg_way_of(way);
+        size_t bytes =
+            kbki_wg_room_bytes(kbki_wg_units(s, w, batch), kbki_wg_stages(s, elem), w.pair, w.tile_m * w.tile_n);
+        if (w.elem == elem && bytes > most) most = bytes;
+    }
+    return most;
 }
 // tf32: bytes of the transposed copies of an operand, for all of a batch (0: not copied), and the whole workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
@@ -11324,27 +11149,136 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
     int turned = s->layout != KBK_NT && s->cols % 4 == 0;
     f32.layout = turned ? KBKI_TT : KBK_NT;
     if (turned) f32.rows = s->cols, f32.cols = s->rows;
-    size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1);
-    if (batch == 1) bytes += kbki_select_pieces(&f32, 4);
+    size_t bytes = kbki_tf32_copy(s, batch, 0) + kbki_tf32_copy(s, batch, 1) + kbki_select_pieces(&f32, 4, batch);
     return bytes ? bytes + KBK_TICKETS : 0;
+}
+/*  Tuned choices. kbk_tune (>>registry) appends a line per shape to a text file, as
+        kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
+    Its fields are: version; bytes per element; layout, M, N, K, batch; configuration (rows x columns x CTAs that share
+    B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. The last line of a shape and GPU is valid. */
+#define KBKI_TUNED_VERSION 1 // changes when a name of a configuration gets another kernel
+typedef struct kbki_tuned {
+    kbk_shape s; // batch, rows, cols, k and layout; the rest is 0
+    int elem;    // bytes per element
+    int gpu;     // hash of its name
+    kbki_wg_choice by;
+} kbki_tuned;
+typedef struct kbki_tuned_list {
+    kbki_tuned* of; // from realloc
+    int64_t count;
+} kbki_tuned_list;
+KBK_FN const char* kbki_layout_name(int layout) {
+    return layout == KBK_NN ? "NN" : layout == KBK_NT ? "NT" : layout == KBK_TN ? "TN" : "TT";
+}
+KBK_FN int kbki_tuned_gpu(const char* name) { // FNV-1a, 30 bits
+    uint32_t hash = 2166136261u;
+    for (; *name && *name != '\n'; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return (int)(hash >> 2);
+}
+KBK_FN kbki_tuned kbki_tuned_key(const kbk_shape* s, int elem, int64_t batch, int gpu) {
+    kbki_tuned key;
+    memset(&key, 0, sizeof key);
+    key.s.batch = batch, key.s.rows = s->rows, key.s.cols = s->cols, key.s.k = s->k, key.s.layout = s->layout;
+    key.elem = elem, key.gpu = gpu;
+    return key;
+}
+KBK_FN kbki_tuned* kbki_tuned_find(const kbki_tuned_list* list, const kbki_tuned* key) {
+    for (int64_t i = 0; i < list->count; i++) {
+        kbki_tuned* t = &list->of[i];
+        if (t->s.rows == key->s.rows && t->s.cols == key->s.cols && t->s.k == key->s.k &&
+            t->s.batch == key->s.batch && t->s.layout == key->s.layout && t->elem == key->elem && t->gpu == key->gpu)
+            return t;
+    }
+    return NULL;
+}
+// Adds an entry, or replaces that of the same shape and GPU. Returns NULL, or why it is not added.
+KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
+    kbki_tuned* at = kbki_tuned_find(list, t);
+    if (!at && (list->count & (list->count - 1)) == 0) { // a power of two, or 0: the array is full
+        kbki_tuned* more = (kbki_tuned*)realloc(list->of, 2 * (size_t)(list->count + 1) * sizeof *more);
+        if (!more) return "no memory for tuned choices";
+        list->of = more;
+    }
+    *(at ? at : &list->of[list->count++]) = *t;
+    return NULL;
+}
+// Reads a line of the file. Returns NULL, or why it cannot be used.
+KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
+    int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
+    char in[4], tile[24], known[24];
+    long long m = 0, n = 0, k = 0, batch = 0, ns = 0;
+    if (!strchr(line, '\n')) return "it is incomplete";
+    if (sscanf(line, "kbk_tuned %d%n", &version, &at) < 1) return "kbk_tune did not write it";
+    if (version != KBKI_TUNED_VERSION) return "another version of the library wrote it";
+    if (sscanf(line + at, "%d %3s %lld %lld %lld %lld %23s %d %lld %n", &elem, in, &m, &n, &k, &batch, tile, &split,
+               &ns, &name) < 9 ||
+        !name || !line[at + name])
+        return "a field is missing";
+    while (layout >= KBK_NN && strcmp(in, kbki_layout_name(layout)) != 0) layout--;
+    while (way < KBKI_WG_WAYS && (kbki_wg_way_of(way).elem != elem || strcmp(kbki_wg_name(way, known), tile) != 0))
+        way++;
+    if (layout < KBK_NN || way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
+        return "a field has an unknown value";
+    kbk_shape s;
+    memset(&s, 0, sizeof s);
+    s.rows = m, s.cols = n, s.k = k, s.layout = layout;
+    *t = kbki_tuned_key(&s, elem, batch, kbki_tuned_gpu(line + at + name));
+    t->by.way = way, t->by.split = split, t->by.clocks = (double)ns;
+    return kbki_wg_clocks(&s, elem, batch, KBKI_WG_SMS, t->by) < (double)INFINITY
+               ? NULL
+               : "the configuration cannot compute this shape";
+}
+/*  Adds the lines of a file to the list. Returns NULL, or `note`: why the file cannot be read, or why the first of
+    the skipped lines was skipped. */
+KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char* note, size_t size) {
+    char line[512];
+    int number = 0, skipped = 0, part = 0; // part: this is not the start of a line
+    FILE* f = fopen(path, "r");
+    if (!f) return snprintf(note, size, "%s: the file of tuned choices cannot be read", path), note;
+    while (fgets(line, sizeof line, f)) {
+        kbki_tuned t;
+        const int again = part;
+        part = !strchr(line, '\n');
+        if (again) continue;
+        number++;
+        if (line[0] == '\n' || line[0] == '#') continue;
+        const char* why = kbki_tuned_parse(line, &t);
+        if (!why) why = kbki_tuned_add(list, &t);
+        if (why && skipped++ == 0) snprintf(note, size, "%s: line %d is skipped: %s", path, number, why);
+    }
+    fclose(f);
+    return skipped ? note : NULL;
+}
+/*  Appends a line in one write, so that several processes may append to one file. A line that another process left
+    incomplete is ended first. Returns NULL, or why the line is not in the file. */
+KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const char* gpu) {
+    char name[24], line[512];
+    FILE* f = fopen(path, "r");
+    int complete = !f || fseek(f, -1, SEEK_END) != 0 || fgetc(f) == '\n';
+    if (f) fclose(f);
+    int n = snprintf(line, sizeof line, "%skbk_tuned %d %d %s %lld %lld %lld %lld %s %d %.0f %s\n",
+                     complete ? "" : "\n", KBKI_TUNED_VERSION, t->elem, kbki_layout_name(t->s.layout),
+                     (long long)t->s.rows, (long long)t->s.cols, (long long)t->s.k, (long long)t->s.batch,
+                     kbki_wg_name(t->by.way, name), t->by.split, t->by.clocks, gpu);
+    f = n < (int)sizeof line ? fopen(path, "a") : NULL;
+    if (!f) return "the file of tuned choices cannot be written";
+    setvbuf(f, NULL, _IONBF, 0);
+    size_t written = fwrite(line, 1, (size_t)n, f);
+    return fclose(f) == 0 && written == (size_t)n ? NULL : "the file of tuned choices cannot be written";
 }
 
 #ifdef __CUDACC__
-typedef kbki_wg_plan<128, 256, 2, 4, 1, true> kbki_wg_alone;
-typedef kbki_wg_plan<128, 128, 2, 6, 1, true, true> kbki_wg_turns;
-typedef kbki_wg_plan<128, 192, 2, 4, 1, true, true> kbki_wg_turns_192;
-typedef kbki_wg_plan<128, 144, 2, 5, 1, true, true> kbki_wg_turns_144;
-typedef kbki_wg_plan<128, 208, 2, 4, 1, true> kbki_wg_one_208;
-typedef kbki_wg_plan<128, 160, 2, 4, 1, true, true, false, 3> kbki_wg_turns_160;
-typedef kbki_wg_plan<128, 192, 2, 4, 2, true> kbki_wg_wide_192;
-typedef kbki_wg_plan<128, 128, 2, 5, 1, true> kbki_wg_mid_store;
-typedef kbki_wg_plan<128, 128, 2, 7, 1, false, false, true> kbki_wg_mid;
-typedef kbki_wg_plan<128, 64, 2, 9, 1, false> kbki_wg_tall;
-typedef kbki_wg_plan<64, 128, 1, 9, 1, false> kbki_wg_low;
-typedef kbki_wg_plan<64, 64, 1, 13, 1, false, false, true> kbki_wg_small;
-typedef kbki_wg_plan<128, 256, 2, 4, 1, false, false, true> kbki_wg_tf32_one;
-typedef kbki_wg_plan<128, 192, 2, 5, 1, false, false, true> kbki_wg_tf32_192;
-typedef kbki_wg_plan<64, 256, 2, 4, 1, true, true> kbki_wg_tf32_turns;
+// clang-format off
+#define KBKI_WG_CASE(name, elem, m, n, groups, stages, pair, turns, stage)                                           \
+    if constexpr (sizeof(T) == elem)                                                                                 \
+        if (by.way == KBKI_WG_##name)                                                                                \
+            return kbki_wg_run<T, kbki_wg_plan<m, n, groups, stages, pair, turns>>(a, io, batch, by.split, st);
+// clang-format on
+template <class T>
+const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
+    KBKI_WG_TABLE(KBKI_WG_CASE)
+    return "no such configuration";
+}
 // Rewrites a product as C' = B' A'.
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
@@ -11352,76 +11286,50 @@ template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
-/*  Tiles whose width is no multiple of 64. An operand that is not K-major would start inside a panel. In NN only A
-    is K-major; C' = B' A' makes A the operand that gives the columns. */
-template <class T>
-const char* kbki_wg_uneven(const kbk_args* of, kbki_mm<T> io, int64_t batch, int way, kbk_stream st) {
-    kbk_args a = *of;
-    if (a.s.layout == KBK_NN) kbki_wg_turn(&a, &io);
-    return way == KBKI_WG_TURNS_144 ? kbki_wg_ring_of<T, kbki_wg_turns_144>(&a, io, batch, 1, st)
-                                    : kbki_wg_ring_of<T, kbki_wg_one_208>(&a, io, batch, 1, st);
+// The choices of this process, at first those of the file that the environment variable KBK_TUNED names.
+KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
+    static kbki_tuned_list all;
+    static const bool loaded = [] {
+        char note[256];
+        const char *path = getenv("KBK_TUNED"), *why = path ? kbki_tuned_read(&all, path, note, sizeof note) : NULL;
+        if (why) fprintf(stderr, "KBK_TUNED: %s\n", why);
+        return true;
+    }();
+    return (void)loaded, &all;
 }
-template <class T>
-const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
-    if (!kbki_wg_has(by.way, a->s.layout) && io.k) return KBKI_TEXT_TMA;
-    if (kbki_wg_storable<T>(a) && by.splits == 1) switch (by.way) {
-        case KBKI_WG_WIDE: return kbki_wg_ring_of<T, kbki_wg_wide>(a, io, batch, 1, st);
-        case KBKI_WG_ONE: return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
-        case KBKI_WG_TURNS: return kbki_wg_ring_of<T, kbki_wg_turns>(a, io, batch, 1, st);
-        case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid_store>(a, io, batch, 1, st);
-        case KBKI_WG_WIDE_192: return kbki_wg_ring_of<T, kbki_wg_wide_192>(a, io, batch, 1, st);
-        case KBKI_WG_TURNS_192: return kbki_wg_ring_of<T, kbki_wg_turns_192>(a, io, batch, 1, st);
-        case KBKI_WG_TURNS_144:
-        case KBKI_WG_ONE_208: return kbki_wg_uneven(a, io, batch, by.way, st);
-        case KBKI_WG_TURNS_160: return kbki_wg_ring_of<T, kbki_wg_turns_160>(a, io, batch, 1, st);
-        }
-    switch (by.way) {
-    case KBKI_WG_WIDE:
-    case KBKI_WG_ONE:
-    case KBKI_WG_TURNS:
-    case KBKI_WG_TURNS_192:
-    case KBKI_WG_TURNS_144:
-    case KBKI_WG_TURNS_160:
-    case KBKI_WG_WIDE_192:
-    case KBKI_WG_ONE_208: return kbki_wg_ring_of<T, kbki_wg_shared>(a, io, batch, { by.splits, by.whole }, st);
-    case KBKI_WG_MID: return kbki_wg_ring_of<T, kbki_wg_mid>(a, io, batch, { by.splits, by.whole }, st);
-    case KBKI_WG_LOW: return kbki_wg_ring_of<T, kbki_wg_low>(a, io, batch, 1, st);
-    case KBKI_WG_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
-    }
-    return "no such configuration";
+/*  Reads a file of tuned choices. Returns NULL, or, in `note`, why the file or its first skipped line is not used. */
+KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
+    return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-template <class T>
-const char* kbki_tf32_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by,
-                             kbk_stream st) {
-    bool turned = a->s.layout == KBKI_TT, store = kbki_mm_wide(io.c, turned ? io.m : io.n) && by.splits == 1;
-    switch (by.way) {
-    case KBKI_WG_TF32_TURNS:
-        if (turned && io.k) return KBKI_TEXT_TMA;
-        if (store) return kbki_wg_ring_of<T, kbki_wg_tf32_turns>(a, io, batch, 1, st);
-        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, 1, st);
-    case KBKI_WG_TF32_ONE:
-        if (store) return kbki_wg_ring_of<T, kbki_wg_alone>(a, io, batch, 1, st);
-        return kbki_wg_ring_of<T, kbki_wg_tf32_one>(a, io, batch, { by.splits, by.whole }, st);
-    case KBKI_WG_TF32_TALL: return kbki_wg_ring_of<T, kbki_wg_tall>(a, io, batch, 1, st);
-    case KBKI_WG_TF32_192: return kbki_wg_ring_of<T, kbki_wg_tf32_192>(a, io, batch, { by.splits, by.whole }, st);
-    case KBKI_WG_TF32_SMALL: return kbki_wg_ring_of<T, kbki_wg_small>(a, io, batch, { by.splits, by.whole }, st);
-    }
-    return "no such configuration";
-}
-// This GPU: classified by its memory bandwidth as an H200 or an H100.
-KBK_FN kbki_wg_device kbki_wg_this(void) {
-    kbki_wg_device on = kbki_wg_h200();
-    double width = kbki_attribute(cudaDevAttrGlobalMemoryBusWidth) / 8.0; // bytes
-    double rate = 2e3 * kbki_attribute(cudaDevAttrMemoryClockRate) * width;
-    on.sms = kbki_sms();
-    if (rate > 0 && rate < 4e12) on.l2 = 7000;
-    return on;
+// While kbk_tune launches: the choice that the launch uses, and where its shape is noted. way -1: as without it.
+KBK_FN kbki_tuned** kbki_tuning(void) {
+    static thread_local kbki_tuned* now;
+    return &now;
 }
 KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this GPU
-    const kbki_wg_device h200 = kbki_wg_h200(), on = kbki_wg_this();
-    kbki_wg_choice by = kbki_wg_choose(s, elem, batch, &h200), here = by;
-    if (on.sms != h200.sms || on.l2 != h200.l2) here = kbki_wg_choose(s, elem, batch, &on);
-    return kbki_wg_room(s, here) <= kbki_wg_room(s, by) ? here : by; // the workspace is sized for `by`
+    int gpu = 0;
+    kbki_once(NULL, KBKI_ATTRIBUTE, 1, 0, 0, &gpu, [](int* to) {
+        cudaDeviceProp p;
+        int device = 0;
+        cudaError_t e = cudaGetDevice(&device);
+        if (e == cudaSuccess) e = cudaGetDeviceProperties(&p, device);
+        if (e == cudaSuccess) *to = kbki_tuned_gpu(p.name);
+        return e;
+    });
+    kbki_tuned key = kbki_tuned_key(s, elem, batch, gpu), *now = *kbki_tuning();
+    const kbki_tuned* known = kbki_tuned_find(kbki_tuned_all(), &key);
+    if (now) key.by = now->by, *now = key;
+    if (now && now->by.way >= 0) return now->by;
+    if (known) return known->by;
+    kbki_wg_choose(s, elem, batch, kbki_sms(), &key.by, 1);
+    return key.by;
+}
+// Runs the choice for this GPU. The workspace must do for every choice, which may differ between processes.
+template <class T>
+const char* kbki_wg_chosen(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
+    size_t room = kbki_select_pieces(&a->s, (int)sizeof(T), batch);
+    const char* why = room ? kbki_check_workspace(a, KBK_TICKETS + room) : NULL;
+    return why ? why : kbki_wg_select(a, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
 }
 /*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
     address is not aligned either, TMA cannot load the operand, and rung 17 (mma) runs. */
@@ -11434,7 +11342,7 @@ template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk
     if (io.k && !(kbki_mm_alignable(io.a, io.lda) && kbki_mm_alignable(io.b, io.ldb)))
         return kbki_mma<T>(a, batch, st);
     if ((why = kbki_mma_align_both(&rest, batch, &io, st)) != NULL) return why;
-    return kbki_wg_select(&rest, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
+    return kbki_wg_chosen(&rest, io, batch, st);
 }
 template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stream st) {
     if constexpr (sizeof(T) == 2) {
@@ -11530,7 +11438,7 @@ template <class T> const char* kbki_tf32(const kbk_args* a, int64_t batch, kbk_s
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if (why || ctas == 0 || batch == 0) return why;
     why = kbki_tf32_ready(a, batch, &rest, &io, st);
-    return why ? why : kbki_tf32_select(&rest, io, batch, kbki_wg_here(&rest.s, (int)sizeof(T), batch), st);
+    return why ? why : kbki_wg_chosen(&rest, io, batch, st);
 }
 template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream st) {
     return kbki_tf32<T>(a, 1, st);
@@ -11650,8 +11558,8 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                some 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
                few for a long K, but enough for 128
     4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
-               smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K if even those do
-               not (workspace: 4 bytes per result and slice)
+               smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K of the tiles of the
+               last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
                products fill the GPU, too
     99 cublas  cublasLtMatmul without fast accumulation (the mode that leaves sums to the tensor cores); workspace:
@@ -11677,7 +11585,7 @@ KBKI_FORMULAS(matmul_e4m3_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k,
               (rows + cols) * (double)s->k + n * elem + 8)
 KBKI_SCRATCH(matmul_e4m3) {
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
-    size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(s, 1) : 0;
+    size_t pieces = word == KBKI_WORD_select ? kbki_select_pieces(s, 1, 1) : 0;
     return pieces ? pieces + KBK_TICKETS : 0;
 }
 KBKI_REF(matmul_e4m3_fwd) {
@@ -11694,8 +11602,6 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-typedef kbki_wg_plan<128, 128, 2, 6, 1, true> kbki_wg_e4m3; // rung 3
-typedef kbki_wg_plan<256, 128, 2, 4, 1, true> kbki_wg_e4m3_big;
 // NULL, or why TMA cannot load an operand. Other errors are found later.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
@@ -11703,23 +11609,19 @@ KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     if (s->k % 16 == 0 && kbki_aligned(a->in[0], 16) && kbki_aligned(a->in[1], 16)) return NULL;
     return "e4m3 on tensor cores needs K to be a multiple of 16, and A and B aligned to 16 bytes: use shared";
 }
-template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
+template <class T> const char* kbki_e4m3_run(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
+    kbki_mm<T> io;
+    int64_t ctas;
     const char* why = kbki_e4m3_refuses(a);
-    if (why) return why;
-    return kbki_wg_storable<kbk_e4m3>(a) ? kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3>(a, st)
-                                         : kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st);
+    if (!why) why = kbki_mm_args(a, 64, 64, &io, &ctas);
+    if (why || ctas == 0) return why;
+    return by.way < 0 ? kbki_wg_chosen(a, io, 1, st) : kbki_wg_select(a, io, 1, by, st);
 }
-template <class T> const char* kbki_e4m3_select(const kbk_args* a, kbki_wg_choice by, kbk_stream st) {
-    if (by.way == KBKI_WG_E4M3_SMALL)
-        return kbki_wg_ring_run<kbk_e4m3, kbki_wg_small>(a, st, { by.splits, by.whole });
-    bool store = kbki_wg_storable<kbk_e4m3>(a) && by.splits <= 1;
-    if (by.way == KBKI_WG_E4M3_BIG && store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3_big>(a, st);
-    if (store) return kbki_wg_ring_run<kbk_e4m3, kbki_wg_e4m3>(a, st);
-    return kbki_wg_ring_run<kbk_e4m3, kbki_wg_mid>(a, st, { by.splits, by.whole });
+template <class T> const char* kbk_matmul_e4m3_fwd_tma(const kbk_args* a, kbk_stream st) {
+    return kbki_e4m3_run<kbk_e4m3>(a, { KBKI_WG_E4M3_MID, 0, 0 }, st);
 }
 template <class T> const char* kbk_matmul_e4m3_fwd_select(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_e4m3_refuses(a);
-    return why ? why : kbki_e4m3_select<T>(a, kbki_wg_here(&a->s, (int)sizeof(kbk_e4m3), 1), st);
+    return kbki_e4m3_run<kbk_e4m3>(a, { -1, 0, 0 }, st);
 }
 #endif // __CUDACC__
 
@@ -11893,7 +11795,7 @@ KBKI_SCRATCH(bmm) {
     int select = word == KBKI_WORD_select;
     if (word == KBKI_WORD_cublas) return KBK_TICKETS + KBKI_CUBLAS_BYTES;
     if (word == KBKI_WORD_tf32) return kbki_scratch_tf32(s, batch);
-    if (select && batch == 1) bytes = kbki_select_pieces(s, elem); // a batch of one may split K, as in matmul
+    if (select) bytes = kbki_select_pieces(s, elem, batch);
     if (select || word == KBKI_WORD_mmapipe) bytes += (size_t)batch * kbki_mm_copies(s, elem);
     return bytes ? bytes + KBK_TICKETS : 0;
 }
@@ -12158,10 +12060,10 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 }
 
 // Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
-template <int Dim, int Rows, int Pitch, class T>
+template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
-    for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
+    for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
 /*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
@@ -12179,12 +12081,12 @@ __global__ void __launch_bounds__(256, 4)
     // first row of the head
     int64_t head = (int64_t)(blockIdx.x / tiles) * n;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
-    kbki_attn_stage<Dim, 8>(q, q_in + (head + row0) * Dim, n - row0);
+    kbki_attn_stage<Dim, 8, 256>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
         __syncthreads(); // all warps have read the previous keys
-        kbki_attn_stage<Dim, 32>(k, k_in + (head + key) * Dim, n - key);
-        kbki_attn_stage<Dim, 32>(v, v_in + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32, 256>(k, k_in + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32, 256>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
@@ -12308,11 +12210,11 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_stage<Dim, 64>(q, q_in + (head * n + row0) * Dim, n - row0);
+    kbki_attn_stage<Dim, 64, 256>(q, q_in + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read v of the previous tile
-        kbki_attn_stage<Dim, 64>(kv, k_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, k_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -12327,7 +12229,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
             for (int e = 0; e < 4; e++) p[4 * y + r][x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_stage<Dim, 64>(kv, v_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, v_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_values<Dim, 64>(
             p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
@@ -13472,7 +13374,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
             kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
-            rows.settle();
+            if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
             if (first)
@@ -13526,24 +13428,60 @@ struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
 };
-/*  Chooses the division. Without a causal mask, small items make up what would not fill the last round of big ones:
-    the rest of each head, and whole heads from `cut` on. If some of a CTA's warpgroups have rows, an item takes 42 % of
-    the full time plus their share of the other 58 % (measured on an H200). */
-template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
-    const int64_t sms = kbki_sms(), each = io.rows / Plan::rows, rest = io.rows % Plan::rows;
-    const int64_t big = Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1);
-    kbki_fa_deal best = { Plan::rows, io.heads, kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), sms) * big };
-    for (int choice = 0; choice < 2 * Plan::groups && !io.causal; choice++) {
-        const int64_t groups = Plan::groups - choice / 2, lines = groups * 64; // of a small item
-        const int64_t last = choice % 2 && each ? kbki_ceil(io.heads * each % sms, each) : 0, few = io.heads - last;
-        const int64_t in = last || rest >= lines ? groups : kbki_ceil(rest, 64); // warpgroups that have rows
-        const int64_t small = big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups);
-        const int64_t smalls = few * kbki_ceil(rest, lines) + last * kbki_ceil(io.rows, lines);
-        const int64_t rounds = kbki_ceil(few * each, sms), left = smalls - (rounds * sms - few * each);
-        const int64_t ps = rounds * big + (left > 0 ? kbki_ceil(left, sms) * small : 0);
-        if (ps < best.ps) best = { (int)lines, few, ps };
-    }
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T>& io) {
+    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
+    return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
+}
+/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
+    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
+    order in which they started, and so do big ones: two queues are enough. */
+KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
+                               int64_t small_ps, int64_t big_ps) {
+    int64_t at[2][256] = {}, last = 0;
+    unsigned first[2] = { 0, 0 }, count[2] = { (unsigned)sms, 0 };
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t i = 0, all = head < cut ? bigs + rest : smalls; i < all; i++) {
+            const int big = head < cut && i < bigs;
+            const int who = count[1] && (!count[0] || at[1][first[1]] < at[0][first[0]]);
+            const int64_t end = at[who][first[who]] + (big ? big_ps : small_ps);
+            first[who] = (first[who] + 1) % 256, count[who]--;
+            at[big][(first[big] + count[big]++) % 256] = end;
+            if (end > last) last = end;
+        }
+    return last;
+}
+/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
+    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
+    share of the other 58 % (measured on an H200). */
+template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
+    const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
+    const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
+    kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
+    if (sms > 256) return best;
+    for (int groups = Plan::groups; groups > 0; groups--)
+        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
+            const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
+            const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
+            if ((groups == Plan::groups || !last) && some) continue;
+            const int64_t ps = kbki_fa_done_at((int)sms, few, few > last ? few - last : 0, each,
+                                               kbki_ceil(rest, groups * 64), kbki_ceil(rows, groups * 64),
+                                               big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups), big) +
+                               over * (each * big + (rest ? big / 2 : 0));
+            if (ps < best.ps) best = { groups * 64, heads - last, ps };
+        }
     return best;
+}
+// Keeps the last results, because a prediction takes longer than a launch.
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
+    static thread_local struct {
+        int64_t heads, rows; // 0: empty
+        kbki_fa_deal deal;
+    } kept[16];
+    if (io.causal) return kbki_fa_deal_plain<Plan>(io);
+    auto* at = &kept[(uint64_t)(io.heads * 31 + io.rows) * 0x9E3779B97F4A7C15u >> 60];
+    if (at->heads != io.heads || at->rows != io.rows)
+        at->deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), at->heads = io.heads, at->rows = io.rows;
+    return at->deal;
 }
 template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
@@ -13823,8 +13761,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     int end = io.causal && !Keys && first + 32 < n ? first + 32 : n;
     int64_t head = blockIdx.x / tiles * io.rows;
     float sum[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
-    kbki_attn_stage<Dim, 32>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
-    kbki_attn_stage<Dim, 32>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32, 128>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32, 128>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
@@ -13833,11 +13771,11 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             return row >= n || key >= n || (io.causal && key > row);
         };
         __syncthreads(); // all warps have read the previous tile
-        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(a, moving, y, x, Keys ? s : dp);
         __syncthreads();
-        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(b, moving, y, x, Keys ? dp : s);
 #pragma unroll
@@ -13854,7 +13792,7 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             __syncwarp(); // sixteen lanes of one warp write and read these four rows
             kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
             __syncthreads();
-            kbki_attn_stage<Dim, 32>(moving, io.q + (head + at) * Dim, n - at);
+            kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
         }
 #pragma unroll
         for (int e = 0; e < 8; e++) small[4 * y + e / 2][x + e % 2 * 16] = dp[e / 2][e % 2];
@@ -13947,7 +13885,6 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     bool in = row < n && head < io.heads;
     int64_t from = (head * n + row) * Dim + lane * 8;
     float sum = 0;
-    kbki_follow_me();
     if (in && io.vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
@@ -13964,6 +13901,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
+    kbki_follow_me(); // late, so that the next kernel does not take room while it waits
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
@@ -14564,9 +14502,9 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
+        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
         // late, so that CTAs of the next kernel do not take room while they wait
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
-        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
@@ -14728,6 +14666,86 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
     return "built without CUDA: only formulas and oracles are available";
 #endif
 }
+
+#define KBK_CANDIDATES 6 // configurations that kbk_tune measures
+// --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
+#ifdef __CUDACC__
+typedef struct kbk_candidate { // a launch with one of the configurations
+    const kbk_variant* variant;
+    int dtype;
+    const kbk_args* args;
+    kbki_tuned choice;
+    char name[40];
+    const char* why; // NULL, or why a launch failed
+} kbk_candidate;
+KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
+    kbk_candidate* c = (kbk_candidate*)candidate;
+    *kbki_tuning() = &c->choice;
+    const char* why = kbk_launch(c->variant, c->dtype, c->args, stream);
+    *kbki_tuning() = NULL;
+    if (why) c->why = why;
+}
+// Times n candidates: ns[i] is nanoseconds per launch, or NaN. Returns NULL, or why nothing was measured.
+typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
+#ifdef KBENCH_H
+// By kbench, in interleaved rounds with a cold L2 cache. The program links kbench.
+KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns) {
+    kb_desc desc[KBK_CANDIDATES] = {};
+    kb_function fn[KBK_CANDIDATES];
+    void* user[KBK_CANDIDATES];
+    kb_result result[KBK_CANDIDATES];
+    for (int i = 0; i < n; i++) {
+        desc[i].name = candidates[i].variant->op->name, desc[i].implementation = candidates[i].name;
+        fn[i] = kbk_candidate_launch, user[i] = &candidates[i];
+    }
+    kb_compare(desc, fn, user, n, result);
+    for (int i = 0; i < n; i++) {
+        ns[i] = result[i].status == KB_OK && !candidates[i].why ? result[i].time_ms * 1e6 : (double)NAN;
+        kb_result_free(&result[i]);
+    }
+    return NULL;
+}
+#endif
+/*  Measures the best configurations of a shape (by the predicted times) and keeps the fastest: launches of this shape
+    on this GPU then use it. It is also appended to the file `path`; NULL: to the one that the environment variable
+    KBK_TUNED names, if there is one. That file is read before the first launch. kbk_tuned_load reads another one.
+    variant: select or tf32 of matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the results are overwritten.
+    clock: kbk_clock_kbench, if kbench.h was included first, or a function of yours. Synchronises. Do not call it, or
+    kbk_tuned_load, while another thread launches. Returns NULL, or why nothing was tuned or written. */
+KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
+                            const char* path) {
+    kbk_candidate c[KBK_CANDIDATES] = {};
+    kbki_wg_choice by[KBK_CANDIDATES];
+    double ns[KBK_CANDIDATES];
+    cudaDeviceProp gpu;
+    int device = 0, best = -1;
+    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1; // as guessed
+    kbk_candidate_launch(NULL, &c[0]);
+    if (c[0].why) return c[0].why;
+    if (!c[0].choice.elem) return "this variant has no choice of configurations for this shape";
+    const kbki_tuned key = c[0].choice;
+    int n = kbki_wg_choose(&key.s, key.elem, key.s.batch, kbki_sms(), by, KBK_CANDIDATES);
+    for (int i = 0; i < n; i++) {
+        char name[24];
+        c[i] = c[0], c[i].choice.by = by[i], ns[i] = NAN;
+        snprintf(c[i].name, sizeof c[i].name, "%s%s", kbki_wg_name(by[i].way, name), by[i].split ? " split-K" : "");
+    }
+    cudaError_t e = cudaDeviceSynchronize();
+    if (e != cudaSuccess) return kbki_error(e);
+    const char* why = clock(c, n, ns);
+    if (why) return why;
+    for (int i = 0; i < n; i++)
+        if (ns[i] > 0 && (best < 0 || ns[i] < ns[best])) best = i; // false if ns[i] is NaN
+    if (best < 0) return "no configuration could be timed";
+    c[best].choice.by.clocks = ns[best];
+    if ((why = kbki_tuned_add(kbki_tuned_all(), &c[best].choice)) != NULL) return why;
+    if (!path) path = getenv("KBK_TUNED");
+    if (!path) return NULL;
+    if ((e = cudaGetDevice(&device)) != cudaSuccess || (e = cudaGetDeviceProperties(&gpu, device)) != cudaSuccess)
+        return kbki_error(e);
+    return kbki_tuned_write(path, &c[best].choice, gpu.name);
+}
+#endif
 #endif // KBK_NO_REGISTRY
 
 /*------------------------------------------------------------------------------------------------------------

@@ -1926,7 +1926,8 @@ class Extraction:
         plain_items = Plain(self.header, self.device, "e4m3" if self.row["op"] == "matmul_e4m3" else self.dtype).items
         device, entry, benchmark = written(plain_items), "\n".join(self.entry()), "\n".join(self.benchmark())
         includes = ["cuda_runtime.h", "math.h", "stdint.h", "string.h"]
-        includes += [h for h, t in (("cuda.h", "CUtensorMap"), ("cuda_bf16.h", "__nv_bf"), ("cuda_fp16.h", "__half")) if t in device + entry]
+        includes += [h for h, t in (("cuda.h", "CUtensorMap"), ("cuda_bf16.h", "__nv_bf"), ("cuda_fp16.h", "__half"),
+                                      ("stdio.h", "snprintf("), ("stdlib.h", "getenv(")) if t in device + entry]
         widened = f"\nstatic double widened({self.element} x) {{ return (float)x; }}" if self.size == 2 else ""
         if any(t["type"] == "kbk_e4m3" for t in self.ins):
             widened += "\nstatic double widened(kbk_e4m3 x) { return kbk_e4m3_value(x.bits); }"

@@ -2520,7 +2520,7 @@ def _where(record: Record) -> str:
     if "n" in p:
         return f"{p['n']}"
     if "heads" in p:
-        causal = " causal" if p["causal"] else ""
+        causal = " causal" if p.get("causal") else ""
         return f"{p['batch_size']} x {p['heads']} x {p['sequence_length']} x {p['tensor_dimension']}{causal}"
     rows = p["batch_size"] * p["sequence_length"]
     return f"{rows} x {p['tensor_dimension']}" + (f" of {p['vocabulary']}" if "vocabulary" in p else "")

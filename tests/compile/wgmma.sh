@@ -89,7 +89,7 @@ clean() {
     spilling=$(awk '/Function properties for/ { name = $0 } /spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ { print name }' "$tmp/$1.log" | grep -cE "$2")
     check_same "$1: kernels with wgmma that spill" "$spilling" 0
 }
-clean products 'kbki_wg_ring_k|kbk_matmul_fwd_(wgmma|warpgroup)_k' 85
+clean products 'kbki_wg_ring_k|kbk_matmul_fwd_(wgmma|warpgroup)_k' 59
 for type in __half __nv_bfloat16 float; do
     mangled=${#type}$type
     [ $type = float ] && mangled='IfL|kbki_wg_planIf'

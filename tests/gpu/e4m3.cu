@@ -37,34 +37,23 @@ static_assert(KBKI_MAP_8 == CU_TENSOR_MAP_DATA_TYPE_UINT8, "a number of cuda.h")
 
 typedef __nv_bfloat16 bf16;
 typedef kbk_e4m3 byte;
-static int64_t pieces; // number of split-K slices
+static bool split_k; // the configurations use split-K
 template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_e4m3_refuses(a);
-    return why ? why : kbki_e4m3_select<bf16>(a, { Way, kbki_wg_way_of(Way).split && pieces ? pieces : 1, 0, 0 }, st);
+    return kbki_e4m3_run<byte>(a, { Way, split_k, 0 }, st);
 }
-// Numbers of split-K slices that select does not use, to find out whether select should use them.
-template <class Plan> static const char* cut(const kbk_args* a, kbk_stream st) {
-    const char* why = kbki_e4m3_refuses(a);
-    if (why) return why;
-    return kbki_wg_storable<byte>(a) ? kbki_wg_ring_run<byte, Plan>(a, st) : kbk_matmul_e4m3_fwd_tma<bf16>(a, st);
-}
-typedef kbki_wg_plan<256, 128, 2, 4, 2, true> big_pairs;
-typedef kbki_wg_plan<128, 128, 2, 6, 2, true> pairs;
 struct rung {
     const char* name;
     kbk_launch_fn launch;
-    bool any, split, vendor, slow; // accepts every K and address; supports split-K; is too slow for large shapes
+    bool any, way, vendor, slow; // accepts every K and address; a configuration of select; too slow for large shapes
 };
 static const rung rungs[] = {
     { "naive", kbk_matmul_e4m3_fwd_naive<bf16>, true, false, false, true },
     { "shared", kbk_matmul_e4m3_fwd_shared<bf16>, true, false, false, true },
     { "tma", kbk_matmul_e4m3_fwd_tma<bf16>, false, false, false, false },
     { "select", kbk_matmul_e4m3_fwd_select<bf16>, false, false, false, false },
-    { "big", way<KBKI_WG_E4M3_BIG>, false, false, false, false },
+    { "big", way<KBKI_WG_E4M3_BIG>, false, true, false, false },
     { "mid", way<KBKI_WG_E4M3_MID>, false, true, false, false },
     { "small", way<KBKI_WG_E4M3_SMALL>, false, true, false, false },
-    { "big pairs", cut<big_pairs>, false, false, false, false },
-    { "pairs", cut<pairs>, false, false, false, false },
 #ifdef KBK_CUBLAS
     { "cublas", kbk_matmul_e4m3_fwd_cublas<bf16>, false, false, true, false },
 #endif
@@ -224,7 +213,7 @@ static void try_one(const rung& r, const byte* a, const byte* b, shape s, int of
     }
     failed++, theirs += r.vendor;
     printf("FAIL: %s %s %s%s: %s", r.name, what, text(s).c_str(), off ? ", C off by an element" : "", say);
-    if (pieces) printf(", %lld pieces", (long long)pieces);
+    if (split_k) printf(", split-K");
     if (e == cudaSuccess && v[0])
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v[0], (long long)n, (long long)v[1] / s.n,
                (long long)v[1] % s.n);
@@ -239,10 +228,7 @@ static void try_rungs(const byte* a, const byte* b, shape s, int off, const char
     for (const rung& r : rungs) {
         if (!asked(r) || (r.slow && s.m * s.n * s.k > (int64_t)1 << 34)) continue;
         try_one(r, a, b, s, off, what);
-        for (int64_t n : { (int64_t)2, std::min((int64_t)37, s.k / 128) }) {
-            if (!r.split || n < 2 || (size_t)(n * s.m * s.n) * sizeof(float) + KBK_TICKETS > work_bytes) break;
-            pieces = n, try_one(r, a, b, s, off, what), pieces = 0;
-        }
+        if (r.way) split_k = true, try_one(r, a, b, s, off, what), split_k = false;
     }
 }
 static void try_shape(shape s, int off) {
@@ -435,16 +421,6 @@ static void time_all(size_t l2) {
     }
 }
 
-// Whether the model of a configuration, which select uses, has the tile shape of the configuration.
-template <class Plan> static void same_tiles(int number) {
-    kbki_wg_way w = kbki_wg_way_of(number);
-    bool same = w.tile_m == Plan::tile_m && w.tile_n == Plan::tile_n && w.pair == Plan::pair &&
-                !w.turns == !Plan::turns && !w.split == !Plan::split;
-    if (same)
-        passed++;
-    else
-        failed++, printf("FAIL: the model's configuration %d has other tiles\n", number);
-}
 static bool parse(int argc, char** argv, bool* check, bool* time) {
     for (int i = 1; i < argc; i++) {
         const char* word = argv[i];
@@ -509,8 +485,6 @@ int main(int argc, char** argv) {
     CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, 0));
     buffers();
-    same_tiles<kbki_wg_e4m3_big>(KBKI_WG_E4M3_BIG), same_tiles<kbki_wg_mid>(KBKI_WG_E4M3_MID);
-    same_tiles<kbki_wg_small>(KBKI_WG_E4M3_SMALL);
 #ifdef KBK_CUBLAS
     kbki_cublaslt* lib;
     int device;

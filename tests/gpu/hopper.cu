@@ -54,60 +54,38 @@ struct rung {
     const char* name;
     kbk_launch_fn launch[3], batched[3]; // f16, bf16, f32; for batches: NULL where the variant does not exist
     bool any;                            // accepts rows that are not 16-byte aligned
-    bool way, cut;                       // a configuration of select, chosen by name, that supports split-K
+    bool way;                            // a configuration of select, chosen by name
 };
-static int64_t pieces;      // number of split-K slices for the configurations; 0: chosen by the model
-static int64_t whole_units; // number of tiles that are not split
+static bool split_k; // the configurations use split-K
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
-    int64_t batch = a->s.batch ? a->s.batch : 1, best = 1, ctas;
-    kbki_wg_way w = kbki_wg_way_of(Way);
-    bool cut = w.split && batch == 1;
+    int64_t batch = a->s.batch ? a->s.batch : 1, ctas;
     kbk_args rest = *a;
-    const kbk_shape* s = &rest.s;
     kbki_mm<T> io;
     const char* why = kbki_mm_args(a, 64, 64, &io, &ctas);
     if constexpr (sizeof(T) == 4)
         if (!why && ctas && batch) why = kbki_tf32_ready(a, batch, &rest, &io, st);
-    const kbki_wg_device on = kbki_wg_this();
-    for (int64_t n = 2; cut && n <= on.sms && n <= kbki_wg_k16(s, (int)sizeof(T)) / 256; n++)
-        if (kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, n) < kbki_wg_clocks(s, (int)sizeof(T), 1, &on, Way, best))
-            best = n;
-    int64_t many = kbki_wg_layer(s, w), slots = kbki_wg_at_once(w, on.sms), whole = many / slots * slots;
-    if (pieces) whole = std::min(whole_units, many - 1);
-    kbki_wg_choice by = { Way, pieces && cut ? pieces : best, 0, 0 };
-    if (by.splits > 1) by.whole = whole;
-    if constexpr (sizeof(T) == 4)
-        return why ? why : kbki_tf32_select(&rest, io, batch, by, st);
+    return why ? why : kbki_wg_select(&rest, io, batch, { Way, split_k, 0 }, st);
+}
+template <class T, int Way, int Elem> static constexpr kbk_launch_fn way_of() {
+    if constexpr (sizeof(T) == Elem)
+        return way<T, Way>;
     else
-        return why ? why : kbki_wg_select(&rest, io, batch, by, st);
+        return NULL;
 }
 // clang-format off
 #define HALF(f) { f<__half>, f<bf16>, NULL }
-#define RUNG(name) { #name, HALF(kbk_matmul_fwd_##name), {}, false, false, false }
-#define BOTH(name) { #name, HALF(kbk_matmul_fwd_##name), HALF(kbk_bmm_fwd_##name), true, false, false }
-#define WAY(name, number, cut, f32)                                                                                  \
-    { #name, { way<__half, number>, way<bf16, number>, f32 }, { way<__half, number>, way<bf16, number>, f32 }, false,  \
-      true, cut }
-#define TF32(name) way<float, KBKI_WG_TF32_##name>
+#define RUNG(name) { #name, HALF(kbk_matmul_fwd_##name), {}, false, false }
+#define BOTH(name) { #name, HALF(kbk_matmul_fwd_##name), HALF(kbk_bmm_fwd_##name), true, false }
+#define WAYS(name, elem) { way_of<__half, KBKI_WG_##name, elem>(), way_of<bf16, KBKI_WG_##name, elem>(),            \
+                           way_of<float, KBKI_WG_##name, elem>() }
+#define WAY(name, elem, ...) { #name, WAYS(name, elem), WAYS(name, elem), false, true },
 static const rung rungs[] = {
     RUNG(wgmma), RUNG(ws), RUNG(coop), RUNG(persist), RUNG(multicast), RUNG(tma), BOTH(mmapipe), BOTH(select),
-    { "tf32", { NULL, NULL, kbk_matmul_fwd_tf32<float> }, { NULL, NULL, kbk_bmm_fwd_tf32<float> }, false, false,
-      false },
-    WAY(wide, KBKI_WG_WIDE, true, NULL), WAY(one, KBKI_WG_ONE, false, TF32(ONE)),
-    WAY(turns, KBKI_WG_TURNS, false, TF32(TURNS)), WAY(mid, KBKI_WG_MID, true, NULL),
-    WAY(low, KBKI_WG_LOW, false, NULL), WAY(small, KBKI_WG_SMALL, true, TF32(SMALL)),
-    WAY(turns192, KBKI_WG_TURNS_192, false, NULL), WAY(turns144, KBKI_WG_TURNS_144, false, NULL),
-    WAY(one208, KBKI_WG_ONE_208, false, NULL), WAY(turns160, KBKI_WG_TURNS_160, false, NULL),
-    WAY(wide192, KBKI_WG_WIDE_192, false, NULL),
-    { "one192", { NULL, NULL, TF32(192) }, { NULL, NULL, TF32(192) }, false, true, true },
-    { "tall", { NULL, NULL, TF32(TALL) }, { NULL, NULL, TF32(TALL) }, false, true, false }
+    { "tf32", { NULL, NULL, kbk_matmul_fwd_tf32<float> }, { NULL, NULL, kbk_bmm_fwd_tf32<float> }, false, false },
+    KBKI_WG_TABLE(WAY)
 };
 // clang-format on
 enum { RUNGS = sizeof rungs / sizeof rungs[0], GUARD = 4096, LAUNCHES = 20 };
-template <class Plan> static constexpr bool cut_as(kbki_wg_way w) {
-    return w.tile_m == Plan::tile_m && w.tile_n == Plan::tile_n && w.pair == Plan::pair && !w.turns == !Plan::turns &&
-           !w.split == !Plan::split;
-}
 static const char* const layout_name[] = { "NN", "NT", "TN" };
 static const char* const dtype_name[] = { "f16", "bf16", "f32" };
 template <class T>
@@ -243,10 +221,7 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
     int64_t lda = layout == KBK_TN ? s.m : s.k, ldb = layout == KBK_NT ? s.k : s.n;
     bool aligned = (uintptr_t)a % 16 == 0 && (uintptr_t)b % 16 == 0;
     if (r.any || s.k == 0) return true;
-    if (layout == KBK_TN && (!strcmp(r.name, "turns144") || !strcmp(r.name, "one208"))) return false; // half panels
-    if (layout != KBK_TN && !strcmp(r.name, "turns160")) return false;
-    bool turned = layout != KBK_NT && s.n % width == 0; // no ping-pong configuration of tf32 exists for them
-    if (sizeof(T) == 4) return s.k % width == 0 && aligned && !(turned && !strcmp(r.name, "turns"));
+    if (sizeof(T) == 4) return s.k % width == 0 && aligned;
     return lda % width == 0 && ldb % width == 0 && aligned;
 }
 
@@ -299,7 +274,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     failed++;
     printf("FAIL: %s %s %s %s%s: %s", r.name, dtype_name[dtype], layout_name[layout], text(s).c_str(),
            off ? ", C off by an element" : "", say);
-    if (r.way && pieces) printf(", %lld pieces", (long long)pieces);
+    if (r.way && split_k) printf(", split-K");
     if (e == cudaSuccess && v.bad)
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v.bad, (long long)n, (long long)v.first / s.n,
                (long long)v.first % s.n);
@@ -309,7 +284,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         exit(1);
     }
 }
-// All variants, or all configurations of select; configurations that support split-K run twice more.
+// All variants, or all configurations of select; configurations run once more with split-K.
 template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
     const int dtype = dtype_of<T>;
     fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
@@ -317,16 +292,9 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
     for (int i = 0; i < RUNGS; i++) {
         if (!wanted(rungs[i], dtype, s) || rungs[i].way != by_way) continue;
         try_one(x, rungs[i], x.a, x.b, s, layout, off);
-        const int64_t cuts[] = { 2, std::max((int64_t)1, std::min((int64_t)37, s.k / 64)) };
-        for (int64_t n : cuts) {
-            bool room =
-                (size_t)(n * (s.m + 255) * (s.n + 255)) * sizeof(float) + KBK_TICKETS <= work_bytes; // of tiles
-            if (!rungs[i].cut || s.b || !room) break;
-            pieces = n, try_one(x, rungs[i], x.a, x.b, s, layout, off);
-            whole_units = n + 1, try_one(x, rungs[i], x.a, x.b, s, layout, off); // guard bytes before the first slice
-            whole_units = 0;
-        }
-        pieces = 0;
+        if (!rungs[i].way) continue;
+        split_k = true, try_one(x, rungs[i], x.a, x.b, s, layout, off);
+        split_k = false;
     }
 }
 // More inputs than cached tensor maps, at neighbouring addresses: each launch must use its own map.
@@ -900,31 +868,6 @@ int main(int argc, char** argv) {
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         roomy(only_shape, layout);
         for (const auto& t : timed) roomy(t.s, layout);
-    }
-    const bool same[] = {
-        cut_as<kbki_wg_shared>(kbki_wg_way_of(KBKI_WG_WIDE)),
-        cut_as<kbki_wg_one>(kbki_wg_way_of(KBKI_WG_ONE)),
-        cut_as<kbki_wg_turns>(kbki_wg_way_of(KBKI_WG_TURNS)),
-        cut_as<kbki_wg_mid>(kbki_wg_way_of(KBKI_WG_MID)),
-        cut_as<kbki_wg_low>(kbki_wg_way_of(KBKI_WG_LOW)),
-        cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_SMALL)),
-        cut_as<kbki_wg_turns_192>(kbki_wg_way_of(KBKI_WG_TURNS_192)),
-        cut_as<kbki_wg_turns_144>(kbki_wg_way_of(KBKI_WG_TURNS_144)),
-        cut_as<kbki_wg_one_208>(kbki_wg_way_of(KBKI_WG_ONE_208)),
-        cut_as<kbki_wg_turns_160>(kbki_wg_way_of(KBKI_WG_TURNS_160)),
-        cut_as<kbki_wg_wide_192>(kbki_wg_way_of(KBKI_WG_WIDE_192)),
-        cut_as<kbki_wg_tf32_one>(kbki_wg_way_of(KBKI_WG_TF32_ONE)),
-        cut_as<kbki_wg_tf32_turns>(kbki_wg_way_of(KBKI_WG_TF32_TURNS)),
-        cut_as<kbki_wg_tall>(kbki_wg_way_of(KBKI_WG_TF32_TALL)),
-        cut_as<kbki_wg_small>(kbki_wg_way_of(KBKI_WG_TF32_SMALL)),
-        cut_as<kbki_wg_tf32_192>(kbki_wg_way_of(KBKI_WG_TF32_192)),
-    };
-    static_assert(sizeof same == KBKI_WG_E4M3_BIG, "each of them");
-    for (int i = 0; i < KBKI_WG_E4M3_BIG; i++) {
-        if (same[i])
-            passed++;
-        else
-            failed++, printf("FAIL: the model's configuration %d has other tiles\n", i);
     }
     CUDA(cudaMalloc((void**)&work, work_bytes));
     CUDA(cudaMemset(work, 0, KBK_TICKETS));

@@ -604,118 +604,68 @@ static void test_table(void) {
           "75 means 8.0 and later for bf16");
 }
 
-// --- split-K of matmul on compute capability 9.0: enough CTAs, and workspace for partial results
-static int64_t ctas_of(const kbk_shape* s, kbki_wg_choice by) {
-    kbki_wg_way w = kbki_wg_way_of(by.way);
-    int64_t tiles = (s->rows + w.tile_m - 1) / w.tile_m * ((s->cols + w.tile_n - 1) / w.tile_n);
-    return by.whole * w.pair + (tiles - by.whole * w.pair) * by.splits;
-}
+// --- the model that chooses configurations of matmul on compute capability 9.0, and the workspace of split-K
 static kbki_wg_choice choose(const kbk_shape* s, int elem, int64_t batch, int sms) {
-    kbki_wg_device on = kbki_wg_h200();
-    on.sms = sms;
-    return kbki_wg_choose(s, elem, batch, &on);
+    kbki_wg_choice by = { -1, 0, 0 };
+    check(kbki_wg_choose(s, elem, batch, sms, &by, 1) == 1 && by.way >= 0, "every shape has a configuration");
+    return by;
 }
-static void test_cuts(void) {
+static void test_choices(void) {
     static const int64_t shapes[][3] = { { 512, 512, 512 },    { 1024, 1024, 1024 },  { 2048, 2048, 2048 },
                                          { 4096, 4096, 4096 }, { 256, 256, 131072 },  { 16, 8192, 8192 },
                                          { 512, 512, 8192 },   { 8192, 50304, 768 },  { 128, 128, 4096 },
                                          { 1, 1, 1 },          { 100, 130, 1000000 }, { 8192, 8192, 8 } };
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
-        for (int sms = 78; sms <= 132; sms += 18) {
-            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
-            kbki_wg_choice by = choose(&s, 2, 1, sms);
-            double work = kbk_matmul_fwd_flops(&s) / (4096.0 * sms); // clocks if every SM works at peak
-            check(by.splits == 1 || (s.k / by.splits >= 256 && kbki_wg_way_of(by.way).split),
-                  "split-K slices have a minimum depth");
-            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "all split-K slices run in one wave");
-            check(by.clocks > work, "not faster than the device's peak");
-            check(work < 1000 || ctas_of(&s, by) >= sms / 2, "most SMs have work");
-            check(choose(&s, 2, 7, sms).splits == 1, "no split-K in a batch");
-        }
+        for (int sms = 78; sms <= KBKI_WG_SMS; sms += 18)
+            for (int elem = 1; elem <= 4; elem *= 2)
+                for (int64_t batch = 1; batch <= 7; batch += 6) {
+                    kbki_wg_choice by[2 * KBKI_WG_WAYS];
+                    kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
+                    s.layout = KBK_NT;
+                    const int n = kbki_wg_choose(&s, elem, batch, sms, by, 2 * KBKI_WG_WAYS);
+                    const kbki_wg_way w = kbki_wg_way_of(by[0].way);
+                    const int64_t units = kbki_wg_units(&s, w, batch), slots = sms / w.pair;
+                    // clocks if every SM works at peak
+                    double work = kbk_matmul_fwd_flops(&s) * (double)batch / (4096.0 * sms) * (elem == 1 ? 0.5 : elem / 2);
+                    check(by[0].clocks > work, "not faster than the device's peak");
+                    check(!by[0].split || kbki_wg_slices(units, kbki_wg_stages(&s, elem), slots) > 1, "split-K only if SMs would be idle");
+                    check(work < 20000 || by[0].split || units * 10 > 8 * slots || elem == 1, "most SMs have work");
+                    for (int k = 0; k < n; k++) {
+                        const kbki_wg_way each = kbki_wg_way_of(by[k].way);
+                        size_t room = kbki_wg_room_bytes(kbki_wg_units(&s, each, batch), kbki_wg_stages(&s, elem),
+                                                         each.pair, each.tile_m * each.tile_n);
+                        check(each.elem == elem && (!k || by[k].clocks >= by[k - 1].clocks), "best first");
+                        check(!by[k].split || room <= kbki_select_pieces(&s, elem, batch),
+                              "workspace for split-K in every configuration that can be tuned");
+                    }
+                    check(choose(&s, elem, batch, sms).clocks == by[0].clocks, "the best of all");
+                }
     kbk_shape s = shape(256, 256, 131072), few = s;
-    int64_t pieces = choose(&s, 2, 1, KBKI_WG_SMS).splits;
-    check(pieces >= 16, "split-K for few tiles with large K");
-    check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_select) >= KBK_TICKETS + pieces * 256 * 256 * 4,
-          "workspace for each split-K slice");
+    check(choose(&s, 2, 1, KBKI_WG_SMS).split, "split-K for few tiles with large K");
+    check(kbki_scratch_matmul(&s, 2, KBKI_WORD_select) == KBK_TICKETS + kbki_select_pieces(&s, 2, 1) &&
+              kbki_select_pieces(&s, 2, 1) <= KBKI_WG_SMS * 192 * 192 * 4,
+          "workspace of a tile per SM");
     check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
           "mmapipe: workspace for each split-K slice");
     check(kbki_mma_splits(&s) == 66, "two CTAs per SM");
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
           "a batch of one equals matmul");
+    check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "e4m3: the tma variant needs no workspace");
     few.k = 131071; // rows that also need aligned copies
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
-    check(kbki_scratch_matmul(&s, 2, KBKI_WORD_select) == 0 && kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == 0,
-          "no workspace if there are many tiles");
-    s = shape(256, 256, 131072), s.layout = KBK_NT;
-    check(choose(&s, 4, 1, KBKI_WG_SMS).splits == 66, "tf32: as many split-K slices as saturate memory");
-    for (int edge = 1536; edge <= 3072; edge += 1536)
-        for (int layout = KBK_NN; layout <= KBK_NT; layout++) {
-            s = shape(edge, edge, edge), s.layout = layout;
-            kbki_wg_choice by = choose(&s, 2, 1, KBKI_WG_SMS);
-            kbki_wg_way w = kbki_wg_way_of(by.way);
-            double rounds = ceil((double)ctas_of(&s, by) / KBKI_WG_SMS);
-            check((double)edge * edge > 0.95 * rounds * KBKI_WG_SMS * w.tile_m * w.tile_n,
-                  "no SM idle in the last wave");
-        }
-    s = shape(1536, 1536, 1536), s.layout = KBK_TN;
-    check(choose(&s, 2, 1, KBKI_WG_SMS).way == KBKI_WG_TURNS_160, "few SMs idle in the last wave");
-    for (int way = KBKI_WG_WIDE; way < KBKI_WG_TF32_ONE; way++) {
-        int whole = kbki_wg_way_of(way).tile_n % 64 == 0, room = way == KBKI_WG_TURNS_160;
-        check(kbki_wg_has(way, KBK_TN) == (whole || room) && kbki_wg_has(way, KBK_NT) == (whole || !room),
-              "whole panels if B is not contiguous along K, or a workspace for them");
-    }
+    check(kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == 0, "no workspace if there are many tiles");
 }
-
-// On a device with less L2 bandwidth per SM, larger tiles win because they load fewer bytes.
-static void test_cuts_by_device(void) {
-    static const int64_t edges[] = { 2048, 5120 };
-    const kbki_wg_device h200 = kbki_wg_h200(), h100 = { KBKI_WG_SMS, 7000 };
-    for (int i = 0; i < 2; i++) {
-        kbk_shape s = shape(edges[i], edges[i], edges[i]);
-        s.layout = KBK_NT;
-        kbki_wg_way there = kbki_wg_way_of(kbki_wg_choose(&s, 2, 1, &h200).way),
-                    here = kbki_wg_way_of(kbki_wg_choose(&s, 2, 1, &h100).way);
-        check(here.tile_m * here.tile_n > there.tile_m * there.tile_n, "larger tiles on an H100");
-        check(kbki_wg_choose(&s, 2, 1, &h100).clocks >= kbki_wg_choose(&s, 2, 1, &h200).clocks,
-              "not faster on an H100");
-    }
-}
-
-// If the last wave has few tiles, only these tiles use split-K and workspace for partial results.
-static void test_cuts_of_a_rest(void) {
-    const kbki_wg_device on = kbki_wg_h200();
-    kbk_shape s = shape(2304, 2304, 2304);
-    s.layout = KBK_NT;
-    kbki_wg_choice by = choose(&s, 4, 1, KBKI_WG_SMS);
-    check(by.way == KBKI_WG_TF32_ONE && by.whole == 132 && by.splits > 1 && (162 - 132) * by.splits <= 132,
-          "the 30 tiles of the second wave use split-K");
-    check((int64_t)kbki_wg_room(&s, by) == 30 * by.splits * 128 * 256 * 4, "only these 30 tiles have workspace");
-    check(by.clocks < kbki_wg_clocks(&s, 4, 1, &on, by.way, 1), "split-K of the last wave is faster");
-    for (int edge = 1000; edge < 6000; edge += 184)
-        for (int elem = 1; elem <= 4; elem *= 2) {
-            s = shape(edge, 7000 - edge, 1024), s.layout = KBK_NT;
-            by = choose(&s, elem, 1, KBKI_WG_SMS);
-            kbki_wg_way w = kbki_wg_way_of(by.way);
-            int64_t all = kbki_wg_layer(&s, w), slots = KBKI_WG_SMS / w.pair;
-            check(by.whole % slots == 0 && by.whole < all, "full waves of whole tiles, then the remaining tiles");
-            check(by.splits == 1 ? by.whole == 0 : (all - by.whole) * by.splits <= slots,
-                  "the remaining slices run in one wave");
-        }
-}
-
-// Rows that are not 32-byte aligned load slowly, so CTA pairs, which load less each, are selected. The choice for
-// aligned rows does not change.
-static void test_cuts_off_sectors(void) {
+// Rows that are not 32-byte aligned load slowly.
+static void test_choices_off_sectors(void) {
     for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
         kbk_shape off = shape(1432, 2776, 3544), on = shape(1440, 2784, 3552);
         off.layout = on.layout = layout;
-        kbki_wg_choice slow = choose(&off, 2, 1, KBKI_WG_SMS), fast = choose(&on, 2, 1, KBKI_WG_SMS);
         check(kbki_wg_off(&off, 2, 0) && kbki_wg_off(&off, 2, 1) && !kbki_wg_off(&on, 2, 0) &&
                   !kbki_wg_off(&on, 2, 1),
               "which rows are not 32-byte aligned");
-        check(kbki_wg_way_of(slow.way).pair == 2 && slow.clocks > fast.clocks, "CTA pairs");
+        check(choose(&off, 2, 1, KBKI_WG_SMS).clocks >= choose(&on, 2, 1, KBKI_WG_SMS).clocks, "not faster");
     }
     kbk_shape half = shape(5000, 3000, 4000); // only the rows of B, or only the rows of A, are not 32-byte aligned
     check(!kbki_wg_off(&half, 2, 0) && kbki_wg_off(&half, 2, 1), "B of NN");
@@ -723,45 +673,6 @@ static void test_cuts_off_sectors(void) {
     check(!kbki_wg_off(&half, 2, 0) && !kbki_wg_off(&half, 2, 1), "neither of NT");
     half.cols = 3008, half.layout = KBK_TN;
     check(kbki_wg_off(&half, 2, 0) && !kbki_wg_off(&half, 2, 1), "A of TN");
-    static const struct {
-        int64_t m, n, k;
-        int way; // the fastest on an H200, or within 2 % of the fastest in every layout
-    } seen[] = { { 2200, 2200, 2200, KBKI_WG_WIDE_192 },
-                 { 6008, 2056, 1544, KBKI_WG_WIDE_192 },
-                 { 1096, 1096, 6008, KBKI_WG_TURNS },
-                 { 5000, 5000, 5000, KBKI_WG_WIDE } };
-    for (int i = 0; i < (int)(sizeof seen / sizeof *seen); i++)
-        for (int layout = KBK_NN; layout <= KBK_TN; layout++) {
-            kbk_shape s = shape(seen[i].m, seen[i].n, seen[i].k);
-            s.layout = layout;
-            check(choose(&s, 2, 1, KBKI_WG_SMS).way == seen[i].way, "as measured");
-        }
-}
-
-static void test_cuts_e4m3(void) {
-    static const int64_t shapes[][3] = { { 1024, 1024, 1024 }, { 4096, 4096, 4096 }, { 256, 256, 131072 },
-                                         { 128, 128, 4096 },   { 1, 1, 16 },         { 8192, 8192, 16 },
-                                         { 8192, 50304, 768 } };
-    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
-        for (int sms = 78; sms <= 132; sms += 18) {
-            kbk_shape s = shape(shapes[i][0], shapes[i][1], shapes[i][2]);
-            kbki_wg_choice by = choose(&s, 1, 1, sms);
-            double work = kbk_matmul_fwd_flops(&s) / (8192.0 * sms);
-            check(by.way >= KBKI_WG_E4M3_BIG && by.way <= KBKI_WG_E4M3_SMALL, "a configuration for e4m3");
-            check(by.splits == 1 || (s.k / by.splits >= 512 && kbki_wg_way_of(by.way).split),
-                  "e4m3: split-K slices have a minimum depth");
-            check(by.splits == 1 || by.whole || ctas_of(&s, by) <= sms, "e4m3: all split-K slices run in one wave");
-            check(by.clocks > work, "e4m3: not faster than the device's peak");
-            check(work < 2000 || ctas_of(&s, by) >= sms / 2, "e4m3: most SMs have work");
-        }
-    kbk_shape s = shape(256, 256, 131072);
-    int64_t pieces = choose(&s, 1, 1, KBKI_WG_SMS).splits;
-    check(pieces >= 16, "e4m3: split-K for few tiles with large K");
-    check((int64_t)kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_select) == KBK_TICKETS + pieces * 256 * 256 * 4,
-          "e4m3: workspace for each split-K slice");
-    check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "e4m3: the tma variant needs no workspace");
-    s = shape(4096, 4096, 4096);
-    check(choose(&s, 1, 1, KBKI_WG_SMS).way == KBKI_WG_E4M3_BIG, "e4m3: large tiles for a large product");
 }
 
 // --- only tf32 has a tolerance of its own
@@ -783,8 +694,8 @@ static void test_tf32(void) {
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may not have a larger error");
     // copies of A if it is not contiguous along K, and of B if in addition TMA cannot load it
     for (int i = 0; i < 6; i++) {
-        s.rows = 100, s.cols = 200 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3;
-        size_t a = s.layout == KBK_TN ? 100 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 201 * 4;
+        s.rows = 30, s.cols = 40 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3; // too small for split-K
+        size_t a = s.layout == KBK_TN ? 30 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 41 * 4;
         check(kbk_workspace(v, KBK_F32, &s) == (a + b ? KBK_TICKETS + a + b : 0), "workspace for transposed copies");
     }
 }
@@ -889,11 +800,8 @@ static void test_zero_sizes(void) {
 }
 
 int main(void) {
-    test_cuts();
-    test_cuts_by_device();
-    test_cuts_of_a_rest();
-    test_cuts_off_sectors();
-    test_cuts_e4m3();
+    test_choices();
+    test_choices_off_sectors();
     test_tf32();
     test_formulas();
     test_signatures();

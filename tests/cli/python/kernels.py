@@ -401,6 +401,8 @@ def record(operation, implementation, origin, ms, **more):
 
 
 def tables():
+    heads = kbench.Record({"params": dict(batch_size=1, heads=2, sequence_length=3, tensor_dimension=4)})
+    check("a shape with heads", kbench_kernels._where(heads) == "1 x 2 x 3 x 4", kbench_kernels._where(heads))
     evidence = os.path.join("tests", "evidence", "h200", "operations")
     run = [sys.executable, kbench_kernels.__file__, "--load"]
     done = subprocess.run(run + [evidence + ".json"], stdout=subprocess.PIPE)
