@@ -5390,7 +5390,8 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * P32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, P8), by32 = kbki_threads(share, P32);
-    const bool early = by8 <= 1024 && n.rows * size * by8 <= kbki_sms() * 1024;
+    // two CTAs of at most 512 threads share an SM, so that clusters of 8 leave no SM of a GPC idle
+    const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, P8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, P32, false>,
         size, (int)(early ? by8 : by32), 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
