@@ -181,7 +181,6 @@
        >>softmax        softmax over the last axis
        >>softmax_bwd    softmax, backward
        >>layernorm      layer normalisation over the last axis
-       >>layernorm_turns layer normalisation by persistent kernels and clusters; its launchers
        >>layernorm_bwd  layer normalisation, backward
        >>rmsnorm        RMS normalisation over the last axis, forward and backward
        >>reduction      the sum of many numbers
@@ -536,12 +535,12 @@ enum {
     row(softmax,   fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN,  "CTA per row, shared-memory tree, three reads")  \
     row(softmax,   fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "online softmax: two reads, one reduction")      \
     row(softmax,   fwd,  onepass,  4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, row in registers, one read")     \
-    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
+    row(softmax,   fwd,  shared,   5,  KBK_ALL,  0,   KBK_OWN,  "row in shared memory: longer rows, one read")    \
     row(softmax,   fwd,  cluster,  6,  KBK_ALL,  90,  KBK_OWN,  "row split over a cluster, up to 512 KiB")       \
     row(softmax,   bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "thread per row, two uncoalesced passes")        \
     row(softmax,   bwd,  warp,     2,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, two reads")             \
     row(softmax,   bwd,  onepass,  3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, rows in registers, one read")    \
-    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "next rows prefetched into shared memory")       \
+    row(softmax,   bwd,  shared,   4,  KBK_ALL,  0,   KBK_OWN,  "both rows in shared memory, by cp.async")        \
     row(softmax,   bwd,  cluster,  5,  KBK_ALL,  90,  KBK_OWN,  "rows split over a cluster, up to 512 KiB")
 
 #define KBK_OPS_layernorm(row)                                                                                   \
@@ -1981,14 +1980,6 @@ KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
 KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_rows(rows, packs) ? 4 * packs : packs; }
-// An SM's registers hold one long row at a time; returns whether its shared memory holds two.
-KBK_FN bool kbki_two_fit(int64_t packs) {
-    return 2 * (packs * 16 + 1100) <= kbki_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
-}
-#define KBKI_LONG 8192 // longest row that fits into registers, in vectors
-// Rows whose inputs and outputs have different alignments are processed element by element. Rows of at most this
-// length go to the rung with a warp per row, longer ones to CTAs.
-#define KBKI_LONG_ONES 256
 // Defines a launcher as a call of a function template with given arguments.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
@@ -3955,22 +3946,15 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-/*  Combines the moments of warps to those of a row (Chan, Golub & LeVeque 1979), with one barrier, and returns the
-    mean of the row. Arguments: n, the elements of the warp; mean, their mean; *s, the sums of deviations from that
-    mean and of their squares, on return from the mean of the row; each, 1 / the elements of the row. */
-template <bool Layer, int Threads>
-__device__ __forceinline__ float kbki_warps_moments(float n, float mean, float each, float2* s, float4* slots) {
-    typedef kbki_sum<float> sum;
-    constexpr int warps = Threads < 32 ? 1 : Threads / 32;
-    if (warps == 1) return mean;
-    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = make_float4(n, mean, s->x, s->y);
+// Reduction over a CTA of any number of warps. slots: 32 values, used by one reduction.
+template <class Reduce>
+__device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduce::type v,
+                                                                  typename Reduce::type* slots) {
+    const int lane = threadIdx.x % 32;
+    v = kbki_warp_all<Reduce>(v);
+    if (lane == 0) slots[threadIdx.x / 32] = v;
     __syncthreads();
-    float4 v = slots[threadIdx.x % warps];
-    if (!Layer) return s->y = kbki_warp_all<sum, warps>(v.w), 0.0f;
-    mean = kbki_warp_all<sum, warps>(v.x * v.y) * each; // its rounding error is compensated by the deviations
-    float d = v.x > 0 ? v.y - mean : 0;
-    *s = kbki_warp_all<kbki_sum2, warps>(make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w)));
-    return mean;
+    return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
 /*  Combines the (max, sum) pairs of warps to that of a row, with one barrier. All threads of a warp must have its
     pair. Two calls with the same slots need another barrier between them. */
@@ -3992,33 +3976,6 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kb
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-// Loads one vector from shared memory. It is volatile because a plain load may be merged with one of an earlier
-// pass.
-__device__ __forceinline__ void kbki_from_shared(uint4& q, const uint4* from) {
-    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
-                 : "r"(kbki_shared(from))
-                 : "memory");
-}
-// Prefetches a thread's vectors of a row, Threads apart; vectors beyond the end are skipped.
-template <class T, int Packs, int Threads>
-__device__ __forceinline__ void kbki_ahead_row(uint4* ring, const T* row, int t, int packs) {
-    row += t * KBKI_WIDTH(T), ring += threadIdx.x;
-#pragma unroll
-    for (int u = 0; u < Packs; u++)
-        if (t + u * Threads < packs) kbki_ahead(ring + u * KBKI_CTA(Threads), row + u * Threads * KBKI_WIDTH(T));
-}
-template <class T, int Packs, int Threads>
-__device__ __forceinline__ void kbki_ahead_take(const uint4* ring, int t, int packs, uint32_t neutral,
-                                                kbki_pack<T, KBKI_WIDTH(T)>* v) {
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        v[u].fill(neutral);
-        if (t + u * Threads < packs) v[u].q = ring[u * KBKI_CTA(Threads) + threadIdx.x];
-        v[u].forget();
-    }
-}
-
 /*  Prevents the assembler from keeping unpacked values. Two passes unpack the same words, and it would keep all
     floats in registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is
     below 65536. */
@@ -4030,44 +3987,16 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-/*  Reduces one 8-byte value per CTA over a cluster, in the order of ranks, through distributed shared memory.
-    Every thread passes its CTA's value and gets the cluster's. Calls must alternate between two sets of slots: a
-    CTA that reaches the next barrier has read the slots of this one. */
-template <class Reduce>
-__device__ __forceinline__ typename Reduce::type kbki_cluster_all(typename Reduce::type v,
-                                                                  typename Reduce::type* slots) {
-    static_assert(sizeof v == 8, "slots of 8 bytes");
-    unsigned size = kbki_cluster_size();
+// Writes a warp's value to this address in the shared memory of every CTA of the cluster.
+template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value* to, Value v) {
 #if __CUDA_ARCH__ >= 900
-    if (threadIdx.x < size) {
-        unsigned at = kbki_cluster_at(kbki_shared(slots + kbki_cluster_rank()), threadIdx.x);
-        unsigned long long bits;
-        memcpy(&bits, &v, 8);
-        asm volatile("st.shared::cluster.u64 [%0], %1;" ::"r"(at), "l"(bits) : "memory");
-    }
-#endif
-    kbki_cluster_barrier();
-    typename Reduce::type all = slots[0];
-    for (unsigned k = 1; k < size; k++) all = Reduce::join(all, slots[k]);
-    return all;
-}
-// Edges: a row that does not start or end at a 16-byte boundary. Single elements before and after the vectors cost
-// registers, so such rows have kernels of their own, in fewer configurations.
-template <class T, int Width, bool Edges>
-__device__ __forceinline__ kbki_span kbki_split_row(const T* row, int64_t cols) {
-    if (Edges) return kbki_split<T, Width>(row, cols);
-    return { cols / Width, 0, 0 };
-}
-template <class T, int Width> __device__ __forceinline__ bool kbki_at_16(const T* p) {
-    return Width == 1 || ((uintptr_t)p & 15) == 0;
-}
-// CTAs per SM (occupancy) that the registers of so many vectors allow; by itself the compiler uses more than
-// needed.
-constexpr int kbki_norm_ctas(int packs, int threads) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900 // tuned on sm_90
-    return packs == 4096 ? 2 : packs == 2048 ? 768 / threads : packs == 128 ? 6 : 1;
-#else
-    return packs == 4096 ? 2 : packs >= 512 && packs <= 2048 ? 1024 / threads : packs == 128 ? 7 : 1;
+    uint32_t words[sizeof(Value) / 4];
+    memcpy(words, &v, sizeof v);
+    if (threadIdx.x % 32 >= kbki_cluster_size()) return;
+    const uint32_t at = kbki_cluster_at(kbki_shared(to), threadIdx.x % 32);
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(Value) / 4); i++)
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(at + 4 * i), "r"(words[i]) : "memory");
 #endif
 }
 #define KBKI_CLUSTER 8 // CTAs per cluster that every GPU with clusters supports
@@ -4086,13 +4015,6 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// The same for a configuration that prefetches `rows` rows into shared memory; *bytes: its shared memory per CTA.
-template <class Kernel>
-const char* kbki_plan_resident(const kbki_plan<Kernel>& plan, int64_t rows, size_t* bytes, unsigned* ctas) {
-    const int threads = KBKI_CTA(plan.threads);
-    *bytes = (size_t)plan.room * threads * 16;
-    return kbki_resident((const void*)plan.kernel, threads, *bytes, kbki_ceil(rows, KBKI_ROWS(plan.threads)), ctas);
-}
 // Clusters of this shape and size that the device holds at once.
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
@@ -4102,6 +4024,14 @@ template <class Kernel>
 __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_clusters((const void*)kernel, cfg, n);
 }
+// Threads of a CTA, whole warps, that process `packs` vectors if each thread has `each`.
+KBK_FN int64_t kbki_threads(int64_t packs, int64_t each) { return 32 * kbki_ceil(packs, 32 * each); }
+// Elements per thread of a CTA per row: few, so that threads are many, if all rows run at once; otherwise 32.
+KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
+    for (int64_t each = 8; each < 32; each *= 2)
+        if (kbki_threads(cols, each) <= 1024 && rows * kbki_threads(cols, each) <= 1024 * kbki_sms()) return each;
+    return 32;
+}
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
@@ -4110,9 +4040,10 @@ template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t c
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
+    const size_t bytes = shared;
     const char* why = kbki_needs(90);
     if (!why) why = kbki_want_shared(kernel, &shared);
-    if (why || !shared) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || (bytes && !shared)) return why ? why : "a CTA cannot have that much shared memory here";
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
@@ -4133,10 +4064,7 @@ __forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int 
     void* where[] = { (void*)&args... };
     return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
-// The least number of CTAs with at most 2048 vectors each (4096 in the largest cluster). Kernels' Packs are per
-// thread.
-#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096)
-KBK_FN int kbki_cluster_ctas(int64_t packs) { return packs <= 4096 ? 2 : packs <= 8192 ? 4 : KBKI_CLUSTER; }
+#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // vectors of the longest row that is split over a cluster
 
 // --- column sums
 __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, int64_t width, int64_t c) {
@@ -4276,24 +4204,28 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
                                                         presumably L1 serves the third read of block. The update
                                                         costs more per element (DRAM 72 % instead of 78 %)
     4 onepass  16-byte accesses, row in registers, one barrier
-                                                     <- one read; rows of 64 to 112 KiB as rung 5
-    5 shared   persistent kernel; while a row is processed, cp.async prefetches the next rows into shared memory
-                                                     <- memory is always busy; rows of 64 to 227 KiB are kept in
-                                                        shared memory; longer rows take two reads
-    6 cluster  row split over 2, 4 or 8 CTAs, in registers and shared memory; (max, sum) exchanged through
-               distributed shared memory             <- one read, up to 512 KiB per row
+                                                     <- one read, up to 32768 elements; longer rows as shared
+    5 shared   row in shared memory, up to 227 KiB   <- longer rows with one read: a thread needs registers for one
+                                                        vector only. Slower where registers suffice: 1212 k bank
+                                                        conflicts instead of 20 k, and each exponential twice
+    6 cluster  row split over 2, 4 or 8 CTAs; (max, sum) exchanged through distributed shared memory
+                                                     <- one read, up to 512 KiB per row. Slower for rows of 16 KiB:
+                                                        all CTAs of a cluster wait for each other (DRAM 75 %)
     bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
                row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
-               different alignments modulo 16 bytes, they are read element by element */
+               different alignments modulo 16 bytes, they are read element by element
+    predict    before you run it: block reads a row three times, online twice. By what factor does DRAM traffic fall
+               for rows of 16 KiB, and for rows of 512 KiB? (--counters shows it)
+    see        Milakov & Gimelshein 2018, "Online normalizer calculation for softmax" */
 /*  measured softmax fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.625 FLOP/B; floor on an H200 62.8 us = 268.4 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1474 us   7 %      -   31  6 % 11 %         0  thread per row, three uncoalesced passes
-    2 block    97.0 us 100 % 15.2 x   31 89 % 78 %      56 k  CTA per row, shared-memory tree, three reads
-    3 online  105.5 us  92 % 0.92 x   26 88 % 74 %      37 k  online softmax: two reads, one reduction
-    4 onepass  83.9 us 116 % 1.26 x   32 93 % 88 %      18 k  16-byte loads, row in registers, one read
-    5 shared   86.3 us 112 % 0.97 x   42 59 % 86 %      75 k  next rows prefetched into shared memory
-    6 cluster 130.3 us  74 % 0.66 x   46 49 % 57 %      15 k  row split over a cluster, up to 512 KiB
+    1 naive    1484 us   7 %      -   31  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 block    97.2 us 100 % 15.3 x   31 89 % 78 %      56 k  CTA per row, shared-memory tree, three reads
+    3 online  105.6 us  92 % 0.92 x   26 88 % 74 %      35 k  online softmax: two reads, one reduction
+    4 onepass  84.1 us 116 % 1.25 x   48 59 % 88 %      20 k  16-byte loads, row in registers, one read
+    5 shared   89.7 us 109 % 0.94 x   31 95 % 83 %    1212 k  row in shared memory: longer rows, one read
+    6 cluster  99.3 us  98 % 0.90 x   26 94 % 75 %     151 k  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(softmax_fwd, 2, t[0] = kbki_in("x", n, cols), t[1] = kbki_out("y", KBK_T, n, cols, 0))
 KBKI_FORMULAS(softmax_fwd, s->cols ? s->rows : 0, 5 * n + rows, 2 * n * elem)
@@ -4347,118 +4279,161 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-struct kbki_softmax_scale {
-    kbki_base base;
-    float factor;
-};
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-// Short rows that are not aligned: online softmax with a warp per row.
-template <class T>
-__global__ void __launch_bounds__(128) kbki_softmax_fwd_warp_k(const T* x, T* y, int64_t rows, int64_t cols) {
-    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
-    if (row >= rows) return;
-    x += row * cols, y += row * cols;
-    kbki_pair p = kbki_pair::none();
-    for (int64_t c = threadIdx.x % 32; c < cols; c += 32) p.add(kbki_float(x[c]));
-    p = kbki_warp_all<kbki_pair>(p);
-    const kbki_base base(p.m);
-    const float inv = 1.0f / p.s;
-    for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
-        y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) * inv);
+// Combines the (max, sum) pairs of `count` warps to that of the row.
+__device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
+    float top = -INFINITY, sum = 0;
+#pragma unroll 1
+    for (int i = threadIdx.x % 32; i < count; i += 32) top = fmaxf(top, slots[i].m);
+    top = kbki_warp_all<kbki_max>(top);
+#pragma unroll 1
+    for (int i = threadIdx.x % 32; i < count; i += 32) sum += slots[i].s * kbki_rebase(slots[i].m, kbki_base(top));
+    return { top, kbki_warp_all<kbki_sum<float>>(sum) };
 }
 
-/*  Softmax of a row in registers: its maximum, its exponentials and their sum, the scaling. In f32 the
-    exponentials, relative to the maximum of a warp, stay in registers and are scaled at the end. In 16 bits
-    computing exp2 again is cheaper than the registers. (Adding the logarithm of the sum to the exponent would save
-    a multiplication. The error is half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
-template <class T, int Packs, int Width = KBKI_WIDTH(T), bool Kept = sizeof(T) == 4> struct kbki_softmax_row {
-    static constexpr bool kept = Kept;
-    kbki_pack<T, Width> v[Packs];
-    __device__ __forceinline__ float top(float r) {
-#pragma unroll
-        for (int u = 0; u < Packs; u++) r = fmaxf(r, kbki_max_of(v[u]));
-        return r;
-    }
-    __device__ __forceinline__ float sum_one(int u, kbki_base base, float r) {
-        float f[Width];
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) r += f[k] = kbki_exp_from(f[k], base);
-        if (kept) v[u].set(f);
-        kbki_reread(v[u]);
-        return r;
-    }
-    __device__ __forceinline__ float sum(kbki_base base, float r) {
-#pragma unroll
-        for (int u = 0; u < Packs; u++) r = sum_one(u, base, r);
-        return r;
-    }
-    // The same, skipping vectors that are empty for all threads in a row of `packs` vectors.
-    template <int Threads> __device__ __forceinline__ float sum(kbki_base base, float r, int packs) {
-#pragma unroll
-        for (int u = 0; u < Packs; u++)
-            if (u == 0 || u * Threads < packs) r = sum_one(u, base, r);
-        return r;
-    }
-    // Factors for put. mine: the maximum that sum was relative to; all: the row's pair.
-    static __device__ __forceinline__ kbki_softmax_scale scale(float mine, kbki_pair all) {
-        const kbki_base base(all.m);
-        const float inv = 1.0f / all.s;
-        return { base, kept ? kbki_rebase(mine, base) * inv : inv };
-    }
-    static __device__ __forceinline__ void put_one(kbki_pack<T, Width> v, kbki_softmax_scale scale, T* y) {
-        float f[Width];
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = (kept ? f[k] : kbki_exp_from(f[k], scale.base)) * scale.factor;
-        v.set(f);
-        v.store(y);
-    }
-    template <int Threads> __device__ __forceinline__ void put(T* y, int t, int packs, kbki_softmax_scale scale) {
-        y += t * Width;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            kbki_reread(v[u]);
-            if (t + u * Threads < packs) put_one(v[u], scale, y + u * Threads * Width);
-        }
-    }
-};
-
-/*  Packs: 16-byte vectors per thread; Threads: per row (32: four rows per CTA, else one). The row stays in
-    registers, packed. Exponentials are relative to the maximum of the warp, so that one barrier serves maximum and
-    sum. A row of -inf only has the sum 0: 0 * (1 / 0) gives the NaN of the formula. */
-template <class T, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
+/*  16-byte loads, the row in registers. Lanes: threads per row; 0: one CTA per row. Exponentials are relative to the
+    maximum of the warp, so that one barrier serves maximum and sum. A row of -inf only has the sum 0: 0 * (1 / 0)
+    gives the NaN of the formula. (Adding the logarithm of the sum to the exponent would save a multiplication. The
+    error is half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
+template <class T, int Packs, int Lanes>
+__global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
-    int t = Threads <= 32 ? threadIdx.x % Threads : threadIdx.x;
-    int64_t row = Threads <= 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / Threads : blockIdx.x;
-    if (row >= rows) return;
+    constexpr int Width = KBKI_WIDTH(T), Group = Lanes ? Lanes : 32;
+    const int threads = Lanes ? Lanes : blockDim.x, t = Lanes ? threadIdx.x % Group : threadIdx.x;
+    const int64_t row = Lanes ? ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / Group : blockIdx.x;
+    const int packs = row < rows ? (int)(cols / Width) : 0;
+    kbki_pack<T, Width> v[Packs];
+    float f[Packs][Width], top = -INFINITY, sum = 0;
     x += row * cols, y += row * cols;
-    kbki_span sp = kbki_split_row<T, Width, Edges>(x, cols);
-    int packs = (int)sp.packs, one = Edges ? (int)kbki_single(sp, cols, t) : -1;
-    kbki_softmax_row<T, Packs, Width> r;
-    float edge = -INFINITY, sum = 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        r.v[u].fill(kbki_type<T>::minus_inf);
-        if (t + u * Threads < packs) r.v[u].load(x + sp.head + (t + u * Threads) * Width);
+        v[u].fill(kbki_type<T>::minus_inf);
+        if (t + u * threads < packs) v[u].load(x + (t + u * threads) * Width);
     }
-    if (Edges && one >= 0) edge = kbki_float(x[one]);
-    const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(edge));
-    const kbki_base base(mine);
-    if (Edges) sum = kbki_exp_from(edge, base);
-    sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(r.template sum<Threads>(base, sum, packs));
-    kbki_pair all = kbki_warps_pair<Threads>({ mine, sum }, slots);
-    r.template put<Threads>(y + sp.head, t, packs, r.scale(mine, all));
-    if (Edges && one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, kbki_base(all.m)) * (1.0f / all.s));
+#pragma unroll
+    for (int u = 0; u < Packs; u++) top = fmaxf(top, kbki_max_of(v[u]));
+    top = kbki_warp_all<kbki_max, Group>(top);
+    const kbki_base base(top);
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        v[u].get(f[u]);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[u][k] = kbki_exp_from(f[u][k], base), sum += f[u][k];
+    }
+    kbki_pair all = { top, kbki_warp_all<kbki_sum<float>, Group>(sum) };
+    if (!Lanes) {
+        if (t % 32 == 0) slots[t / 32] = all;
+        __syncthreads();
+        all = kbki_join_pairs(slots, threads / 32);
+    }
+    const float factor = kbki_rebase(top, kbki_base(all.m)) * (1.0f / all.s);
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[u][k] *= factor;
+        v[u].set(f[u]);
+        if (t + u * threads < packs) v[u].store(y + (t + u * threads) * Width);
+    }
 }
 
-// Rows that fit neither registers nor shared memory: two reads, the second backwards, while the row's end is in
-// L2.
-template <class T, int Width = KBKI_WIDTH(T)>
+/*  One CTA per row, which is kept in shared memory. The copy has the row's alignment modulo 16 bytes, so that the same
+    split into vectors serves both. Threads read only the vectors that they copied, so this needs no barrier. */
+template <class T, int Width>
+__global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ kbki_pair slots[32];
+    x += blockIdx.x * cols, y += blockIdx.x * cols;
+    const kbki_span sp = kbki_split<T, Width>(x, cols);
+    const int t = threadIdx.x, threads = blockDim.x, packs = (int)sp.packs, one = (int)kbki_single(sp, cols, t);
+    T* copy = reinterpret_cast<T*>(kbki_row) + ((uintptr_t)x & 15) / sizeof(T) + sp.head;
+    kbki_pack<T, Width> v;
+    float f[Width], edge = one >= 0 ? kbki_float(x[one]) : -INFINITY, top = edge;
+#pragma unroll 4
+    for (int i = t; i < packs; i += threads) {
+        v.load(x + sp.head + i * Width);
+        v.store_cached(copy + i * Width);
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
+    }
+    top = kbki_warp_all<kbki_max>(top);
+    const kbki_base base(top);
+    float sum = kbki_exp_from(edge, base);
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[k], base);
+    }
+    sum = kbki_warp_all<kbki_sum<float>>(sum);
+    if (t % 32 == 0) slots[t / 32] = { top, sum };
+    __syncthreads();
+    const kbki_pair all = kbki_join_pairs(slots, threads / 32);
+    const kbki_base from(all.m);
+    const float factor = 1.0f / all.s;
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], from) * factor;
+        v.set(f);
+        v.store(y + sp.head + i * Width);
+    }
+    if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, from) * factor);
+}
+
+// As shared, with the row split over a cluster of CTAs: every warp writes its pair to all of them, through distributed
+// shared memory. Rows must be aligned to 16 bytes.
+template <class T>
+__global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ kbki_pair slots[KBKI_CLUSTER * 32];
+    constexpr int Width = KBKI_WIDTH(T);
+    const int t = threadIdx.x, threads = blockDim.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    const int share = ((int)(cols / Width) + size - 1) / size, packs = min(share, (int)(cols / Width) - rank * share);
+    x += blockIdx.x / size * cols + rank * share * Width, y += blockIdx.x / size * cols + rank * share * Width;
+    kbki_pack<T, Width> v;
+    float f[Width], top = -INFINITY, sum = 0;
+    kbki_cluster_begin();
+#pragma unroll 4
+    for (int i = t; i < packs; i += threads) {
+        v.load(x + i * Width);
+        kbki_row[i] = v.q;
+        top = fmaxf(top, kbki_max_of(v));
+    }
+    top = kbki_warp_all<kbki_max>(top);
+    const kbki_base base(top);
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v.q = kbki_row[i];
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[k], base);
+    }
+    sum = kbki_warp_all<kbki_sum<float>>(sum);
+    kbki_cluster_begun(); // all CTAs of the cluster have started, so that their shared memory may be written
+    kbki_cluster_store(slots + rank * (threads / 32) + t / 32, kbki_pair{ top, sum });
+    kbki_cluster_barrier();
+    const kbki_pair all = kbki_join_pairs(slots, size * (threads / 32));
+    const kbki_base from(all.m);
+    const float factor = 1.0f / all.s;
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v.q = kbki_row[i];
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], from) * factor;
+        v.set(f);
+        v.store(y + i * Width);
+    }
+}
+
+// ---- The plain rungs end here. The kernel below serves rows that fit neither registers nor shared memory.
+
+// Two reads, the second backwards, while the row's end is in L2.
+template <class T, int Width>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols, y += blockIdx.x * cols;
@@ -4482,198 +4457,19 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
     }
 }
 
-/*  The copy in shared memory has the row's alignment modulo 16 bytes, so that the same split into vectors serves
-    both. Each thread reads only the vectors that it copied itself: no barriers are needed beside those of the two
-    reductions. */
-template <class T, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(512) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[2][32];
-    x += blockIdx.x * cols, y += blockIdx.x * cols;
-    int t = threadIdx.x;
-    kbki_span sp = kbki_split<T, Width>(x, cols);
-    T* copy = reinterpret_cast<T*>(kbki_row) + ((uintptr_t)x & 15) / sizeof(T) + sp.head;
-    int packs = (int)sp.packs, one = (int)kbki_single(sp, cols, t);
-    float f[Width], edge = one >= 0 ? kbki_float(x[one]) : -INFINITY, top = edge;
-#pragma unroll 4
-    for (int i = t; i < packs; i += 512) {
-        kbki_pack<T, Width> v;
-        v.load(x + sp.head + i * Width);
-        v.store_cached(copy + i * Width);
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
-    }
-    const kbki_base base(kbki_all<kbki_max, 512>(top, slots[0]));
-    float sum = kbki_exp_from(edge, base);
-#pragma unroll 2
-    for (int i = t; i < packs; i += 512) {
-        kbki_pack<T, Width> v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[k], base);
-    }
-    float inv = 1.0f / kbki_all<kbki_sum<float>, 512>(sum, slots[1]);
-#pragma unroll 2
-    for (int i = t; i < packs; i += 512) {
-        kbki_pack<T, Width> v = *reinterpret_cast<kbki_pack<T, Width>*>(copy + i * Width);
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = kbki_exp_from(f[k], base) * inv;
-        v.set(f);
-        v.store(y + sp.head + i * Width);
-    }
-    if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, base) * inv);
-}
-
-/*  Prefetching of rows. A row is divided into parts of Chunk vectors per thread, and Stages parts are in flight.
-    The first parts of a row are loaded while the previous row is processed. Rows must be 16-byte aligned. */
-template <class T, int Packs, int Chunk, int Threads, int Stages> struct kbki_softmax_ahead {
-    static constexpr int width = KBKI_WIDTH(T), parts = Packs / Chunk, room = Chunk * KBKI_CTA(Threads);
-    const T* x; // this CTA's part of row 0
-    int64_t row, step, rows, cols;
-    int t, packs, slot;
-    uint4* ring;
-    __device__ __forceinline__ void ask(int64_t which, int h, int to) {
-        if (which < rows)
-            kbki_ahead_row<T, Chunk, Threads>(ring + to * room, x + which * cols + h * Chunk * Threads * width, t,
-                                              packs - h * Chunk * Threads);
-        kbki_ahead_close();
-    }
-    __device__ __forceinline__ void start() {
-        slot = 0;
-#pragma unroll
-        for (int i = 0; i < Stages; i++) ask(row + i / parts * step, i % parts, i);
-    }
-    __device__ __forceinline__ void take(kbki_softmax_row<T, Packs>& r) {
-#pragma unroll
-        for (int h = 0; h < parts; h++, slot = slot + 1 == Stages ? 0 : slot + 1) {
-            kbki_ahead_wait<Stages - 1>();
-            kbki_ahead_take<T, Chunk, Threads>(ring + slot * room, t, packs - h * Chunk * Threads,
-                                               kbki_type<T>::minus_inf, r.v + h * Chunk);
-            ask(row + (h + Stages) / parts * step, (h + Stages) % parts, slot);
-        }
-    }
-};
-// Persistent kernel: CTAs take rows in turn, and cp.async prefetches the next ones.
-template <class T, int Packs, int Chunk, int Threads, int Stages>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 4096 ? 2 : 1)
-    kbki_softmax_fwd_ahead_k(const T* x, T* y, int64_t rows, int64_t cols) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ kbki_pair slots[2][32];
-    constexpr int Rows = KBKI_ROWS(Threads);
-    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(cols / KBKI_WIDTH(T)), turn = 0;
-    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
-            step = (int64_t)gridDim.x * Rows;
-    kbki_softmax_ahead<T, Packs, Chunk, Threads, Stages> in = { x, row, step, rows, cols, t, packs, 0, kbki_row };
-    kbki_softmax_row<T, Packs> r;
-    in.start();
-    for (; in.row < rows; in.row += step, turn ^= 1) {
-        in.take(r);
-        float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
-        float sum = kbki_warp_all<kbki_sum<float>>(r.sum(kbki_base(mine), 0));
-        r.template put<Threads>(y + in.row * cols, t, packs,
-                                r.scale(mine, kbki_warps_pair<Threads>({ mine, sum }, slots[turn])));
-    }
-}
-
-// Persistent clusters: each takes rows in turn, and prefetches the next one while it processes this one.
-template <class T, int Packs>
-__global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ kbki_pair slots[2][32], room[2][KBKI_CLUSTER];
-    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
-    int size = (int)kbki_cluster_size(), t = threadIdx.x, turn = 0;
-    int share = ((int)(cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(cols / Width) - first);
-    int64_t row = blockIdx.x / size, step = gridDim.x / size;
-    kbki_softmax_ahead<T, Packs, Packs, Threads, 2> in = { x + first * Width, row, step, rows, cols, t, packs, 0,
-                                                           kbki_row };
-    kbki_softmax_row<T, Packs> r;
-    in.start();
-    // all CTAs of the cluster must have started before one writes to another's shared memory
-    kbki_cluster_barrier();
-    for (; in.row < rows; in.row += step, turn ^= 1) {
-        in.take(r);
-        float mine = kbki_warp_all<kbki_max>(r.top(-INFINITY));
-        float sum = kbki_warp_all<kbki_sum<float>>(r.sum(kbki_base(mine), 0));
-        kbki_pair all = kbki_cluster_all<kbki_pair>(kbki_warps_pair<Threads>({ mine, sum }, slots[turn]), room[turn]);
-        r.template put<Threads>(y + first * Width + in.row * cols, t, packs, r.scale(mine, all));
-    }
-    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
-}
-
-/*  Longer rows: Packs vectors per thread in registers, Extra ones in shared memory, one row per cluster. Clusters
-    overlap because a new one reads while others write; the hardware schedules them. */
-template <class T, int Packs, int Extra>
-__global__ void __launch_bounds__(512, 2) kbki_softmax_fwd_cluster_long_k(const T* x, T* y, int64_t cols) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ kbki_pair slots[32], room[KBKI_CLUSTER];
-    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
-    int size = (int)kbki_cluster_size(), t = threadIdx.x;
-    int share = ((int)(cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(cols / Width) - first), more = packs - Packs * Threads;
-    int64_t at = blockIdx.x / size * cols + first * Width;
-    kbki_softmax_row<T, Packs> r;
-    kbki_softmax_row<T, 1> v;
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        r.v[u].fill(kbki_type<T>::minus_inf);
-        if (t + u * Threads < packs) r.v[u].load(x + at + (t + u * Threads) * Width);
-    }
-    kbki_ahead_row<T, Extra, Threads>(kbki_row, x + at + Packs * Threads * Width, t, more);
-    kbki_ahead_close();
-    kbki_cluster_begin();
-    float mine = r.top(-INFINITY);
-    kbki_ahead_wait<0>();
-#pragma unroll
-    for (int u = 0; u < Extra; u++)
-        if (t + u * Threads < more) v.v[0].q = kbki_row[u * Threads + t], mine = v.top(mine);
-    mine = kbki_warp_all<kbki_max>(mine);
-    const kbki_base base(mine);
-    float sum = r.sum(base, 0);
-#pragma unroll
-    for (int u = 0; u < Extra; u++) {
-        if (t + u * Threads >= more) continue;
-        v.v[0].q = kbki_row[u * Threads + t];
-        sum = v.sum(base, sum);
-        if (r.kept) kbki_row[u * Threads + t] = v.v[0].q;
-    }
-    sum = kbki_warp_all<kbki_sum<float>>(sum);
-    kbki_pair p = kbki_warps_pair<Threads>({ mine, sum }, slots);
-    kbki_cluster_begun();
-    const kbki_softmax_scale scale = r.scale(mine, kbki_cluster_all<kbki_pair>(p, room));
-    r.template put<Threads>(y + at, t, packs, scale);
-#pragma unroll
-    for (int u = 0; u < Extra; u++) {
-        if (t + u * Threads >= more) continue;
-        v.v[0].q = kbki_row[u * Threads + t];
-        v.put_one(v.v[0], scale, y + at + (t + (Packs + u) * Threads) * Width);
-    }
-}
-
-template <class T> struct kbki_xy {
-    const T* x;
-    T* y;
-    int64_t rows, cols;
-    bool vector;
-};
-template <class T> const char* kbki_xy_args(const kbk_args* a, int64_t rows_per_cta, kbki_xy<T>* io) {
-    *io = { (const T*)a->in[0], (T*)a->out[0], a->s.rows, a->s.cols, kbki_congruent(a->in[0], a->out[0]) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->y, sizeof(T))) return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
-}
-
 template <class T> using kbki_softmax_kernel = void(const T* x, T* y, int64_t rows, int64_t cols);
-// Launches rungs 1 to 3: rows_per_cta rows in a CTA of so many threads.
+// Launches a kernel with rows_per_cta rows in a CTA of so many threads.
 template <class T>
-const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int rows_per_cta,
-                               unsigned threads) {
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, rows_per_cta, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), threads, 0, st>>>(io.x, io.y, io.rows, io.cols);
+const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int64_t rows_per_cta,
+                               int64_t threads, size_t bytes = 0) {
+    const T* x = (const T*)a->in[0];
+    T* y = (T*)a->out[0];
+    const char* why = kbki_check_dims(&a->s);
+    if (!kbki_aligned(x, sizeof(T)) || !kbki_aligned(y, sizeof(T))) return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(a->s.rows, rows_per_cta))) return KBKI_TEXT_GRID;
+    if (why || a->s.rows * a->s.cols == 0) return why;
+    kernel<<<(unsigned)kbki_ceil(a->s.rows, rows_per_cta), (unsigned)threads, bytes, st>>>(x, y, a->s.rows,
+                                                                                           a->s.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_fwd_naive(const kbk_args* a, kbk_stream st) {
@@ -4685,90 +4481,45 @@ template <class T> const char* kbk_softmax_fwd_block(const kbk_args* a, kbk_stre
 template <class T> const char* kbk_softmax_fwd_online(const kbk_args* a, kbk_stream st) {
     return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_online_k<T>, 1, 256);
 }
-template <class T> const char* kbki_softmax_ones(const kbk_args* a, kbk_stream st) {
-    return a->s.cols <= KBKI_LONG_ONES ? kbki_softmax_plain<T>(a, st, kbki_softmax_fwd_warp_k<T>, 4, 128)
-                                       : kbk_softmax_fwd_block<T>(a, st);
-}
-template <class T> const char* kbki_softmax_long(const kbki_xy<T>& io, kbk_stream st) {
-    kbki_softmax_fwd_long_k<T><<<(unsigned)io.rows, 512, 0, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
-}
-template <class T> const char* kbki_softmax_shared(const kbki_xy<T>& io, kbk_stream st) {
-    size_t bytes = (size_t)io.cols * sizeof(T) + 16;
-    const char* why = kbki_want_shared(kbk_softmax_fwd_shared_k<T>, &bytes);
-    if (why || !bytes) return why ? why : kbki_softmax_long(io, st);
-    kbk_softmax_fwd_shared_k<T><<<(unsigned)io.rows, 512, bytes, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
+template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_stream st) {
+    constexpr int Width = KBKI_WIDTH(T);
+    const bool vector = kbki_congruent(a->in[0], a->out[0]);
+    kbki_softmax_kernel<T>* kernel = vector ? kbk_softmax_fwd_shared_k<T, Width> : kbk_softmax_fwd_shared_k<T, 1>;
+    size_t bytes = (size_t)a->s.cols * sizeof(T) + 16;
+    const char* why = kbki_want_shared(kernel, &bytes);
+    if (why) return why;
+    if (!bytes) kernel = vector ? kbki_softmax_fwd_long_k<T, Width> : kbki_softmax_fwd_long_k<T, 1>;
+    const int64_t threads = kbki_threads(a->s.cols, vector ? 2 * Width : 4);
+    return kbki_softmax_plain<T>(a, st, kernel, 1, !bytes || threads > 512 ? 512 : threads, bytes);
 }
 template <class T> const char* kbk_softmax_fwd_onepass(const kbk_args* a, kbk_stream st) {
-    static const kbki_plan<kbki_softmax_kernel<T>> whole[] = {
-        { 8, kbk_softmax_fwd_onepass_k<T, 1, 8, false>, 8, 0 },
-        { 16, kbk_softmax_fwd_onepass_k<T, 2, 8, false>, 8, 0 },
-        { 32, kbk_softmax_fwd_onepass_k<T, 4, 8, false>, 8, 0 },
-        { 64, kbk_softmax_fwd_onepass_k<T, 2, 32, false>, 32, 0 },
-        { 128, kbk_softmax_fwd_onepass_k<T, 4, 32, false>, 32, 0 },
-        { 256, kbk_softmax_fwd_onepass_k<T, 8, 32, false>, 32, 0 },
-        { 512, kbk_softmax_fwd_onepass_k<T, 4, 128, false>, 128, 0 },
-        { 1024, kbk_softmax_fwd_onepass_k<T, 4, 256, false>, 256, 0 },
-        { 2048, kbk_softmax_fwd_onepass_k<T, 8, 256, false>, 256, 0 },
-        { 4096, kbk_softmax_fwd_onepass_k<T, 8, 512, false>, 512, 0 },
-        { KBKI_LONG, kbk_softmax_fwd_onepass_k<T, 16, 512, false>, 512, 0 },
-    };
-    static const kbki_plan<kbki_softmax_kernel<T>> edges[] = {
-        { 256, kbk_softmax_fwd_onepass_k<T, 8, 32, true>, 32, 0 },
-        { 2048, kbk_softmax_fwd_onepass_k<T, 8, 256, true>, 256, 0 },
-        { KBKI_LONG, kbk_softmax_fwd_onepass_k<T, 16, 512, true>, 512, 0 },
-    };
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!io.vector) return kbki_softmax_ones<T>(a, st);
-    bool all = kbki_whole_packs<T>(io.x, io.y, io.cols);
-    if (packs > KBKI_LONG || (packs > (all ? 4096 : 2048) && kbki_two_fit(packs))) return kbki_softmax_shared(io, st);
-    auto plan = all ? kbki_plan_of(whole, kbki_plan_packs(io.rows, packs)) : kbki_plan_of(edges, packs);
-    return kbki_softmax_plain<T>(a, st, plan.kernel, KBKI_ROWS(plan.threads), KBKI_CTA(plan.threads));
+    constexpr int Width = KBKI_WIDTH(T), P8 = 8 / Width, P16 = 16 / Width, P32 = 32 / Width; // vectors per thread
+    const int64_t cols = a->s.cols, each = kbki_row_elements(a->s.rows, cols), threads = kbki_threads(cols, each);
+    if (!kbki_whole_packs<T>(a->in[0], a->out[0], cols) || threads > 1024) return kbk_softmax_fwd_shared<T>(a, st);
+    if (cols <= 8 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 1, 8>, 16, 128);
+    if (cols <= 16 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 2, 8>, 16, 128);
+    if (cols <= 32 * Width) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, 4, 8>, 16, 128);
+    if (each == 32 && cols <= 512) return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, P16, 32>, 4, 128);
+    if (each == 32 && cols <= 1024)
+        return kbki_softmax_plain<T>(a, st, kbk_softmax_fwd_onepass_k<T, P32, 32>, 4, 128);
+    return kbki_softmax_plain<T>(a, st,
+                                 each == 8    ? kbk_softmax_fwd_onepass_k<T, P8, 0>
+                                 : each == 16 ? kbk_softmax_fwd_onepass_k<T, P16, 0>
+                                              : kbk_softmax_fwd_onepass_k<T, P32, 0>,
+                                 1, threads);
 }
-template <class T> const char* kbk_softmax_fwd_shared(const kbk_args* a, kbk_stream st) {
-    static const kbki_plan<kbki_softmax_kernel<T>> plans[] = {
-        { 128, kbki_softmax_fwd_ahead_k<T, 4, 4, 32, 2>, 32, 8 },
-        { 512, kbki_softmax_fwd_ahead_k<T, 4, 4, 128, 2>, 128, 8 },
-        { 1024, kbki_softmax_fwd_ahead_k<T, 4, 4, 256, 2>, 256, 8 },
-        { 2048, kbki_softmax_fwd_ahead_k<T, 4, 4, 512, 2>, 512, 8 },
-        { 4096, kbki_softmax_fwd_ahead_k<T, 8, 4, 512, 3>, 512, 12 },
-    };
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    auto plan = kbki_plan_of(plans, packs);
-    size_t bytes;
-    unsigned ctas = 0;
-    if (kbki_whole_packs<T>(io.x, io.y, io.cols) && packs <= 4096)
-        why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
-    if (why || !ctas) return why ? why : io.vector ? kbki_softmax_shared(io, st) : kbki_softmax_ones<T>(a, st);
-    plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io.x, io.y, io.rows, io.cols);
-    return kbki_launched();
-}
-
 template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_xy<T> io;
-    const char* why = kbki_xy_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!kbki_whole_packs<T>(io.x, io.y, io.cols) || packs > KBKI_CLUSTER_PACKS)
+    const T* x = (const T*)a->in[0];
+    T* y = (T*)a->out[0];
+    const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
+    if (rows <= 0 || cols <= 0 || !kbki_whole_packs<T>(x, y, cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    size_t part = 512 * 16; // one 16-byte vector per thread
-    int size = packs <= 4096 ? 2 : 4, large = packs <= 16384 ? 2 : 4;
-    if (packs > 8192)
-        return kbki_launch_clusters(kbki_softmax_fwd_cluster_long_k<T, 8, 8>,
-                                    io.rows * large < kbki_sms() ? KBKI_CLUSTER : large, 512, 8 * part, io.rows,
-                                    false, st, io.x, io.y, io.cols);
-    if (packs > size * 1024)
-        return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 4>, size, 512, 8 * part, io.rows, true, st, io.x,
-                                    io.y, io.rows, io.cols);
-    return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T, 2>, size, 512, 4 * part, io.rows, true, st, io.x, io.y,
-                                io.rows, io.cols);
+    // the smallest cluster whose CTAs have at most 64 KiB of the row each; a larger one for few rows
+    int size = 2;
+    while (size < KBKI_CLUSTER && (packs > size * 4096 || rows * size * 2 <= kbki_sms())) size *= 2;
+    const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 2);
+    return kbki_launch_clusters(kbk_softmax_fwd_cluster_k<T>, size, threads < 512 ? (int)threads : 512,
+                                (size_t)share * 16, rows, false, st, x, y, rows, cols);
 }
 #endif // __CUDACC__
 
@@ -4784,22 +4535,24 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); two reads
     2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
-    3 onepass  16-byte accesses, rows in registers; if rows are short, a few lanes process several rows
-                                                     <- one read, up to 64 KiB per row; longer rows take two reads
-    4 shared   persistent kernel; while two rows are processed, cp.async prefetches the next two into shared memory
-                                                     <- memory is always busy. Rows of 16 to 64 KiB have a CTA
-                                                        each, and many CTAs share an SM instead
-    5 cluster  rows split over 2, 4 or 8 CTAs, in registers and shared memory; sums exchanged through
-               distributed shared memory             <- one read, up to 512 KiB per row
-    bound by   memory: compare with bytes / copy bandwidth */
+    3 onepass  16-byte accesses, rows in registers   <- one read, up to 64 KiB per row; longer rows take two reads
+    4 shared   cp.async copies both rows to shared memory
+                                                     <- longer rows, up to 113 KiB, with one read; loads in flight
+                                                        take no registers
+    5 cluster  rows split over 2, 4 or 8 CTAs; sums exchanged through distributed shared memory
+                                                     <- one read, up to 512 KiB per row
+    bound by   memory: compare with bytes / copy bandwidth
+    predict    before you run it: what share of a copy's bandwidth is left if a row is read twice, and L2 serves
+               none, half, or all of the second read?
+    see        Milakov & Gimelshein 2018 for the forward pass; Harris 2007, "Optimizing Parallel Reduction in CUDA" */
 /*  measured softmax bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1644 us   9 %      -   32  6 % 12 %         0  thread per row, two uncoalesced passes
-    2 warp    245.8 us  61 % 6.69 x   32 90 % 80 %         0  warp per row, shuffles, two reads
-    3 onepass 126.1 us 118 % 1.95 x   48 59 % 91 %      16 k  16-byte loads, rows in registers, one read
-    4 shared  128.9 us 116 % 0.98 x   76 36 % 89 %     102 k  next rows prefetched into shared memory
-    5 cluster 146.8 us 102 % 0.88 x   48 50 % 80 %      12 k  rows split over a cluster, up to 512 KiB
+    1 naive    1654 us   9 %      -   32  6 % 12 %         0  thread per row, two uncoalesced passes
+    2 warp    245.8 us  60 % 6.73 x   31 91 % 80 %         0  warp per row, shuffles, two reads
+    3 onepass 126.1 us 118 % 1.95 x   46 59 % 91 %      7810  16-byte loads, rows in registers, one read
+    4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
+    5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
 // Like probabilities
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
@@ -4821,366 +4574,240 @@ KBKI_REF(softmax_bwd) {
 }
 
 #ifdef __CUDACC__
-template <class T> struct kbki_dsoftmax {
-    const T *dy, *y;
-    T* dx;
-    int64_t rows, cols;
-    bool vector;
-};
-template <class T> __device__ __forceinline__ float kbki_dsoftmax_term(const T* dy, const T* y, int64_t c) {
-    return kbki_float(dy[c]) * kbki_float(y[c]);
-}
-template <class T>
-__device__ __forceinline__ void kbki_dsoftmax_one(const kbki_dsoftmax<T>& io, int64_t i, float dot) {
-    io.dx[i] = kbki_type<T>::from(kbki_float(io.y[i]) * (kbki_float(io.dy[i]) - dot));
-}
-
 // One thread per row, two passes; not coalesced.
-template <class T> __global__ void kbk_softmax_bwd_naive_k(kbki_dsoftmax<T> io) {
-    int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= io.rows) return;
+template <class T>
+__global__ void kbk_softmax_bwd_naive_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    dy += row * cols, y += row * cols, dx += row * cols;
     kbki_long_sum dot;
-    for (int64_t c = 0; c < io.cols; c++) dot.add(kbki_dsoftmax_term(io.dy, io.y, row * io.cols + c));
-    for (int64_t c = 0; c < io.cols; c++) kbki_dsoftmax_one(io, row * io.cols + c, dot.get());
+    for (int64_t c = 0; c < cols; c++) dot.add(kbki_float(dy[c]) * kbki_float(y[c]));
+    for (int64_t c = 0; c < cols; c++) dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot.get()));
 }
 
 // One warp per row, two coalesced passes, shuffles.
-template <class T> __global__ void __launch_bounds__(128) kbk_softmax_bwd_warp_k(kbki_dsoftmax<T> io) {
-    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
-    if (row >= io.rows) return;
-    float dot = 0;
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32)
-        dot += kbki_dsoftmax_term(io.dy, io.y, row * io.cols + c);
-    dot = kbki_warp_all<kbki_sum<float>>(dot);
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) kbki_dsoftmax_one(io, row * io.cols + c, dot);
-}
-
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-// Both rows stay packed in registers; the result overwrites dy.
-template <class T, int Width, int Packs> struct kbki_dsoftmax_row {
-    kbki_pack<T, Width> dy[Packs], y[Packs];
-    __device__ __forceinline__ float dot() {
-        float f[Width], g[Width], r = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            dy[u].get(f), y[u].get(g);
-#pragma unroll
-            for (int k = 0; k < Width; k++) r = fmaf(f[k], g[k], r);
-            kbki_reread(dy[u]), kbki_reread(y[u]);
-        }
-        return r;
-    }
-    template <int Threads> __device__ __forceinline__ void put(T* dx, int t, int packs, float dot) {
-        float f[Width], g[Width];
-        dx += t * Width;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            kbki_reread(dy[u]), kbki_reread(y[u]);
-            dy[u].get(f), y[u].get(g);
-#pragma unroll
-            for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - dot);
-            dy[u].set(f);
-            if (t + u * Threads < packs) dy[u].store(dx + u * Threads * Width);
-        }
-    }
-};
-// Both rows in registers; one warp or one CTA per row, 16-byte accesses.
-template <class T, int Packs, int Threads, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(KBKI_CTA(Threads)) kbk_softmax_bwd_onepass_k(kbki_dsoftmax<T> io) {
-    __shared__ float slots[32];
-    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
-    int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x,
-            at = row * io.cols;
-    if (row >= io.rows) return;
-    kbki_span sp = kbki_split<T, Width>(io.dy + at, io.cols);
-    int packs = (int)sp.packs, one = (int)kbki_single(sp, io.cols, t);
-    kbki_dsoftmax_row<T, Width, Packs> r;
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        r.dy[u].fill(0), r.y[u].fill(0);
-        if (t + u * Threads >= packs) continue;
-        r.dy[u].load(io.dy + at + sp.head + t * Width + u * Threads * Width);
-        r.y[u].load(io.y + at + sp.head + t * Width + u * Threads * Width);
-    }
-    float dot = one >= 0 ? kbki_dsoftmax_term(io.dy, io.y, at + one) : 0;
-    dot = kbki_all<kbki_sum<float>, Threads>(dot + r.dot(), slots);
-    r.template put<Threads>(io.dx + at + sp.head, t, packs, dot);
-    if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
-}
-
-/*  Short rows: a group of Lanes lanes has several rows. All of them are loaded before the first is used, and all
-    rows of a small tensor are in flight at the same time. */
-template <class T, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(256, 4) kbki_softmax_bwd_lanes_k(kbki_dsoftmax<T> io) {
-    constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
-    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row = ((int64_t)blockIdx.x * 8 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
-    kbki_pack<T, Width> dy[Rows][Packs], y[Rows][Packs];
-#pragma unroll
-    for (int r = 0; r < Rows; r++)
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const int64_t at = (row + r * Groups) * io.cols + (lane + u * Lanes) * Width;
-            dy[r][u].fill(0), y[r][u].fill(0);
-            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
-                dy[r][u].load(io.dy + at), y[r][u].load(io.y + at);
-        }
-#pragma unroll
-    for (int r = 0; r < Rows; r++) {
-        float f[Packs][Width], g[Packs][Width], dot = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            dy[r][u].get(f[u]), y[r][u].get(g[u]);
-#pragma unroll
-            for (int k = 0; k < Width; k++) dot = fmaf(f[u][k], g[u][k], dot);
-        }
-        dot = kbki_warp_all<kbki_sum<float>, Lanes>(dot);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-#pragma unroll
-            for (int k = 0; k < Width; k++) f[u][k] = g[u][k] * (f[u][k] - dot);
-            dy[r][u].set(f[u]);
-            if (row + r * Groups < io.rows && lane + u * Lanes < packs)
-                dy[r][u].store(io.dx + (row + r * Groups) * io.cols + (lane + u * Lanes) * Width);
-        }
-    }
-}
-
-// Rows that do not fit: two reads, the second one backwards, while the row's end is in the L2 cache.
-template <class T, int Width> __global__ void __launch_bounds__(512) kbki_softmax_bwd_long_k(kbki_dsoftmax<T> io) {
-    __shared__ float slots[32];
-    int64_t at = blockIdx.x * io.cols;
-    int t = threadIdx.x;
-    kbki_span sp = kbki_split<T, Width>(io.dy + at, io.cols);
-    int64_t one = kbki_single(sp, io.cols, t);
-    const T *dy = io.dy + at + sp.head, *y = io.y + at + sp.head;
-    kbki_dsoftmax_row<T, Width, 1> r;
-    float dot = one >= 0 ? kbki_dsoftmax_term(io.dy, io.y, at + one) : 0;
-#pragma unroll 4
-    for (int64_t i = t; i < sp.packs; i += 512) {
-        r.dy[0].load_cached(dy + i * Width), r.y[0].load_cached(y + i * Width);
-        dot += r.dot();
-    }
-    dot = kbki_all<kbki_sum<float>, 512>(dot, slots);
-#pragma unroll 4
-    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= 512) {
-        r.dy[0].load(dy + i * Width), r.y[0].load(y + i * Width);
-        r.template put<0>(io.dx + at + sp.head + i * Width, 0, 1, dot);
-    }
-    if (one >= 0) kbki_dsoftmax_one(io, at + one, dot);
-}
-
-// Prefetches Stages pairs of rows. Two sets of reduction slots alternate, because there is one reduction per row.
-template <class T, int Packs, int Threads, int Stages>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), Packs* Threads == 2048 ? 2 : 1)
-    kbk_softmax_bwd_shared_k(kbki_dsoftmax<T> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[2][32];
-    constexpr int Rows = KBKI_ROWS(Threads);
-    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / KBKI_WIDTH(T)), slot = 0;
-    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
-            step = (int64_t)gridDim.x * Rows;
-    constexpr int room = Packs * KBKI_CTA(Threads);
-    kbki_dsoftmax_row<T, KBKI_WIDTH(T), Packs> r;
-    auto ask = [&](int64_t which, uint4* ring) {
-        if (which < io.rows) {
-            kbki_ahead_row<T, Packs, Threads>(ring, io.dy + which * io.cols, t, packs);
-            kbki_ahead_row<T, Packs, Threads>(ring + room, io.y + which * io.cols, t, packs);
-        }
-        kbki_ahead_close();
-    };
-#pragma unroll
-    for (int i = 0; i < Stages; i++) ask(row + i * step, kbki_row + i * 2 * room);
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
-        uint4* ring = kbki_row + slot * 2 * room;
-        kbki_ahead_wait<Stages - 1>();
-        kbki_ahead_take<T, Packs, Threads>(ring, t, packs, 0, r.dy);
-        kbki_ahead_take<T, Packs, Threads>(ring + room, t, packs, 0, r.y);
-        ask(row + Stages * step, ring);
-        float dot = kbki_group_all<kbki_sum<float>, Threads>(r.dot(), slots[turn]);
-        r.template put<Threads>(io.dx + row * io.cols, t, packs, dot);
-    }
-}
-
-// Persistent clusters: both rows in turn, the next ones prefetched; every thread has its own vectors of each.
-template <class T, int Packs>
-__global__ void __launch_bounds__(512, 2) kbk_softmax_bwd_cluster_k(kbki_dsoftmax<T> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[2][32];
-    __shared__ float2 all[2][KBKI_CLUSTER];
-    constexpr int Width = KBKI_WIDTH(T), Threads = 512, room = Packs * Threads;
-    int size = (int)kbki_cluster_size(), t = threadIdx.x, turn = 0;
-    int share = ((int)(io.cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(io.cols / Width) - first);
-    int64_t row = blockIdx.x / size, step = gridDim.x / size;
-    kbki_dsoftmax_row<T, Width, Packs> r;
-    auto ask = [&](int64_t which) {
-        if (which < io.rows) {
-            kbki_ahead_row<T, Packs, Threads>(kbki_row, io.dy + which * io.cols + first * Width, t, packs);
-            kbki_ahead_row<T, Packs, Threads>(kbki_row + room, io.y + which * io.cols + first * Width, t, packs);
-        }
-        kbki_ahead_close();
-    };
-    ask(row);
-    // all CTAs of the cluster must have started before one writes to another's shared memory
-    kbki_cluster_barrier();
-    for (; row < io.rows; row += step, turn ^= 1) {
-        kbki_ahead_wait<0>();
-        kbki_ahead_take<T, Packs, Threads>(kbki_row, t, packs, 0, r.dy);
-        kbki_ahead_take<T, Packs, Threads>(kbki_row + room, t, packs, 0, r.y);
-        ask(row + step);
-        float dot = kbki_all<kbki_sum<float>, Threads>(r.dot(), slots[turn]);
-        dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all[turn]).x;
-        r.template put<Threads>(io.dx + row * io.cols + first * Width, t, packs, dot);
-    }
-    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
-}
-
-/*  Longer rows: Packs vectors of each row per thread in registers, Extra ones in shared memory, one row per
-    cluster. Clusters overlap because a new one reads while others write; the hardware schedules them. */
-template <class T, int Packs, int Extra>
-__global__ void __launch_bounds__(512, 2) kbki_softmax_bwd_cluster_long_k(kbki_dsoftmax<T> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[32];
-    __shared__ float2 all[KBKI_CLUSTER];
-    constexpr int Width = KBKI_WIDTH(T), Threads = 512, room = Extra * Threads;
-    int size = (int)kbki_cluster_size(), t = threadIdx.x;
-    int share = ((int)(io.cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(io.cols / Width) - first), more = packs - Packs * Threads;
-    int64_t at = blockIdx.x / size * io.cols + first * Width;
-    kbki_dsoftmax_row<T, Width, Packs> r;
-    kbki_dsoftmax_row<T, Width, 1> v;
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        r.dy[u].fill(0), r.y[u].fill(0);
-        if (t + u * Threads >= packs) continue;
-        r.dy[u].load(io.dy + at + (t + u * Threads) * Width);
-        r.y[u].load(io.y + at + (t + u * Threads) * Width);
-    }
-    kbki_ahead_row<T, Extra, Threads>(kbki_row, io.dy + at + Packs * Threads * Width, t, more);
-    kbki_ahead_row<T, Extra, Threads>(kbki_row + room, io.y + at + Packs * Threads * Width, t, more);
-    kbki_ahead_close();
-    kbki_cluster_begin();
-    float dot = r.dot();
-    kbki_ahead_wait<0>();
-#pragma unroll
-    for (int u = 0; u < Extra; u++) {
-        if (t + u * Threads >= more) continue;
-        v.dy[0].q = kbki_row[u * Threads + t], v.y[0].q = kbki_row[room + u * Threads + t];
-        dot += v.dot();
-    }
-    dot = kbki_all<kbki_sum<float>, Threads>(dot, slots);
-    kbki_cluster_begun();
-    dot = kbki_cluster_all<kbki_sum2>(make_float2(dot, 0), all).x;
-    r.template put<Threads>(io.dx + at, t, packs, dot);
-#pragma unroll
-    for (int u = 0; u < Extra; u++) {
-        if (t + u * Threads >= more) continue;
-        v.dy[0].q = kbki_row[u * Threads + t], v.y[0].q = kbki_row[room + u * Threads + t];
-        v.template put<0>(io.dx + at + (t + (Packs + u) * Threads) * Width, 0, 1, dot);
-    }
-}
-
-template <class T> const char* kbki_dsoftmax_args(const kbk_args* a, int64_t rows_per_cta, kbki_dsoftmax<T>* io) {
-    *io = { (const T*)a->in[0], (const T*)a->in[1], (T*)a->out[0], a->s.rows, a->s.cols, false };
-    io->vector = kbki_congruent(io->dy, io->y) && kbki_congruent(io->dy, io->dx);
-    if (!kbki_aligned(io->dy, sizeof(T)) || !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->dx, sizeof(T)))
-        return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
-    return kbki_check_dims(&a->s);
-}
 template <class T>
-const char* kbki_dsoftmax_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_dsoftmax<T>),
-                                int rows_per_cta) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, rows_per_cta, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
+__global__ void __launch_bounds__(128)
+    kbk_softmax_bwd_warp_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
+    const int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
+    if (row >= rows) return;
+    dy += row * cols, y += row * cols, dx += row * cols;
+    float dot = 0;
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32) dot += kbki_float(dy[c]) * kbki_float(y[c]);
+    dot = kbki_warp_all<kbki_sum<float>>(dot);
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32)
+        dx[c] = kbki_type<T>::from(kbki_float(y[c]) * (kbki_float(dy[c]) - dot));
+}
+
+// 16-byte loads, both rows in registers. Lanes: threads per row; 0: one CTA per row.
+template <class T, int Packs, int Lanes>
+__global__ void __launch_bounds__(Lanes ? 128 : 1024)
+    kbk_softmax_bwd_onepass_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
+    __shared__ float slots[32];
+    constexpr int Width = KBKI_WIDTH(T), Group = Lanes ? Lanes : 32;
+    const int threads = Lanes ? Lanes : blockDim.x, t = Lanes ? threadIdx.x % Group : threadIdx.x;
+    const int64_t row = Lanes ? ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / Group : blockIdx.x;
+    const int packs = row < rows ? (int)(cols / Width) : 0;
+    kbki_pack<T, Width> v[Packs], p[Packs];
+    float f[Width], g[Width], dot = 0;
+    dy += row * cols, y += row * cols, dx += row * cols;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        v[u].fill(0), p[u].fill(0);
+        if (t + u * threads >= packs) continue;
+        v[u].load(dy + (t + u * threads) * Width), p[u].load(y + (t + u * threads) * Width);
+    }
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        v[u].get(f), p[u].get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) dot = fmaf(f[k], g[k], dot);
+        kbki_reread(v[u]), kbki_reread(p[u]);
+    }
+    dot = Lanes ? kbki_warp_all<kbki_sum<float>, Group>(dot) : kbki_threads_all<kbki_sum<float>>(dot, slots);
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        v[u].get(f), p[u].get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - dot);
+        v[u].set(f);
+        if (t + u * threads < packs) v[u].store(dx + (t + u * threads) * Width);
+    }
+}
+
+// One CTA per row; cp.async copies both rows to shared memory, where they use no registers. Threads read only the
+// vectors that they copied, so this needs no barrier.
+template <class T>
+__global__ void __launch_bounds__(512, 2)
+    kbk_softmax_bwd_shared_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[32];
+    constexpr int Width = KBKI_WIDTH(T);
+    const int t = threadIdx.x, threads = blockDim.x, packs = (int)(cols / Width);
+    kbki_pack<T, Width> v, p;
+    float f[Width], g[Width], dot = 0;
+    dy += blockIdx.x * cols, y += blockIdx.x * cols, dx += blockIdx.x * cols;
+#pragma unroll 4
+    for (int i = t; i < packs; i += threads)
+        kbki_ahead(kbki_row + i, dy + i * Width), kbki_ahead(kbki_row + packs + i, y + i * Width);
+    kbki_ahead_close();
+    kbki_ahead_wait<0>();
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v.q = kbki_row[i], p.q = kbki_row[packs + i];
+        v.get(f), p.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) dot = fmaf(f[k], g[k], dot);
+    }
+    dot = kbki_threads_all<kbki_sum<float>>(dot, slots);
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v.q = kbki_row[i], p.q = kbki_row[packs + i];
+        v.get(f), p.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - dot);
+        v.set(f);
+        v.store(dx + i * Width);
+    }
+}
+
+// As shared, with the rows split over a cluster of CTAs: every warp writes its sum to all of them, through distributed
+// shared memory.
+template <class T>
+__global__ void __launch_bounds__(512, 2)
+    kbk_softmax_bwd_cluster_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float slots[KBKI_CLUSTER * 32];
+    constexpr int Width = KBKI_WIDTH(T);
+    const int t = threadIdx.x, threads = blockDim.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    const int share = ((int)(cols / Width) + size - 1) / size, packs = min(share, (int)(cols / Width) - rank * share);
+    const int64_t at = blockIdx.x / size * cols + rank * share * Width;
+    kbki_pack<T, Width> v, p;
+    float f[Width], g[Width], sum = 0, dot = 0;
+    dy += at, y += at, dx += at;
+    kbki_cluster_begin();
+#pragma unroll 4
+    for (int i = t; i < packs; i += threads)
+        kbki_ahead(kbki_row + i, dy + i * Width), kbki_ahead(kbki_row + share + i, y + i * Width);
+    kbki_ahead_close();
+    kbki_ahead_wait<0>();
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v.q = kbki_row[i], p.q = kbki_row[share + i];
+        v.get(f), p.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) sum = fmaf(f[k], g[k], sum);
+    }
+    sum = kbki_warp_all<kbki_sum<float>>(sum);
+    kbki_cluster_begun(); // all CTAs of the cluster have started, so that their shared memory may be written
+    kbki_cluster_store(slots + rank * (threads / 32) + t / 32, sum);
+    kbki_cluster_barrier();
+    for (int i = t % 32; i < size * (threads / 32); i += 32) dot += slots[i];
+    dot = kbki_warp_all<kbki_sum<float>>(dot);
+#pragma unroll 2
+    for (int i = t; i < packs; i += threads) {
+        v.q = kbki_row[i], p.q = kbki_row[share + i];
+        v.get(f), p.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - dot);
+        v.set(f);
+        v.store(dx + i * Width);
+    }
+}
+
+// ---- The plain rungs end here. The kernel below serves rows that do not fit, or are not aligned.
+
+// Two reads, the second one backwards, while the row's end is in the L2 cache.
+template <class T, int Width>
+__global__ void __launch_bounds__(512)
+    kbki_softmax_bwd_long_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
+    __shared__ float slots[32];
+    const int t = threadIdx.x, threads = blockDim.x;
+    dy += blockIdx.x * cols, y += blockIdx.x * cols, dx += blockIdx.x * cols;
+    const kbki_span sp = kbki_split<T, Width>(dy, cols);
+    const int64_t one = kbki_single(sp, cols, t);
+    kbki_pack<T, Width> v, p;
+    float f[Width], g[Width], dot = one >= 0 ? kbki_float(dy[one]) * kbki_float(y[one]) : 0;
+#pragma unroll 4
+    for (int64_t i = t; i < sp.packs; i += threads) {
+        v.load_cached(dy + sp.head + i * Width), p.load_cached(y + sp.head + i * Width);
+        v.get(f), p.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) dot = fmaf(f[k], g[k], dot);
+    }
+    dot = kbki_threads_all<kbki_sum<float>>(dot, slots);
+#pragma unroll 4
+    for (int64_t i = sp.packs - 1 - t; i >= 0; i -= threads) {
+        v.load(dy + sp.head + i * Width), p.load(y + sp.head + i * Width);
+        v.get(f), p.get(g);
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - dot);
+        v.set(f);
+        v.store(dx + sp.head + i * Width);
+    }
+    if (one >= 0) dx[one] = kbki_type<T>::from(kbki_float(y[one]) * (kbki_float(dy[one]) - dot));
+}
+
+template <class T> using kbki_dsoftmax_kernel = void(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols);
+template <class T>
+const char* kbki_dsoftmax_plain(const kbk_args* a, kbk_stream st, kbki_dsoftmax_kernel<T>* kernel,
+                                int64_t rows_per_cta, int64_t threads, size_t bytes = 0) {
+    const T *dy = (const T*)a->in[0], *y = (const T*)a->in[1];
+    T* dx = (T*)a->out[0];
+    const char* why = kbki_check_dims(&a->s);
+    if (!kbki_aligned(dy, sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(dx, sizeof(T)))
+        return KBKI_TEXT_ALIGN;
+    if (!kbki_grid_ok(kbki_ceil(a->s.rows, rows_per_cta))) return KBKI_TEXT_GRID;
+    if (why || a->s.rows * a->s.cols == 0) return why;
+    kernel<<<(unsigned)kbki_ceil(a->s.rows, rows_per_cta), (unsigned)threads, bytes, st>>>(dy, y, dx, a->s.rows,
+                                                                                           a->s.cols);
     return kbki_launched();
 }
 template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_naive_k<T>, 128);
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_naive_k<T>, 128, 128);
 }
 template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_warp_k<T>, 4);
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_warp_k<T>, 4, 128);
 }
-template <class T, int Width> const char* kbki_dsoftmax_long(const kbki_dsoftmax<T>& io, kbk_stream st) {
-    kbki_softmax_bwd_long_k<T, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
-    return kbki_launched();
-}
-template <class T, int Packs, int Lanes, int Rows>
-const char* kbki_dsoftmax_lanes(const kbki_dsoftmax<T>& io, kbk_stream st) {
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, 256 / Lanes * Rows);
-    kbki_softmax_bwd_lanes_k<T, Packs, Lanes, Rows><<<ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+// Whether all rows of all tensors are aligned to 16 bytes.
+template <class T> bool kbki_dsoftmax_whole(const kbk_args* a) {
+    return kbki_whole_packs<T>(a->in[0], a->out[0], a->s.cols) && kbki_aligned(a->in[1], 16);
 }
 template <class T> const char* kbk_softmax_bwd_onepass(const kbk_args* a, kbk_stream st) {
-    static const kbki_plan<void(kbki_dsoftmax<T>)> plans[] = {
-        { 128, kbk_softmax_bwd_onepass_k<T, 4, 32>, 32, 0 },
-        { 512, kbk_softmax_bwd_onepass_k<T, 4, 128>, 128, 0 },
-        { 1024, kbk_softmax_bwd_onepass_k<T, 4, 256>, 256, 0 },
-        { 2048, kbk_softmax_bwd_onepass_k<T, 4, 512>, 512, 0 },
-        { 4096, kbk_softmax_bwd_onepass_k<T, 8, 512>, 512, 0 },
-    };
-    static const kbki_plan<void(kbki_dsoftmax<T>)> few[] = {
-        { 128, kbk_softmax_bwd_onepass_k<T, 1, 128>, 128, 0 },
-        { 256, kbk_softmax_bwd_onepass_k<T, 1, 256>, 256, 0 },
-        { 512, kbk_softmax_bwd_onepass_k<T, 1, 512>, 512, 0 },
-    };
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbk_softmax_bwd_warp<T>(a, st) : kbki_dsoftmax_long<T, 1>(io, st);
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    bool whole = kbki_whole_packs<T>(io.dy, io.dx, io.cols);
-    if (whole && packs <= 8) return kbki_dsoftmax_lanes<T, 1, 8, 4>(io, st);
-    if (whole && packs <= 32) return kbki_dsoftmax_lanes<T, 1, 32, 2>(io, st);
-    if (packs > 4096) return kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
-    auto plan = kbki_few_rows(io.rows, packs) ? kbki_plan_of(few, packs) : kbki_plan_of(plans, packs);
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
-    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
-    return kbki_launched();
+    constexpr int Width = KBKI_WIDTH(T);
+    const int64_t packs = a->s.cols / Width;
+    if (!kbki_dsoftmax_whole<T>(a) || packs > 4096) {
+        const bool vector = kbki_congruent(a->in[0], a->in[1]) && kbki_congruent(a->in[0], a->out[0]);
+        const int64_t threads = kbki_threads(a->s.cols, 2 * Width);
+        return kbki_dsoftmax_plain<T>(a, st,
+                                      vector ? kbki_softmax_bwd_long_k<T, Width> : kbki_softmax_bwd_long_k<T, 1>, 1,
+                                      threads < 512 ? threads : 512);
+    }
+    if (packs <= 8) return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_onepass_k<T, 1, 8>, 16, 128);
+    if (packs <= 32) return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_onepass_k<T, 1, 32>, 4, 128);
+    if (kbki_few_rows(a->s.rows, packs))
+        return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_onepass_k<T, 1, 0>, 1, kbki_threads(packs, 1));
+    if (packs <= 128) return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_onepass_k<T, 4, 32>, 4, 128);
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_onepass_k<T, 4, 0>, 1, kbki_threads(packs, 4));
 }
 template <class T> const char* kbk_softmax_bwd_shared(const kbk_args* a, kbk_stream st) {
-    static const kbki_plan<void(kbki_dsoftmax<T>)> plans[] = {
-        { 128, kbk_softmax_bwd_shared_k<T, 4, 32, 2>, 32, 16 },
-        { 512, kbk_softmax_bwd_shared_k<T, 4, 128, 2>, 128, 16 },
-        { 1024, kbk_softmax_bwd_shared_k<T, 4, 256, 2>, 256, 16 },
-        { 2048, kbk_softmax_bwd_shared_k<T, 4, 512, 1>, 512, 8 },
-        { 4096, kbk_softmax_bwd_shared_k<T, 4, 1024, 1>, 1024, 8 },
-    };
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || packs > 4096)
-        return kbk_softmax_bwd_onepass<T>(a, st);
-    auto plan = kbki_plan_of(plans, packs);
-    size_t bytes;
-    unsigned ctas;
-    why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
-    if (why || !ctas) return why ? why : kbk_softmax_bwd_onepass<T>(a, st);
-    if (packs > 1024) ctas = (unsigned)io.rows; // no prefetching across rows; the hardware schedules a CTA per row
-    plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io);
-    return kbki_launched();
+    const int64_t packs = a->s.cols / KBKI_WIDTH(T), threads = kbki_threads(packs, 4);
+    size_t bytes = (size_t)packs * 32;
+    const char* why = kbki_want_shared(kbk_softmax_bwd_shared_k<T>, &bytes);
+    if (why || !bytes || !kbki_dsoftmax_whole<T>(a)) return why ? why : kbk_softmax_bwd_onepass<T>(a, st);
+    return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_shared_k<T>, 1, threads < 512 ? threads : 512, bytes);
 }
 template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || packs > KBKI_CLUSTER_PACKS)
+    const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
+    if (rows <= 0 || cols <= 0 || !kbki_dsoftmax_whole<T>(a) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_bwd_onepass<T>(a, st);
-    int size = kbki_cluster_ctas(packs);
-    int64_t share = kbki_ceil(packs, size);
-    if (share > 2048)
-        return kbki_launch_clusters(kbki_softmax_bwd_cluster_long_k<T, 4, 4>, size, 512, 8 * 512 * 16, io.rows, false,
-                                    st, io);
-    if (share > 1024)
-        return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 4>, size, 512, 8 * 512 * 16, io.rows, true, st, io);
-    return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T, 2>, size, 512, 4 * 512 * 16, io.rows, true, st, io);
+    // the smallest cluster whose CTAs have at most 32 KiB of each row; a larger one for few rows
+    int size = 2;
+    while (size < KBKI_CLUSTER && (packs > size * 2048 || rows * size * 2 <= kbki_sms())) size *= 2;
+    const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 4);
+    return kbki_launch_clusters(kbk_softmax_bwd_cluster_k<T>, size, threads < 512 ? (int)threads : 512,
+                                (size_t)share * 32, rows, false, st, (const T*)a->in[0], (const T*)a->in[1],
+                                (T*)a->out[0], rows, cols);
 }
 #endif // __CUDACC__
 
@@ -5201,23 +4828,27 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
-               mean, and these are combined (Chan, Golub & LeVeque 1979); if rows are short, a few lanes process
-               several rows
-                                                         <- one read, up to 128 KiB per row; longer rows take three
-    4 persist  persistent kernel, w and b in registers (at 16 bits as floats, and so is the row), the next rows
-               prefetched into shared memory             <- w and b read once per CTA, not once per row (above
-                                                            16 KiB once per row, from the L1 cache); up to 32 KiB
-    5 cluster  row split over 2, 4 or 8 CTAs, sums exchanged through distributed shared memory
-                                                         <- one read, up to 512 KiB per row
-    bound by   memory: compare with bytes / copy bandwidth */
+               mean, and these are combined (Chan, Golub & LeVeque 1979)
+                                                         <- one read, up to 32768 elements; longer rows take three
+    4 persist  persistent kernel, w and b in registers, the next rows prefetched into shared memory by cp.async
+                                                         <- w and b read once per CTA, not once per row; up to
+                                                            2048 vectors of 16 bytes. No gain if many CTAs share
+                                                            an SM anyway: 35 % occupancy instead of 70 %
+    5 cluster  row split over 2, 4 or 8 CTAs, moments exchanged through distributed shared memory
+                                                         <- one read, up to 512 KiB per row; more SMs for few rows.
+                                                            Slower for many short rows: 24 % occupancy, DRAM 72 %
+    bound by   memory: compare with bytes / copy bandwidth
+    predict    before you run it: 128 rows of 8192 f32 occupy 128 SMs with one CTA each. How much time does it save to
+               load w and b together with x, and not after the reductions, if DRAM answers after 0.6 us?
+    see        Ba, Kiros & Hinton 2016, "Layer Normalization"; Chan, Golub & LeVeque 1979 */
 /*  measured layernorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.875 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1466 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
-    2 warp    239.1 us  41 % 6.13 x   35 60 % 59 %         8  warp per row, shuffles, re-reads from cache
-    3 onepass  85.8 us 114 % 2.79 x   44 58 % 86 %      21 k  16-byte loads, row in registers, one read
-    4 persist  87.2 us 112 % 0.98 x   84 25 % 85 %      6334  w and b in registers, next rows prefetched
-    5 cluster 196.5 us  50 % 0.44 x   53 50 % 38 %      8908  row split over a cluster, up to 512 KiB
+    1 naive    1464 us   7 %      -   32  6 % 11 %         0  thread per row, three uncoalesced passes
+    2 warp    205.0 us  47 % 7.14 x   32 94 % 76 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.7 us 115 % 2.42 x   40 70 % 88 %      86 k  16-byte loads, row in registers, one read
+    4 persist  87.7 us 111 % 0.97 x   80 35 % 84 %      3152  w and b in registers, next rows prefetched
+    5 cluster 104.4 us  93 % 0.84 x   64 24 % 72 %      8166  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(layernorm_fwd, 6, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_in("b", cols, 0), t[3] = kbki_out("y", KBK_T, n, cols, 1),
@@ -5243,845 +4874,526 @@ KBKI_REF(layernorm_fwd) {
 }
 
 #ifdef __CUDACC__
-// Layer: layer normalisation; otherwise RMS normalisation, without mean and bias (>>rmsnorm).
-template <class T, bool Layer> struct kbki_norm {
-    const T *x, *w, *b;
-    T* y;
-    float *mean, *rstd;
-    int64_t rows, cols;
-    bool vector;
-    // first: the mean before its correction m.x. The correction is NaN if the mean is infinite.
-    __device__ __forceinline__ void stats(int64_t row, float first, float2 m) const {
-        if (Layer && mean) mean[row] = m.x == m.x ? first + m.x : first;
-        if (rstd) rstd[row] = m.y;
-    }
-    __device__ __forceinline__ void one(int64_t row, int64_t c, float xhat) const {
-        y[row * cols + c] = kbki_type<T>::from(fmaf(xhat, kbki_float(w[c]), Layer ? kbki_float(b[c]) : 0));
-    }
-};
-// Correction of the mean, and rstd, from deviations d from a provisional mean: s.x = sum d, s.y = sum d^2.
-template <bool Layer> __device__ __forceinline__ float2 kbki_moments(float2 s, int64_t cols) {
-    float rest = Layer ? s.x / (float)cols : 0, var = s.y / (float)cols - rest * rest;
-    return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
+// Layer: layer normalisation; otherwise RMS normalisation, without mean and bias (>>rmsnorm), and without the sum of
+// deviations. mean and rstd are not written if their pointer is NULL.
+template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
+    return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-// The same for a given each = 1 / cols.
-template <bool Layer> __device__ __forceinline__ float2 kbki_moments_by(float2 s, float each) {
-    float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
-    return make_float2(rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS));
+/*  The moments of a row are float3(mean, rest, rstd): the mean is mean + rest, because its rounding error in f32 would
+    be large relative to the deviations of nearly equal numbers. s: the sum of deviations from `mean`, and of their
+    squares; each: 1 / the elements of the row. */
+template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
+    const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
+    return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
+}
+// 1 / the elements of a row. The assembler statement keeps it where it is called, while loads are in flight; the
+// compiler would move it behind the reductions.
+__device__ __forceinline__ float kbki_share(int elements) {
+    float each = kbki_reciprocal((float)elements);
+    asm volatile("" : "+f"(each));
+    return each;
+}
+template <bool Layer>
+__device__ __forceinline__ void kbki_store_moments(float3 m, int64_t row, float* mean, float* rstd) {
+    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // the rest of an infinite mean is NaN
+    if (rstd) rstd[row] = m.z;
+}
+template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float x, float3 m, const T* w, const T* b) {
+    return kbki_type<T>::from(fmaf((x - m.x - m.y) * m.z, kbki_float(*w), Layer ? kbki_float(*b) : 0));
 }
 
 // One thread per row: mean, then variance, then the result (two-pass variance).
-template <class T, bool Layer> __global__ void kbk_layernorm_fwd_naive_k(kbki_norm<T, Layer> io) {
-    int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    if (row >= io.rows) return;
-    const T* x = io.x + row * io.cols;
-    float first = !Layer || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]);
+template <class T, bool Layer>
+__global__ void kbk_layernorm_fwd_naive_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd,
+                                          int64_t rows, int64_t cols) {
+    const int64_t row = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    x += row * cols, y += row * cols;
+    const float first = !Layer || isinf(kbki_float(x[0])) ? 0 : kbki_float(x[0]), each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
-    for (int64_t c = 0; Layer && c < io.cols; c++) sum.add(kbki_float(x[c]) - first);
-    float mean = first + sum.get() / (float)io.cols;
-    for (int64_t c = 0; c < io.cols; c++) {
-        float d = kbki_float(x[c]) - mean;
+    for (int64_t c = 0; Layer && c < cols; c++) sum.add(kbki_float(x[c]) - first);
+    const float middle = first + sum.get() / (float)cols;
+    for (int64_t c = 0; c < cols; c++) {
+        const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
     }
-    float2 m = kbki_moments<Layer>(make_float2(rest.get(), square.get()), io.cols);
-    for (int64_t c = 0; c < io.cols; c++) io.one(row, c, (kbki_float(x[c]) - mean - m.x) * m.y);
-    io.stats(row, mean, m);
+    const float3 m = kbki_moments<Layer>(middle, make_float2(rest.get(), square.get()), each);
+    for (int64_t c = 0; c < cols; c++) y[c] = kbki_norm_one<Layer>(kbki_float(x[c]), m, w + c, b + c);
+    kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
 // One warp per row, three coalesced passes.
 template <class T, bool Layer>
-__global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(kbki_norm<T, Layer> io) {
-    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
-    int lane = threadIdx.x % 32;
-    if (row >= io.rows) return;
-    const T* x = io.x + row * io.cols;
-    float mean = 0;
+__global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, const T* w, const T* b, T* y, float* mean,
+                                                                float* rstd, int64_t rows, int64_t cols) {
+    const int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    x += row * cols, y += row * cols;
+    const float each = 1 / (float)cols;
     kbki_long_sum sum, rest, square;
-    for (int64_t c = lane; Layer && c < io.cols; c += 32) sum.add(kbki_float(x[c]));
-    if (Layer) mean = kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)io.cols;
-    for (int64_t c = lane; c < io.cols; c += 32) {
-        float d = kbki_float(x[c]) - mean;
+    for (int64_t c = lane; Layer && c < cols; c += 32) sum.add(kbki_float(x[c]));
+    const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum.get()) / (float)cols : 0;
+    for (int64_t c = lane; c < cols; c += 32) {
+        const float d = kbki_float(x[c]) - middle;
         rest.add(d), square.add(d * d);
     }
-    float2 m = kbki_moments<Layer>(kbki_warp_all<kbki_sum2>(make_float2(rest.get(), square.get())), io.cols);
-    for (int64_t c = lane; c < io.cols; c += 32) io.one(row, c, (kbki_float(x[c]) - mean - m.x) * m.y);
-    if (lane == 0) io.stats(row, mean, m);
+    const float2 s = kbki_deviations_all<Layer>(make_float2(rest.get(), square.get()));
+    const float3 m = kbki_moments<Layer>(middle, s, each);
+    for (int64_t c = lane; c < cols; c += 32) y[c] = kbki_norm_one<Layer>(kbki_float(x[c]), m, w + c, b + c);
+    if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The plain rungs end here. The kernels below are optimised, and longer.
-
-/*  Width elements of a weight. If cols is odd, weights and row have different alignments; weights come from the
-    cache in any case. The load stays where it is called: if the compiler loaded all weights of a row first, their
-    registers would cost more than the latency. */
-template <class T, int Width> __device__ __forceinline__ kbki_pack<T, Width> kbki_weights(const T* p, bool aligned) {
-    kbki_pack<T, Width> v;
-    T one[Width];
-    if (aligned) {
-        v.load(p);
-    } else {
-#pragma unroll
-        for (int k = 0; k < Width; k++) one[k] = p[k];
-        memcpy(&v, one, sizeof v);
-    }
-    return v;
-}
-// Computes y of one vector, and stores it if `good`. m.x corrects the mean. At 16 bits, centring and scaling are
-// one multiply-add, unless Exact.
-template <class T, bool Layer, int Width, bool Exact = sizeof(T) == 4>
-__device__ __forceinline__ void kbki_norm_pack(kbki_pack<T, Width> v, float mean, float2 m, kbki_pack<T, Width> w,
-                                               kbki_pack<T, Width> b, T* y, bool good = true) {
-    float f[Width], g[Width], h[Width], shift = -(mean + m.x) * m.y;
-    v.get(f), w.get(g);
-    if (Layer) b.get(h);
-#pragma unroll
-    for (int k = 0; k < Width; k++) {
-        float xhat = !Layer ? f[k] * m.y : Exact ? (f[k] - mean - m.x) * m.y : fmaf(f[k], m.y, shift);
-        f[k] = Layer ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
-    }
-    v.set(f);
-    if (good) v.store(y);
-}
-/*  16-bit rows of nearly equal numbers. The relative error is 2^-24 in -mean * rstd and 2^-22 in the provisional
-    mean, and a constant row has an rstd of 316. Such a row is computed again, the way f32 rows are. The row's
-    threads (this one is t) read the vectors from column `first` on and the element `one` from the cache; `all`
-    reduces their sums. */
-template <class T, bool Layer> __device__ __forceinline__ bool kbki_norm_near(float mean, float2 m) {
-    return Layer && sizeof(T) == 2 && fabsf(mean) * m.y > 256;
-}
-template <class T, bool Layer, int Width, int Threads, class All>
-__device__ __forceinline__ void kbki_norm_again(const kbki_norm<T, Layer>& io, int64_t row, int t, int first,
-                                                int packs, int one, float mean, bool says, All all) {
-    const T* x = io.x + row * io.cols;
-    bool aw = kbki_at_16<T, Width>(io.w + first), ab = kbki_at_16<T, Width>(io.b + first);
-    float f[Width], edge = one >= 0 ? kbki_float(x[one]) - mean : 0;
-    float2 s = make_float2(edge, edge * edge);
-    kbki_pack<T, Width> v, w, b = {};
-#pragma unroll 1
-    for (int i = t; i < packs; i += Threads) {
-        v.load(x + first + i * Width);
-        v.get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
-    }
-    float2 m = kbki_moments<Layer>(all(s), io.cols);
-    if (one >= 0) io.one(row, one, (edge - m.x) * m.y);
-#pragma unroll 1
-    for (int i = t; i < packs; i += Threads) {
-        v.load(x + first + i * Width);
-        w = kbki_weights<T, Width>(io.w + first + i * Width, aw);
-        if (Layer) b = kbki_weights<T, Width>(io.b + first + i * Width, ab);
-        kbki_norm_pack<T, Layer, Width, true>(v, mean, m, w, b, io.y + row * io.cols + first + i * Width);
-    }
-    if (says) io.stats(row, mean, m);
-}
-/*  The row in registers. Each warp takes deviations from its own mean, so that one barrier serves mean and
-    variance. If a warp has a row, w and b are loaded at the start, because there are enough registers. If a CTA
-    has a row, they are loaded when needed: loading one vector of each ahead would cost more in prefetched rows. */
-// Loads the weights of a thread's first vectors.
-template <class T, bool Layer, int Width, int First, int Threads, int Packs>
-__device__ __forceinline__ void kbki_norm_weights(const kbki_norm<T, Layer>& io, int64_t head, int packs, int t,
-                                                  kbki_pack<T, Width> (&w)[Packs], bool aw,
-                                                  kbki_pack<T, Width> (&b)[Packs], bool ab) {
-#pragma unroll
-    for (int u = 0; u < First; u++) {
-        if (t + u * Threads >= packs) continue;
-        w[u] = kbki_weights<T, Width>(io.w + head + (t + u * Threads) * Width, aw);
-        if (Layer) b[u] = kbki_weights<T, Width>(io.b + head + (t + u * Threads) * Width, ab);
-    }
+// Moments of two disjoint sets: elements, their mean, the sum of deviations from that mean, and of the squares.
+__device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
+    const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
+    if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
+    return make_float4(n, mean, fmaf(p.x, a, p.z) + fmaf(q.x, b, q.z),
+                       fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
 }
 
-// Adds the sum of a thread's vectors to `sum`.
-template <class T, int Width, int Packs>
-__device__ __forceinline__ float kbki_norm_sum(kbki_pack<T, Width> (&v)[Packs], float sum) {
-    float f[Width];
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) sum += f[k];
-        kbki_reread(v[u]);
-    }
-    return sum;
+/*  Combines the moments of warps to those of the row (Chan, Golub & LeVeque 1979). v: elements of warp number
+    threadIdx.x % 32, their mean, the sum of their deviations from that mean, and of the squares; zeros if there is no
+    such warp. */
+template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
+    if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
+    const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
+    const float2 s = make_float2(fmaf(v.x, d, v.z), fmaf(d, fmaf(v.x, d, 2 * v.z), v.w));
+    return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
 }
 
-// Adds the deviations of a thread's vectors from the mean to s.x (f32 only), and their squares to s.y.
-template <class T, bool Layer, int Width, int Packs, int Threads>
-__device__ __forceinline__ void kbki_norm_squares(kbki_pack<T, Width> (&v)[Packs], float2* s, int packs, int t,
-                                                  float mean) {
-    float f[Width];
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        // a branch here costs registers; elements beyond the end are zeros
-        float from = t + u * Threads < packs ? mean : 0;
-        v[u].get(f);
-#pragma unroll
-        for (int k = 0; k < Width; k++) {
-            if (Layer && sizeof(T) == 4) s->x += f[k] - from;
-            s->y = fmaf(f[k] - from, f[k] - from, s->y);
-        }
-        if (!Layer || Threads <= 32 || Packs > 4) kbki_reread(v[u]); // otherwise the next one is enough
-    }
-}
-
-// One warp or one CTA per row; the row is read once and stays in registers.
-template <class T, bool Layer, int Packs, int Threads, bool Edges, int Width = KBKI_WIDTH(T)>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), kbki_norm_ctas(Edges ? 0 : Packs* Threads, Threads))
-    kbk_layernorm_fwd_onepass_k(kbki_norm<T, Layer> io) {
+/*  One CTA per row: 16-byte loads, the row in registers. Each warp takes deviations from its own mean, so that one
+    barrier serves mean and variance. Early: w and b are loaded with the row, for rows that all run at once. Of more
+    rows, other CTAs hide the latency of w and b, and registers for them would cost occupancy. */
+template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
+__global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs * Width <= 8 ? 3 : 1)
+    kbk_layernorm_fwd_onepass_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
+                                int64_t cols) {
     __shared__ float4 slots[32];
-    __shared__ float2 slots2[32];
-    constexpr bool early = Packs == 1 || (Threads == 32 && Packs <= 4);
-    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x;
-    int64_t row = Threads == 32 ? (int64_t)blockIdx.x * KBKI_ROWS(Threads) + threadIdx.x / 32 : blockIdx.x;
-    if (row >= io.rows) return;
-    const T* x = io.x + row * io.cols;
-    kbki_span sp = kbki_split_row<T, Width, Edges>(x, io.cols);
-    int packs = (int)sp.packs, one = Edges ? (int)kbki_single(sp, io.cols, t) : -1;
-    kbki_pack<T, Width> v[Packs], w[early ? Packs : 1], b[early ? Packs : 1];
-    float edge = 0, sum, n = 0, mean = 0;
+    constexpr int Held = Early ? Packs : 1;
+    const unsigned t = threadIdx.x, threads = blockDim.x, packs = (unsigned)cols / Width;
+    kbki_pack<T, Width> v[Packs], g[Held], h[Held];
+    float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
+    int count = 0; // elements of the warp
+    x += blockIdx.x * cols, y += blockIdx.x * cols;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         v[u].fill(0);
-        if (t + u * Threads < packs) v[u].load(x + sp.head + (t + u * Threads) * Width);
+        if (t + u * threads < packs) v[u].load(x + (size_t)(t + u * threads) * Width);
     }
-    if (Edges && one >= 0) edge = kbki_float(x[one]);
-    bool aw = !Edges || kbki_at_16<T, Width>(io.w + sp.head), ab = !Edges || kbki_at_16<T, Width>(io.b + sp.head);
-    kbki_norm_weights<T, Layer, Width, early ? Packs : 0, Threads>(io, sp.head, packs, t, w, aw, b, ab);
-    sum = kbki_norm_sum<T, Width, Packs>(v, edge);
-    if (Layer) { // the number of the warp's elements, and their mean
-        int warp = t / 32, full = packs / Threads * 32 + min(max(packs % Threads - warp * 32, 0), 32);
-        n = (float)(full * Width + (Edges && warp == 0 ? sp.head + sp.tail : 0));
-        mean = n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
+#pragma unroll
+    for (int u = 0; u < (Early ? Packs : 0); u++) {
+        if (t + u * threads < packs) g[u].load(w + (size_t)(t + u * threads) * Width);
+        if (Layer && t + u * threads < packs) h[u].load(b + (size_t)(t + u * threads) * Width);
     }
-    if (Edges && one >= 0) s = make_float2(sizeof(T) == 4 ? edge - mean : 0, (edge - mean) * (edge - mean));
-    kbki_norm_squares<T, Layer, Width, Packs, Threads>(v, &s, packs, t, mean);
-    s = Layer && sizeof(T) == 4 ? kbki_warp_all<kbki_sum2>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
-    // rows of a warp: other warps hide the division; row of a CTA: the CTA would wait for it
-    float each = Threads <= 32 ? 1 / (float)io.cols : kbki_reciprocal((float)io.cols);
-    mean = kbki_warps_moments<Layer, Threads>(n, mean, each, &s, slots);
-    float2 m = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
-    bool near = kbki_norm_near<T, Layer>(mean, m); // a branch here would delay the loads of w and b
+    const float each = kbki_share((int)cols);
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        int64_t c = sp.head + (t + u * Threads) * Width;
-        if (t + u * Threads >= packs) continue;
-        if (!early) w[0] = kbki_weights<T, Width>(io.w + c, aw);
-        if (!early && Layer) b[0] = kbki_weights<T, Width>(io.b + c, ab);
-        kbki_pack<T, Width> g = w[early ? u : 0], h = b[early ? u : 0];
-        kbki_reread(v[u]);
-        kbki_norm_pack<T, Layer, Width>(v[u], mean, m, g, h, io.y + row * io.cols + c, !near);
+        count += Width * __popc(__ballot_sync(~0u, t + u * threads < packs));
+        v[u].get(f[u]);
+#pragma unroll
+        for (int k = 0; k < Width; k++) sum += f[u][k];
     }
-    if (near) {
-        kbki_norm_again<T, Layer, Width, Threads>(io, row, t, sp.head, packs, one, mean, t == 0,
-                                                  [&](float2 s) { return kbki_all<kbki_sum2, Threads>(s, slots2); });
-        return;
+    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
-    if (Edges && one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
-    if (t == 0) io.stats(row, mean, m);
+    s = kbki_deviations_all<Layer>(s);
+    if (t % 32 == 0) slots[t / 32] = make_float4((float)count, middle, s.x, s.y);
+    __syncthreads();
+    const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[t % 32] : float4{}, each);
+    const float shift = (middle - m.x - m.y) * m.z;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * threads >= packs) continue;
+        if (!Early) g[0].load(w + (size_t)(t + u * threads) * Width);
+        if (!Early && Layer) h[0].load(b + (size_t)(t + u * threads) * Width);
+        g[Early ? u : 0].get(gain), h[Early ? u : 0].get(bias);
+#pragma unroll
+        for (int k = 0; k < Width; k++)
+            f[u][k] = fmaf(fmaf(f[u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
+        v[u].set(f[u]);
+        v[u].store(y + (size_t)(t + u * threads) * Width);
+    }
+    if (t == 0) kbki_store_moments<Layer>(m, blockIdx.x, mean, rstd);
 }
 
-/*  Rows of a few lanes. Deviations are first taken from the mean of the row's first vector. They are exact if the
-    row's elements are nearly equal, so that no row has to be computed again. At 16 bits this is accurate enough.
-    The mean of 8 of C elements is at most sqrt(C/8) deviations from the row's mean. The variance is therefore at
-    least 8/C of the mean square, and keeps 19 of f32's 24 bits at C = 256. In f32, deviations from the corrected
-    mean follow. */
-template <class T, bool Layer, int Packs, int Lanes> struct kbki_norm_lanes_row {
-    static constexpr int width = KBKI_WIDTH(T);
-    static constexpr bool exact = sizeof(T) == 4;
-    kbki_pack<T, width> w[Packs], b[Packs];
-    // Subtracts `from` from the row's elements, and returns their sum over this lane.
-    static __device__ __forceinline__ float centre(float (*f)[width], float from, int lane, int packs) {
-        float sum = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const float mine = lane + u * Lanes < packs ? from : 0;
-#pragma unroll
-            for (int k = 0; k < width; k++) f[u][k] -= mine, sum += f[u][k];
-        }
-        return sum;
-    }
-    // y overwrites x; returns mean and rstd. A lane's first vector of the row is number `lane`.
-    __device__ __forceinline__ float2 work(kbki_pack<T, width>* v, int lane, int packs, float each) const {
-        float f[Packs][width], g[width], h[width], mean = 0;
-        float2 s = make_float2(0, 0);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) v[u].get(f[u]);
-        if (Layer) {
-#pragma unroll
-            // scaled first, because a sum might overflow
-            for (int k = 0; k < width; k++) mean = fmaf(f[0][k], 1.0f / width, mean);
-            mean = __shfl_sync(~0u, mean, 0, Lanes);
-            if (isinf(mean)) mean = 0;
-            s.x = centre(f, mean, lane, packs);
-        }
-        if (Layer && exact) {
-            const float rest = kbki_warp_all<kbki_sum<float>, Lanes>(s.x) * each;
-            centre(f, rest, lane, packs);
-            mean += rest, s.x = 0;
-        }
+/*  Persistent kernel: CTAs take rows in turn, w and b stay in registers, and cp.async prefetches the next rows while
+    this row is processed. Threads read only the vectors that they copied, so this needs no barrier. */
+template <class T, bool Layer, int Packs, int Stages>
+__global__ void __launch_bounds__(512)
+    kbk_layernorm_fwd_persist_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
+                                int64_t cols) {
+    extern __shared__ uint4 kbki_row[];
+    __shared__ float4 slots[2][32];
+    constexpr int Width = KBKI_WIDTH(T);
+    const int t = threadIdx.x, threads = blockDim.x, packs = (int)(cols / Width);
+    kbki_pack<T, Width> v, g[Packs], h[Packs];
+    auto prefetch = [&](int64_t row, int slot) {
 #pragma unroll
         for (int u = 0; u < Packs; u++)
+            if (row < rows && t + u * threads < packs)
+                kbki_ahead(kbki_row + (slot * Packs + u) * threads + t, x + row * cols + (t + u * threads) * Width);
+        kbki_ahead_close();
+    };
 #pragma unroll
-            for (int k = 0; k < width; k++) s.y = fmaf(f[u][k], f[u][k], s.y);
-        s = Layer && !exact ? kbki_warp_all<kbki_sum2, Lanes>(s)
-                            : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
-        const float2 m = kbki_moments_by<Layer>(s, each);
-        const float shift = -m.x * m.y;
+    for (int i = 0; i < Stages; i++) prefetch(blockIdx.x + (int64_t)i * gridDim.x, i);
+    const float each = kbki_share((int)cols);
+    int count = 0; // elements of the warp
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        g[u].fill(0), h[u].fill(0);
+        if (t + u * threads < packs) g[u].load(w + (t + u * threads) * Width);
+        if (Layer && t + u * threads < packs) h[u].load(b + (t + u * threads) * Width);
+        count += Width * __popc(__ballot_sync(~0u, t + u * threads < packs));
+    }
+    const float each_of_warp = count ? 1 / (float)count : 0;
+    int slot = 0, turn = 0;
+    for (int64_t row = blockIdx.x; row < rows;
+         row += gridDim.x, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
+        float f[Packs][Width], gain[Width], bias[Width], sum = 0;
+        float2 s = make_float2(0, 0);
+        kbki_ahead_wait<Stages - 1>();
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            w[u].get(g);
-            if (Layer) b[u].get(h);
+            v.fill(0);
+            if (t + u * threads < packs) v.q = kbki_row[(slot * Packs + u) * threads + t];
+            v.forget();
+            v.get(f[u]);
 #pragma unroll
-            for (int k = 0; k < width; k++) {
-                const float xhat = Layer && !exact ? fmaf(f[u][k], m.y, shift) : f[u][k] * m.y;
-                f[u][k] = Layer ? fmaf(xhat, g[k], h[k]) : xhat * g[k];
-            }
-            v[u].set(f[u]);
+            for (int k = 0; k < Width; k++) sum += f[u][k];
         }
-        return make_float2(mean + m.x, m.y);
+        prefetch(row + (int64_t)Stages * gridDim.x, slot);
+        const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+#pragma unroll
+            for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
+        }
+        s = kbki_deviations_all<Layer>(s);
+        if (t % 32 == 0) slots[turn][t / 32] = make_float4((float)count, middle, s.x, s.y);
+        __syncthreads();
+        const float3 m = kbki_warps_moments<Layer>(t % 32 < threads / 32 ? slots[turn][t % 32] : float4{}, each);
+        const float shift = (middle - m.x - m.y) * m.z;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            if (t + u * threads >= packs) continue;
+            kbki_reread(g[u]), kbki_reread(h[u]);
+            g[u].get(gain), h[u].get(bias);
+#pragma unroll
+            for (int k = 0; k < Width; k++)
+                f[u][k] = fmaf(fmaf(f[u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
+            v.set(f[u]);
+            v.store(y + row * cols + (t + u * threads) * Width);
+        }
+        if (t == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
     }
-};
-// Several rows per group of lanes. All are loaded before the first is used, so that all rows of a small tensor are
-// in flight at the same time. Weights are loaded once.
+}
+
+// As onepass, with the row split over a cluster of CTAs: every warp writes its moments to all of them, through
+// distributed shared memory.
+template <class T, bool Layer, int Packs, bool Early>
+__global__ void __launch_bounds__(1024)
+    kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
+                                int64_t cols) {
+    __shared__ float4 slots[KBKI_CLUSTER * 32];
+    constexpr int Width = KBKI_WIDTH(T), Held = Early ? Packs : 1;
+    const int t = threadIdx.x, threads = blockDim.x, size = (int)kbki_cluster_size(), rank = (int)kbki_cluster_rank();
+    const int share = ((int)(cols / Width) + size - 1) / size, packs = min(share, (int)(cols / Width) - rank * share);
+    const int64_t row = blockIdx.x / size, at = row * cols + rank * share * Width;
+    kbki_pack<T, Width> v[Packs], g[Held], h[Held];
+    float f[Packs][Width], gain[Width], bias[Width], sum = 0;
+    float2 s = make_float2(0, 0);
+    int count = 0; // elements of the warp
+    x += at, y += at, w += rank * share * Width, b += rank * share * Width;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        v[u].fill(0);
+        if (t + u * threads < packs) v[u].load(x + (t + u * threads) * Width);
+    }
+#pragma unroll
+    for (int u = 0; u < (Early ? Packs : 0); u++) {
+        if (t + u * threads < packs) g[u].load(w + (t + u * threads) * Width);
+        if (Layer && t + u * threads < packs) h[u].load(b + (t + u * threads) * Width);
+    }
+    kbki_cluster_begin();
+    const float each = kbki_share((int)cols);
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        count += Width * __popc(__ballot_sync(~0u, t + u * threads < packs));
+        v[u].get(f[u]);
+#pragma unroll
+        for (int k = 0; k < Width; k++) sum += f[u][k];
+    }
+    const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+#pragma unroll
+        for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
+    }
+    s = kbki_deviations_all<Layer>(s);
+    kbki_cluster_begun(); // all CTAs of the cluster have started, so that their shared memory may be written
+    kbki_cluster_store(slots + rank * (threads / 32) + t / 32, make_float4((float)count, middle, s.x, s.y));
+    kbki_cluster_barrier();
+    float4 all = {};
+    for (int i = t % 32; i < size * (threads / 32); i += 32) all = kbki_join_moments(all, slots[i]);
+    const float3 m = kbki_warps_moments<Layer>(all, each);
+    const float shift = (middle - m.x - m.y) * m.z;
+#pragma unroll
+    for (int u = 0; u < Packs; u++) {
+        if (t + u * threads >= packs) continue;
+        if (!Early) g[0].load(w + (t + u * threads) * Width);
+        if (!Early && Layer) h[0].load(b + (t + u * threads) * Width);
+        g[Early ? u : 0].get(gain), h[Early ? u : 0].get(bias);
+#pragma unroll
+        for (int k = 0; k < Width; k++)
+            f[u][k] = fmaf(fmaf(f[u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
+        v[u].set(f[u]);
+        v[u].store(y + (t + u * threads) * Width);
+    }
+    if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
+}
+
+// ---- The plain rungs end here. The kernels below serve the launchers of onepass: short rows, and rows that are not
+// aligned or too long.
+
+/*  Lanes of a warp per row, and several rows per group of lanes. All rows of a group are loaded before the first is
+    used, so that all rows of a small tensor are in flight at the same time. w and b are loaded once. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
-__global__ void __launch_bounds__(256, 4) kbki_layernorm_fwd_lanes_k(kbki_norm<T, Layer> io) {
+__global__ void __launch_bounds__(256)
+    kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
+                               int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Groups = 32 / Lanes;
-    const int lane = threadIdx.x % Lanes, packs = (int)(io.cols / Width);
-    const int64_t row = ((int64_t)blockIdx.x * 8 + threadIdx.x / 32) * (Groups * Rows) + threadIdx.x % 32 / Lanes;
-    kbki_pack<T, Width> v[Rows][Packs];
-    kbki_norm_lanes_row<T, Layer, Packs, Lanes> r;
+    const int lane = threadIdx.x % Lanes, packs = (int)(cols / Width);
+    const int64_t warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    const int64_t row = warp * (Groups * Rows) + threadIdx.x % 32 / Lanes;
+    kbki_pack<T, Width> v[Rows][Packs], g[Packs], h[Packs];
 #pragma unroll
     for (int i = 0; i < Rows; i++)
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
             v[i][u].fill(0);
-            if (row + i * Groups < io.rows && lane + u * Lanes < packs)
-                v[i][u].load(io.x + (row + i * Groups) * io.cols + (lane + u * Lanes) * Width);
+            if (row + i * Groups < rows && lane + u * Lanes < packs)
+                v[i][u].load(x + (row + i * Groups) * cols + (lane + u * Lanes) * Width);
         }
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        r.w[u].fill(0), r.b[u].fill(0);
-        if (lane + u * Lanes >= packs) continue;
-        r.w[u].load(io.w + (lane + u * Lanes) * Width);
-        if (Layer) r.b[u].load(io.b + (lane + u * Lanes) * Width);
+        g[u].fill(0), h[u].fill(0);
+        if (lane + u * Lanes < packs) g[u].load(w + (lane + u * Lanes) * Width);
+        if (Layer && lane + u * Lanes < packs) h[u].load(b + (lane + u * Lanes) * Width);
     }
-    float2 mine = make_float2(0, 0); // of row number `lane` of the group
+    const float each = kbki_share((int)cols);
+    float f[Rows][Packs][Width], middle[Rows];
+    float2 s[Rows];
 #pragma unroll
     for (int i = 0; i < Rows; i++) {
-        const float2 m = r.work(v[i], lane, packs, 1 / (float)io.cols);
-        if (lane == i) mine = m;
+        middle[i] = 0;
 #pragma unroll
-        for (int u = 0; u < Packs; u++)
-            if (row + i * Groups < io.rows && lane + u * Lanes < packs)
-                v[i][u].store(io.y + (row + i * Groups) * io.cols + (lane + u * Lanes) * Width);
+        for (int u = 0; u < Packs; u++) {
+            v[i][u].get(f[i][u]);
+#pragma unroll
+            for (int k = 0; k < Width; k++) middle[i] += f[i][u][k];
+        }
     }
-    if (lane < Rows && row + lane * Groups < io.rows) io.stats(row + lane * Groups, mine.x, make_float2(0, mine.y));
+#pragma unroll
+    for (int i = 0; i < Rows; i++) {
+        middle[i] = Layer ? kbki_warp_all<kbki_sum<float>, Lanes>(middle[i]) * each : 0;
+        s[i] = make_float2(0, 0);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            const float from = lane + u * Lanes < packs ? middle[i] : 0; // elements beyond the end stay 0
+#pragma unroll
+            for (int k = 0; k < Width; k++) {
+                f[i][u][k] -= from, s[i].x += f[i][u][k];
+                s[i].y = fmaf(f[i][u][k], f[i][u][k], s[i].y);
+            }
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < Rows; i++) s[i] = kbki_deviations_all<Layer, Lanes>(s[i]);
+#pragma unroll
+    for (int i = 0; i < Rows; i++) {
+        const float3 m = kbki_moments<Layer>(middle[i], s[i], each);
+        const float shift = -m.y * m.z;
+        const bool good = row + i * Groups < rows;
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            float gain[Width], bias[Width];
+            g[u].get(gain), h[u].get(bias);
+#pragma unroll
+            for (int k = 0; k < Width; k++)
+                f[i][u][k] = fmaf(fmaf(f[i][u][k], m.z, Layer ? shift : 0), gain[k], Layer ? bias[k] : 0);
+            v[i][u].set(f[i][u]);
+            if (good && lane + u * Lanes < packs)
+                v[i][u].store(y + (row + i * Groups) * cols + (lane + u * Lanes) * Width);
+        }
+        if (good && lane == 0) kbki_store_moments<Layer>(m, row + i * Groups, mean, rstd);
+    }
 }
 
-// Rows that do not fit into registers: one CTA per row, three passes.
+// One CTA per row of any length and alignment: three passes, of which the caches serve two.
 template <class T, bool Layer, int Width>
-__global__ void __launch_bounds__(512) kbki_layernorm_fwd_long_k(kbki_norm<T, Layer> io) {
+__global__ void __launch_bounds__(512)
+    kbki_layernorm_fwd_long_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
+                              int64_t cols) {
     __shared__ float slots[32];
     __shared__ float2 slots2[32];
-    int64_t row = blockIdx.x;
-    int t = threadIdx.x;
-    const T* x = io.x + row * io.cols;
-    kbki_span sp = kbki_split<T, Width>(x, io.cols);
-    int64_t one = kbki_single(sp, io.cols, t);
+    const int t = threadIdx.x, threads = blockDim.x;
+    x += blockIdx.x * cols, y += blockIdx.x * cols;
+    const kbki_span sp = kbki_split<T, Width>(x, cols);
+    const int64_t one = kbki_single(sp, cols, t);
+    const float each = 1 / (float)cols, edge = one >= 0 ? kbki_float(x[one]) : 0;
+    float f[Width], sum = edge;
     kbki_pack<T, Width> v;
-    float f[Width], edge = one >= 0 ? kbki_float(x[one]) : 0, sum = edge;
 #pragma unroll 4
-    for (int64_t i = t; Layer && i < sp.packs; i += 512) {
+    for (int64_t i = t; Layer && i < sp.packs; i += threads) {
         v.load_cached(x + sp.head + i * Width);
         v.get(f);
 #pragma unroll
         for (int k = 0; k < Width; k++) sum += f[k];
     }
-    float mean = Layer ? kbki_all<kbki_sum<float>, 512>(sum, slots) / (float)io.cols : 0;
-    float2 s = one >= 0 ? make_float2(edge - mean, (edge - mean) * (edge - mean)) : make_float2(0, 0);
+    const float middle = Layer ? kbki_threads_all<kbki_sum<float>>(sum, slots) * each : 0;
+    float2 s = one >= 0 ? make_float2(edge - middle, (edge - middle) * (edge - middle)) : make_float2(0, 0);
 #pragma unroll 4
-    for (int64_t i = t; i < sp.packs; i += 512) {
+    for (int64_t i = t; i < sp.packs; i += threads) {
         v.load_cached(x + sp.head + i * Width);
         v.get(f);
 #pragma unroll
-        for (int k = 0; k < Width; k++) s.x += f[k] - mean, s.y = fmaf(f[k] - mean, f[k] - mean, s.y);
+        for (int k = 0; k < Width; k++) s.x += f[k] - middle, s.y = fmaf(f[k] - middle, f[k] - middle, s.y);
     }
-    float2 m = kbki_moments<Layer>(kbki_all<kbki_sum2, 512>(s, slots2), io.cols);
-    bool aw = kbki_at_16<T, Width>(io.w + sp.head), ab = kbki_at_16<T, Width>(io.b + sp.head);
+    const float3 m = kbki_moments<Layer>(middle, kbki_threads_all<kbki_sum2>(s, slots2), each);
 #pragma unroll 2
-    for (int64_t i = t; i < sp.packs; i += 512) {
-        int64_t c = sp.head + i * Width;
-        kbki_pack<T, Width> w = kbki_weights<T, Width>(io.w + c, aw), b = {};
-        if (Layer) b = kbki_weights<T, Width>(io.b + c, ab);
+    for (int64_t i = t; i < sp.packs; i += threads) {
+        const int64_t c = sp.head + i * Width;
+        T result[Width];
         v.load(x + c);
-        kbki_norm_pack<T, Layer, Width, true>(v, mean, m, w, b, io.y + row * io.cols + c);
+        v.get(f);
+#pragma unroll
+        for (int k = 0; k < Width; k++) result[k] = kbki_norm_one<Layer>(f[k], m, w + c + k, b + c + k);
+        memcpy(&v, result, sizeof v);
+        v.store(y + c);
     }
-    if (one >= 0) io.one(row, one, (edge - mean - m.x) * m.y);
-    if (t == 0) io.stats(row, mean, m);
+    if (one >= 0) y[one] = kbki_norm_one<Layer>(edge, m, w + one, b + one);
+    if (t == 0) kbki_store_moments<Layer>(m, blockIdx.x, mean, rstd);
 }
 
-#endif // __CUDACC__
-
-/*------------------------------------------------------------------------------------------------------------
-  >>layernorm_turns     Layer normalisation, rungs 4 and 5: persistent kernels that prefetch the next rows; all
-                        launchers.
-------------------------------------------------------------------------------------------------------------*/
-
-#ifdef __CUDACC__
-/*  Normalises a row of whole 16-byte vectors in registers. For 16-bit types, arithmetic limits the speed as much
-    as bandwidth. The correction of the mean is therefore left out, and centring and scaling are one multiply-add.
-    Both matter only in f32 and in rows that kbki_norm_near finds. Tight: too few registers to keep the floats of
-    one pass until the next. */
-template <class T, bool Layer, int Packs, int Threads, bool Tight> struct kbki_norm_row {
-    static constexpr int width = KBKI_WIDTH(T);
-    static constexpr bool exact = sizeof(T) == 4;
-    kbki_pack<T, width> v[Packs];
-    __device__ __forceinline__ float sum() {
-        float f[width], r = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v[u].get(f);
-#pragma unroll
-            for (int k = 0; k < width; k++) r += f[k];
-            if (Tight) kbki_reread(v[u]);
-        }
-        return r;
-    }
-    __device__ __forceinline__ float2 squares(float mean, int t, int packs) {
-        float f[width];
-        float2 s = make_float2(0, 0);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            if (t + u * Threads >= packs) continue;
-            v[u].get(f);
-#pragma unroll
-            for (int k = 0; k < width; k++) {
-                float d = Layer ? f[k] - mean : f[k];
-                if (Layer && exact) s.x += d;
-                s.y = fmaf(d, d, s.y);
-            }
-            if (Tight) kbki_reread(v[u]);
-        }
-        return s;
-    }
-    __device__ __forceinline__ void put(T* y, int u, float mean, float2 m, kbki_pack<T, width> w,
-                                        kbki_pack<T, width> b) {
-        if (Tight) kbki_reread(v[u]);
-        kbki_norm_pack<T, Layer, width>(v[u], mean, m, w, b, y);
-    }
+template <class T>
+using kbki_norm_kernel = void(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
+                              int64_t cols);
+template <class T> struct kbki_norm {
+    const T *x, *w, *b;
+    T* y;
+    float *mean, *rstd;
+    int64_t rows, cols;
+    bool vector, whole; // x and y have the same alignment modulo 16 bytes; all rows, w and b are aligned to 16 bytes
 };
-
-// Hold: w and b stay in registers. For rows so long that these registers would cost the second CTA per SM, w and b
-// are read from the L1 cache instead.
-template <class T, bool Layer, int Packs, int Threads, int Stages, bool Hold>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), Hold ? 1 : 2)
-    kbk_layernorm_fwd_persist_k(kbki_norm<T, Layer> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[32];
-    __shared__ float2 slots2[2][32];
-    constexpr int Width = KBKI_WIDTH(T), Rows = KBKI_ROWS(Threads), room = Packs * KBKI_CTA(Threads);
-    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
-    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
-            step = (int64_t)gridDim.x * Rows;
-    float each = 1 / (float)io.cols;
-    kbki_norm_row<T, Layer, Packs, Threads, !Hold> r;
-    kbki_pack<T, Width> w[Packs], b[Packs];
-#pragma unroll
-    for (int i = 0; i < Stages; i++) {
-        if (row + i * step < io.rows)
-            kbki_ahead_row<T, Packs, Threads>(kbki_row + i * room, io.x + (row + i * step) * io.cols, t, packs);
-        kbki_ahead_close();
-    }
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        w[u].fill(0), b[u].fill(0);
-        if (Hold && t + u * Threads < packs) w[u].load_cached(io.w + (t + u * Threads) * Width);
-        if (Hold && Layer && t + u * Threads < packs) b[u].load_cached(io.b + (t + u * Threads) * Width);
-    }
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
-        kbki_ahead_wait<Stages - 1>();
-        kbki_ahead_take<T, Packs, Threads>(kbki_row + slot * room, t, packs, 0, r.v);
-        if (row + Stages * step < io.rows)
-            kbki_ahead_row<T, Packs, Threads>(kbki_row + slot * room, io.x + (row + Stages * step) * io.cols, t,
-                                              packs);
-        kbki_ahead_close();
-        float mean = Layer ? kbki_group_all<kbki_sum<float>, Threads>(r.sum(), slots) * each : 0;
-        float2 s = r.squares(mean, t, packs);
-        s = Layer && sizeof(T) == 4
-                ? kbki_group_all<kbki_sum2, Threads>(s, slots2[turn])
-                : make_float2(0, kbki_group_all<kbki_sum<float>, Threads>(s.y, &slots2[turn][0].x));
-        float2 m = kbki_moments<Layer>(s, io.cols);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            if (t + u * Threads >= packs) continue;
-            if (!Hold) w[u].load_cached(io.w + (t + u * Threads) * Width);
-            if (!Hold && Layer) b[u].load_cached(io.b + (t + u * Threads) * Width);
-            if (Hold && Packs == 4) kbki_reread(w[u]), kbki_reread(b[u]);
-            r.put(io.y + row * io.cols + t * Width + u * Threads * Width, u, mean, m, w[u], b[u]);
-        }
-        if (t == 0) io.stats(row, mean, m);
-    }
-}
-
-/*  The same for layer normalisation of 16-bit types, where arithmetic limits the speed as much as bandwidth.
-    Registers keep w, b and the row as floats, so that nothing is unpacked twice. That takes 128 registers: 512
-    threads per SM. */
-template <class T, int Packs, int Threads> struct kbki_norm_held {
-    static constexpr int width = KBKI_WIDTH(T);
-    float f[Packs][width], w[Packs][width], b[Packs][width];
-    __device__ __forceinline__ void weights(const kbki_norm<T, true>& io, int t, int packs) {
-        kbki_pack<T, width> v;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v.fill(0);
-            if (t + u * Threads < packs) v.load(io.w + (t + u * Threads) * width);
-            v.get(w[u]);
-            if (t + u * Threads < packs) v.load(io.b + (t + u * Threads) * width);
-            v.get(b[u]);
-        }
-    }
-    __device__ __forceinline__ float sum(const kbki_pack<T, width>* v) {
-        float r[4] = { 0, 0, 0, 0 };
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v[u].get(f[u]);
-#pragma unroll
-            for (int k = 0; k < width; k++) r[k % 4] += f[u][k];
-        }
-        return (r[0] + r[1]) + (r[2] + r[3]);
-    }
-    __device__ __forceinline__ float squares(float mean, int t, int packs) {
-        float r[4] = { 0, 0, 0, 0 };
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            const float from = t + u * Threads < packs ? mean : 0;
-#pragma unroll
-            for (int k = 0; k < width; k++) f[u][k] -= from, r[k % 4] = fmaf(f[u][k], f[u][k], r[k % 4]);
-        }
-        return (r[0] + r[1]) + (r[2] + r[3]);
-    }
-    __device__ __forceinline__ void put(T* y, int t, int packs, float scale, float shift) {
-        kbki_pack<T, width> v;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-#pragma unroll
-            for (int k = 0; k < width; k++) f[u][k] = fmaf(fmaf(f[u][k], scale, shift), w[u][k], b[u][k]);
-            v.set(f[u]);
-            if (t + u * Threads < packs) v.store(y + (t + u * Threads) * width);
-        }
-    }
-};
-// Persistent kernel for 16-bit types: CTAs take rows in turn, and cp.async prefetches the next ones.
-template <class T, int Packs, int Threads, int Stages>
-__global__ void __launch_bounds__(KBKI_CTA(Threads), 512 / KBKI_CTA(Threads))
-    kbki_layernorm_fwd_held_k(kbki_norm<T, true> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float4 slots[2][32];
-    __shared__ float2 slots2[32];
-    constexpr int Width = KBKI_WIDTH(T), Rows = KBKI_ROWS(Threads), room = Packs * KBKI_CTA(Threads);
-    int t = Threads == 32 ? threadIdx.x % 32 : threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
-    int64_t row = (int64_t)blockIdx.x * Rows + (Threads == 32 ? threadIdx.x / 32 : 0),
-            step = (int64_t)gridDim.x * Rows;
-    // 1 / the elements of the row, and the elements that this warp has of it
-    const float each = 1 / (float)io.cols,
-                n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
-    const float each_n = n > 0 ? 1 / n : 0;
-    kbki_pack<T, Width> v[Packs];
-    kbki_norm_held<T, Packs, Threads> r;
-    auto ask = [&](int64_t which, int to) {
-        if (which < io.rows)
-            kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
-        kbki_ahead_close();
-    };
-#pragma unroll
-    for (int i = 0; i < Stages; i++) ask(row + i * step, i);
-    r.weights(io, t, packs);
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
-        kbki_ahead_wait<Stages - 1>();
-        kbki_ahead_take<T, Packs, Threads>(kbki_row + slot * room, t, packs, 0, v);
-        ask(row + Stages * step, slot);
-        const float first = kbki_warp_all<kbki_sum<float>>(r.sum(v)) * each_n;
-        float2 s = make_float2(0, kbki_warp_all<kbki_sum<float>>(r.squares(first, t, packs)));
-        const float mean = kbki_warps_moments<true, Threads>(n, first, each, &s, slots[turn]);
-        const float2 m = kbki_moments_by<true>(s, each);
-        if (kbki_norm_near<T, true>(mean, m)) {
-            kbki_norm_again<T, true, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
-                return kbki_all<kbki_sum2, Threads>(s, slots2);
-            });
-            r.weights(io, t, packs); // loaded again, so that their registers are free in between
-            continue;
-        }
-        r.put(io.y + row * io.cols, t, packs, m.y, (first - mean) * m.y);
-        if (t == 0) io.stats(row, mean, m);
-    }
-}
-
-/*  Longer rows leave no registers for that. They stay in shared memory, and each pass loads them from there with
-    one instruction per vector. w and b come from the L1 cache. */
-template <class T, int Packs, int Threads> struct kbki_norm_ring {
-    static constexpr int width = KBKI_WIDTH(T);
-    static __device__ __forceinline__ float sum(const uint4* ring, int t, int packs) {
-        kbki_pack<T, width> v;
-        float f[width], r[4] = { 0, 0, 0, 0 };
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            kbki_from_shared(v.q, ring + u * Threads);
-            if (t + u * Threads >= packs) v.fill(0);
-            v.get(f);
-#pragma unroll
-            for (int k = 0; k < width; k++) r[k % 4] += f[k];
-        }
-        return (r[0] + r[1]) + (r[2] + r[3]);
-    }
-    static __device__ __forceinline__ float squares(const uint4* ring, int t, int packs, float mean) {
-        kbki_pack<T, width> v;
-        float f[width], r = 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            float e[2] = { 0, 0 };
-            if (t + u * Threads >= packs) continue;
-            kbki_from_shared(v.q, ring + u * Threads);
-            v.get(f);
-#pragma unroll
-            for (int k = 0; k < width; k++) e[k % 2] = fmaf(f[k] - mean, f[k] - mean, e[k % 2]);
-            r += e[0] + e[1];
-        }
-        return r;
-    }
-};
-// Persistent kernel for longer 16-bit rows, which stay in shared memory.
-template <class T, int Packs, int Threads, int Stages>
-__global__ void __launch_bounds__(Threads, 2) kbki_layernorm_fwd_persist_16_k(kbki_norm<T, true> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float4 slots[2][32];
-    __shared__ float2 slots2[32];
-    constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
-    int t = threadIdx.x, packs = (int)(io.cols / Width), slot = 0;
-    int64_t row = blockIdx.x, step = gridDim.x;
-    // 1 / the elements of the row, and the elements that this warp has of it
-    float each = 1 / (float)io.cols,
-          n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width);
-    float each_n = n > 0 ? 1 / n : 0;
-    kbki_pack<T, Width> v, w, b;
-    auto ask = [&](int64_t which, int to) {
-        if (which < io.rows)
-            kbki_ahead_row<T, Packs, Threads>(kbki_row + to * room, io.x + which * io.cols, t, packs);
-        kbki_ahead_close();
-    };
-#pragma unroll
-    for (int i = 0; i < Stages; i++) ask(row + i * step, i);
-    for (int turn = 0; row < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
-        const uint4* ring = kbki_row + slot * room + threadIdx.x;
-        kbki_ahead_wait<Stages - 1>();
-        float mean = kbki_warp_all<kbki_sum<float>>(kbki_norm_ring<T, Packs, Threads>::sum(ring, t, packs)) * each_n;
-        float2 s = make_float2(0, kbki_norm_ring<T, Packs, Threads>::squares(ring, t, packs, mean));
-        s.y = kbki_warp_all<kbki_sum<float>>(s.y);
-        mean = kbki_warps_moments<true, Threads>(n, mean, each, &s, slots[turn]);
-        float2 m = kbki_moments_by<true>(s, each);
-        if (kbki_norm_near<T, true>(mean, m)) {
-            kbki_norm_again<T, true, Width, Threads>(io, row, t, 0, packs, -1, mean, t == 0, [&](float2 s) {
-                return kbki_all<kbki_sum2, Threads>(s, slots2);
-            });
-            ask(row + Stages * step, slot);
-            continue;
-        }
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            if (t + u * Threads >= packs) continue;
-            w.load_cached(io.w + (t + u * Threads) * Width), b.load_cached(io.b + (t + u * Threads) * Width);
-            kbki_from_shared(v.q, ring + u * Threads);
-            kbki_norm_pack<T, true, Width>(v, mean, m, w, b, io.y + row * io.cols + t * Width + u * Threads * Width);
-        }
-        ask(row + Stages * step, slot);
-        if (t == 0) io.stats(row, mean, m);
-    }
-}
-
-// Persistent clusters: a row is split over the CTAs, which exchange sums through distributed shared memory.
-template <class T, bool Layer, int Packs>
-__global__ void __launch_bounds__(512, Packs == 8 ? 1 : 2) kbk_layernorm_fwd_cluster_k(kbki_norm<T, Layer> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[32];
-    __shared__ float2 slots2[32], room[2][KBKI_CLUSTER];
-    constexpr int Width = KBKI_WIDTH(T), Threads = 512;
-    int size = (int)kbki_cluster_size(), t = threadIdx.x;
-    int share = ((int)(io.cols / Width) + size - 1) / size, first = share * (int)kbki_cluster_rank();
-    int packs = min(share, (int)(io.cols / Width) - first), turn = 0;
-    int64_t row = blockIdx.x / size, step = gridDim.x / size;
-    const T *x = io.x + first * Width, *w = io.w + (first + t) * Width, *b = io.b + (first + t) * Width;
-    kbki_norm_row<T, Layer, Packs, Threads, Packs == 8> r;
-    // all CTAs of the cluster must have started before one writes to another's shared memory
-    kbki_cluster_barrier();
-    kbki_ahead_row<T, Packs, Threads>(kbki_row, x + row * io.cols, t, packs);
-    kbki_ahead_close();
-    for (; row < io.rows; row += step) {
-        kbki_ahead_wait<0>();
-        kbki_ahead_take<T, Packs, Threads>(kbki_row, t, packs, 0, r.v);
-        if (row + step < io.rows) kbki_ahead_row<T, Packs, Threads>(kbki_row, x + (row + step) * io.cols, t, packs);
-        kbki_ahead_close();
-        float mean = 0;
-        if (Layer) {
-            mean = kbki_all<kbki_sum<float>, Threads>(r.sum(), slots);
-            mean = kbki_cluster_all<kbki_sum2>(make_float2(mean, 0), room[turn]).x / (float)io.cols;
-            turn ^= 1;
-        }
-        float2 s = kbki_all<kbki_sum2, Threads>(r.squares(mean, t, packs), slots2);
-        float2 m = kbki_moments_by<Layer>(kbki_cluster_all<kbki_sum2>(s, room[turn]), 1 / (float)io.cols);
-        turn ^= 1;
-        bool says = t == 0 && kbki_cluster_rank() == 0;
-        if (kbki_norm_near<T, Layer>(mean, m)) {
-            kbki_norm_again<T, Layer, Width, Threads>(
-                io, row, t, first * Width, packs, -1, mean, says, [&](float2 s) {
-                    return kbki_cluster_all<kbki_sum2>(kbki_all<kbki_sum2, Threads>(s, slots2), room[turn]);
-                });
-            turn ^= 1;
-            continue;
-        }
-        T* y = io.y + row * io.cols + (first + t) * Width;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            if (t + u * Threads >= packs) continue;
-            kbki_pack<T, Width> g = kbki_weights<T, Width>(w + u * Threads * Width, true), h = {};
-            if (Layer) h = kbki_weights<T, Width>(b + u * Threads * Width, true);
-            r.put(y + u * Threads * Width, u, mean, m, g, h);
-        }
-        if (says) io.stats(row, mean, m);
-    }
-    kbki_cluster_barrier(); // no CTA may exit while others may still write to its shared memory
-}
-
-template <class T, bool Layer>
-const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T, Layer>* io) {
-    *io = { (const T*)a->in[0],
-            (const T*)a->in[1],
-            Layer ? (const T*)a->in[2] : NULL,
-            (T*)a->out[0],
-            Layer ? (float*)a->out[1] : NULL,
-            (float*)a->out[Layer ? 2 : 1],
-            a->s.rows,
-            a->s.cols,
-            kbki_congruent(a->in[0], a->out[0]) };
-    if (!kbki_aligned(io->x, sizeof(T)) || !kbki_aligned(io->w, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) ||
-        !kbki_aligned(io->y, sizeof(T)) || !kbki_aligned(io->mean, 4) || !kbki_aligned(io->rstd, 4))
+template <class T, bool Layer> const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T>* n) {
+    *n = { (const T*)a->in[0],
+           (const T*)a->in[1],
+           Layer ? (const T*)a->in[2] : NULL,
+           (T*)a->out[0],
+           Layer ? (float*)a->out[1] : NULL,
+           (float*)a->out[Layer ? 2 : 1],
+           a->s.rows,
+           a->s.cols,
+           kbki_congruent(a->in[0], a->out[0]),
+           kbki_whole_packs<T>(a->in[0], a->out[0], a->s.cols) && kbki_aligned(a->in[1], 16) };
+    n->whole = n->whole && kbki_aligned(n->b, 16);
+    if (!kbki_aligned(n->x, sizeof(T)) || !kbki_aligned(n->w, sizeof(T)) || !kbki_aligned(n->b, sizeof(T)) ||
+        !kbki_aligned(n->y, sizeof(T)) || !kbki_aligned(n->mean, 4) || !kbki_aligned(n->rstd, 4))
         return KBKI_TEXT_ALIGN;
-    if (!kbki_grid_ok(kbki_ceil(io->rows, rows_per_cta))) return KBKI_TEXT_GRID;
+    if (!kbki_grid_ok(kbki_ceil(n->rows, rows_per_cta))) return KBKI_TEXT_GRID;
     return kbki_check_dims(&a->s);
 }
-template <class T, bool Layer> bool kbki_norm_whole(const kbki_norm<T, Layer>& io) {
-    return kbki_whole_packs<T>(io.x, io.y, io.cols) && kbki_aligned(io.w, 16) && kbki_aligned(io.b, 16);
+template <class T>
+const char* kbki_norm_launch(kbki_norm_kernel<T>* kernel, const kbki_norm<T>& n, int64_t ctas, int64_t threads,
+                             size_t bytes, kbk_stream st) {
+    kernel<<<(unsigned)ctas, (unsigned)threads, bytes, st>>>(n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
+    return kbki_launched();
 }
 template <class T, bool Layer>
-const char* kbki_norm_plain(const kbk_args* a, kbk_stream st, void (*kernel)(kbki_norm<T, Layer>), int rows_per_cta) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, rows_per_cta, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    kernel<<<(unsigned)kbki_ceil(io.rows, rows_per_cta), 128, 0, st>>>(io);
-    return kbki_launched();
+const char* kbki_norm_plain(const kbk_args* a, kbk_stream st, kbki_norm_kernel<T>* kernel, int rows_per_cta) {
+    kbki_norm<T> n;
+    const char* why = kbki_norm_args<T, Layer>(a, rows_per_cta, &n);
+    if (why || n.rows * n.cols == 0) return why;
+    return kbki_norm_launch(kernel, n, kbki_ceil(n.rows, rows_per_cta), 128, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_naive(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_plain(a, st, kbk_layernorm_fwd_naive_k<T, Layer>, 128);
+    return kbki_norm_plain<T, Layer>(a, st, kbk_layernorm_fwd_naive_k<T, Layer>, 128);
 }
 template <class T, bool Layer> const char* kbki_norm_warp(const kbk_args* a, kbk_stream st) {
-    return kbki_norm_plain(a, st, kbk_layernorm_fwd_warp_k<T, Layer>, 4);
-}
-template <class T, bool Layer, int Width> const char* kbki_norm_long(const kbki_norm<T, Layer>& io, kbk_stream st) {
-    kbki_layernorm_fwd_long_k<T, Layer, Width><<<(unsigned)io.rows, 512, 0, st>>>(io);
-    return kbki_launched();
+    return kbki_norm_plain<T, Layer>(a, st, kbk_layernorm_fwd_warp_k<T, Layer>, 4);
 }
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
-const char* kbki_norm_lanes(const kbki_norm<T, Layer>& io, kbk_stream st) {
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, 256 / Lanes * Rows);
-    kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows><<<ctas, 256, 0, st>>>(io);
-    return kbki_launched();
+const char* kbki_norm_lanes(const kbki_norm<T>& n, kbk_stream st) {
+    const int64_t warps = kbki_ceil(n.rows, 32 / Lanes * Rows), even = kbki_ceil(warps, kbki_sms());
+    const int64_t per_cta = even < 8 ? even : 8;
+    return kbki_norm_launch(kbki_layernorm_fwd_lanes_k<T, Layer, Packs, Lanes, Rows>, n, kbki_ceil(warps, per_cta),
+                            32 * per_cta, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, kbk_stream st) {
-    static const kbki_plan<void(kbki_norm<T, Layer>)> whole[] = {
-        { 64, kbk_layernorm_fwd_onepass_k<T, Layer, 2, 32, false>, 32, 0 },
-        { 128, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 32, false>, 32, 0 },
-        { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 32, false>, 32, 0 },
-        { 512, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 128, false>, 128, 0 },
-        { 1024, kbk_layernorm_fwd_onepass_k<T, Layer, 4, 256, false>, 256, 0 },
-        { 2048, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 256, false>, 256, 0 },
-        { 4096, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 512, false>, 512, 0 },
-        { KBKI_LONG, kbk_layernorm_fwd_onepass_k<T, Layer, 16, 512, false>, 512, 0 },
-    };
-    static const kbki_plan<void(kbki_norm<T, Layer>)> few[] = {
-        { 128, kbk_layernorm_fwd_onepass_k<T, Layer, 1, 128, false>, 128, 0 },
-        { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 1, 256, false>, 256, 0 },
-        { 512, kbk_layernorm_fwd_onepass_k<T, Layer, 1, 512, false>, 512, 0 },
-    };
-    static const kbki_plan<void(kbki_norm<T, Layer>)> edges[] = {
-        { 256, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 32, true>, 32, 0 },
-        { 2048, kbk_layernorm_fwd_onepass_k<T, Layer, 8, 256, true>, 256, 0 },
-    };
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    bool all = kbki_norm_whole(io);
-    if (!io.vector)
-        return io.cols <= KBKI_LONG_ONES ? kbki_norm_warp<T, Layer>(a, st) : kbki_norm_long<T, Layer, 1>(io, st);
-    if (packs > (all ? KBKI_LONG : 2048)) return kbki_norm_long<T, Layer, KBKI_WIDTH(T)>(io, st);
-    if (all && packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(io, st);
-    if (all && packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(io, st);
-    if (all && packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(io, st);
-    auto plan = !all                            ? kbki_plan_of(edges, packs)
-                : kbki_few_rows(io.rows, packs) ? kbki_plan_of(few, packs)
-                                                : kbki_plan_of(whole, packs);
-    unsigned ctas = (unsigned)kbki_ceil(io.rows, KBKI_ROWS(plan.threads));
-    plan.kernel<<<ctas, KBKI_CTA(plan.threads), 0, st>>>(io);
-    return kbki_launched();
-}
-// The configurations of rung 4; layer normalisation at 16 bits has kernels of its own.
-template <class T, bool Layer> kbki_plan<void(kbki_norm<T, Layer>)> kbki_norm_turns(int64_t packs) {
-    if constexpr (Layer && sizeof(T) == 2) {
-        static const kbki_plan<void(kbki_norm<T, Layer>)> plans[] = {
-            { 128, kbki_layernorm_fwd_held_k<T, 4, 32, 2>, 32, 8 },
-            { 512, kbki_layernorm_fwd_held_k<T, 4, 128, 2>, 128, 8 },
-            { 1024, kbki_layernorm_fwd_held_k<T, 4, 256, 2>, 256, 8 },
-            { 2048, kbki_layernorm_fwd_persist_16_k<T, 4, 512, 2>, 512, 8 },
-        };
-        return kbki_plan_of(plans, packs);
-    } else {
-        static const kbki_plan<void(kbki_norm<T, Layer>)> plans[] = {
-            { 128, kbk_layernorm_fwd_persist_k<T, Layer, 4, 32, 4, true>, 32, 16 },
-            { 512, kbk_layernorm_fwd_persist_k<T, Layer, 4, 128, 2, true>, 128, 8 },
-            { 1024, kbk_layernorm_fwd_persist_k<T, Layer, 4, 256, 2, true>, 256, 8 },
-            { 2048, kbk_layernorm_fwd_persist_k<T, Layer, 4, 512, 2, false>, 512, 8 },
-        };
-        return kbki_plan_of(plans, packs);
-    }
+    constexpr int Width = KBKI_WIDTH(T), P8 = 8 / Width, P16 = 16 / Width, P32 = 32 / Width; // vectors per thread
+    kbki_norm<T> n;
+    const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
+    if (why || n.rows * n.cols == 0) return why;
+    const int64_t packs = n.cols / Width, sms = kbki_sms();
+    const int64_t by8 = kbki_threads(n.cols, 8), by16 = kbki_threads(n.cols, 16), by32 = kbki_threads(n.cols, 32);
+    if (!n.whole && by8 <= 512)
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, 8, true, 1>, n, n.rows, by8, 0, st);
+    if (!n.whole || by32 > 1024)
+        return kbki_norm_launch(n.vector ? kbki_layernorm_fwd_long_k<T, Layer, Width>
+                                         : kbki_layernorm_fwd_long_k<T, Layer, 1>,
+                                n, n.rows, 512, 0, st);
+    if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
+    if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
+    if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
+    // the more threads, the lower the latency; at 16 bits 8 elements per thread spend too much on indexing
+    const bool few = n.rows * by8 <= sms * 1536;
+    if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
+    if (by8 <= 512 && (few || Width == 4))
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P8, true>, n, n.rows, by8, 0, st);
+    if (Width == 8 && packs <= 128) return kbki_norm_lanes<T, Layer, 4, 32, 1>(n, st);
+    if (by16 <= 512 && n.rows * by16 <= sms * 512)
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P16, true>, n, n.rows, by16, 0, st);
+    if (by16 <= 512 && Width == 4)
+        return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P16, false>, n, n.rows, by16, 0, st);
+    return kbki_norm_launch(kbk_layernorm_fwd_onepass_k<T, Layer, P32, false>, n, n.rows, by32, 0, st);
 }
 template <class T, bool Layer> const char* kbki_norm_persist(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!kbki_norm_whole(io) || packs <= 32 || packs > 2048) return kbki_norm_onepass<T, Layer>(a, st);
-    auto plan = kbki_norm_turns<T, Layer>(packs);
-    size_t bytes;
+    constexpr int Packs = 4, Stages = 2;
+    kbki_norm<T> n;
+    const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
+    if (why || n.rows * n.cols == 0) return why;
+    const int64_t packs = n.cols / KBKI_WIDTH(T), threads = kbki_threads(packs, Packs);
+    if (!n.whole || packs <= 32 || threads > 512) return kbki_norm_onepass<T, Layer>(a, st);
+    kbki_norm_kernel<T>* kernel = kbk_layernorm_fwd_persist_k<T, Layer, Packs, Stages>;
+    const size_t bytes = (size_t)(Packs * Stages * threads) * 16;
     unsigned ctas;
-    why = kbki_plan_resident(plan, io.rows, &bytes, &ctas);
+    why = kbki_resident((const void*)kernel, (int)threads, bytes, n.rows, &ctas);
     if (why || !ctas) return why ? why : kbki_norm_onepass<T, Layer>(a, st);
-    plan.kernel<<<ctas, KBKI_CTA(plan.threads), bytes, st>>>(io);
-    return kbki_launched();
+    return kbki_norm_launch(kernel, n, ctas, threads, bytes, st);
 }
 template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 1, &io);
-    if (why || io.rows * io.cols == 0) return why;
-    int64_t packs = io.cols / KBKI_WIDTH(T);
-    if (!kbki_norm_whole(io) || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
-    int size = kbki_cluster_ctas(packs);
-    int64_t share = kbki_ceil(packs, size);
-    if (share > 2048)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 8>, size, 512, 8 * 512 * 16, io.rows, true,
-                                    st, io);
-    if (share > 1024)
-        return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 4>, size, 512, 4 * 512 * 16, io.rows, true,
-                                    st, io);
-    return kbki_launch_clusters(kbk_layernorm_fwd_cluster_k<T, Layer, 2>, size, 512, 2 * 512 * 16, io.rows, true, st,
-                                io);
+    constexpr int P8 = 8 / KBKI_WIDTH(T), P32 = 32 / KBKI_WIDTH(T);
+    kbki_norm<T> n;
+    const char* why = kbki_norm_args<T, Layer>(a, 1, &n);
+    if (why || n.rows * n.cols == 0) return why;
+    const int64_t packs = n.cols / KBKI_WIDTH(T);
+    if (!n.whole || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
+    // the smallest cluster with at most 512 threads in a CTA; a larger one for few rows
+    int size = 2;
+    while (size < KBKI_CLUSTER && (packs > size * 512 * P32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
+    const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, P8), by32 = kbki_threads(share, P32);
+    const bool early = by8 <= 1024 && n.rows * size * by8 <= kbki_sms() * 1024;
+    return kbki_launch_clusters(
+        early ? kbk_layernorm_fwd_cluster_k<T, Layer, P8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, P32, false>,
+        size, (int)(early ? by8 : by32), 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
 }
 KBKI_LAUNCHER(kbk_layernorm_fwd_naive, kbki_norm_naive<T, true>)
 KBKI_LAUNCHER(kbk_layernorm_fwd_warp, kbki_norm_warp<T, true>)
@@ -6109,14 +5421,17 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
                accesses; a second kernel adds the column sums, by programmatic dependent launch (PDL)
                <- one read, and memory is always busy; all SMs share the last addition. Up to 32 KiB per row,
                otherwise as ticket
-    bound by   memory: compare with bytes / copy bandwidth */
+    bound by   memory: compare with bytes / copy bandwidth
+    predict    before you run it: 8192 rows, 4096 columns. How many atomics does rung 1 send to one address, and how
+               many partial sums per column does rung 4 add at the end?
+    see        CUDA C++ Programming Guide, "Memory Fence Functions" (threadfence reduction), for ticket */
 /*  measured layernorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  271.7 us  55 %      -   32 90 % 58 %      5726  one atomic per element
-    2 split   374.2 us  40 % 0.73 x   32 92 % 75 %      2706  dx, then column sums: two reads
-    3 ticket  182.9 us  81 % 2.05 x   40 60 % 66 %        27  column sums per CTA, added in index order
-    4 onepass 130.8 us 114 % 1.40 x   81 48 % 89 %     112 k  one read, rows and sums in registers
+    1 atomic  264.4 us  56 %      -   32 90 % 57 %      6232  one atomic per element
+    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: two reads
+    3 ticket  191.6 us  78 % 1.99 x   40 60 % 62 %        26  column sums per CTA, added in index order
+    4 onepass 130.5 us 114 % 1.47 x   85 48 % 89 %     149 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("mean", rows, 1), t[4] = kbki_in("rstd", rows, 1),
@@ -6168,103 +5483,100 @@ KBKI_REF(layernorm_bwd) {
 KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
-template <class T, bool Layer> struct kbki_dnorm {
-    const T *dy, *x, *w;
-    const float *mean, *rstd;
-    T *dx, *dw, *db;
-    int64_t rows, cols;
-    unsigned* counters;
-    float* part;
-    static constexpr int sums = Layer ? 2 : 1;                   // sums per column
-    __device__ __forceinline__ float2 stats(int64_t row) const { // mean, rstd
-        return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
-    }
-    __device__ __forceinline__ float xhat(int64_t i, float2 st) const { return (kbki_float(x[i]) - st.x) * st.y; }
-    // The terms of one element in the row's sums.
-    __device__ __forceinline__ float2 term_of_row(int64_t i, int64_t c, float2 st) const {
-        float g = kbki_float(dy[i]) * kbki_float(w[c]);
-        return make_float2(Layer ? g : 0, g * xhat(i, st));
-    }
-    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const { // in the sums of column c
-        float g = kbki_float(dy[row * cols + c]);
-        return make_float2(g * xhat(row * cols + c, stats(row)), g);
-    }
-    // s: the row's sums divided by its length
-    __device__ __forceinline__ void one(int64_t i, int64_t c, float2 st, float2 s) const {
-        float g = kbki_float(dy[i]) * kbki_float(w[c]);
-        dx[i] = kbki_type<T>::from((g - s.x - xhat(i, st) * s.y) * st.y);
-    }
-    __device__ __forceinline__ void put(int64_t c, float sum) const {
-        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
-    }
-};
+// Mean and rstd of a row; RMS normalisation has no mean.
+template <bool Layer>
+__device__ __forceinline__ float2 kbki_moments_of(int64_t row, const float* mean, const float* rstd) {
+    return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
+}
 
-// One CTA per row. Two passes: the sums of the row, then dx and the atomics for dw and db.
+// One CTA per row. Two passes: the sums of the row, then dx and the atomics for dw and db. sums: those of dw, then
+// those of db.
 template <class T, bool Layer>
-__global__ void __launch_bounds__(256) kbk_layernorm_bwd_atomic_k(kbki_dnorm<T, Layer> io) {
+__global__ void __launch_bounds__(256)
+    kbk_layernorm_bwd_atomic_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
+                               float* sums, int64_t cols) {
     __shared__ float2 slots[32];
     kbki_follow_me();
-    int64_t row = blockIdx.x, at = row * io.cols;
-    float2 st = io.stats(row), s = make_float2(0, 0), n = make_float2((float)io.cols, (float)io.cols);
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
-    s = kbki_all<kbki_sum2, 256>(s, slots);
-    s.x /= n.x, s.y /= n.y;
-    for (int64_t c = threadIdx.x; c < io.cols; c += 256) {
-        float2 v = io.term(row, c);
-        io.one(at + c, c, st, s);
-        atomicAdd(io.part + c, v.x);
-        if (Layer) atomicAdd(io.part + io.cols + c, v.y);
+    dy += blockIdx.x * cols, x += blockIdx.x * cols, dx += blockIdx.x * cols;
+    const float2 m = kbki_moments_of<Layer>(blockIdx.x, mean, rstd);
+    float2 s = make_float2(0, 0);
+    for (int64_t c = threadIdx.x; c < cols; c += 256) {
+        const float g = kbki_float(dy[c]) * kbki_float(w[c]);
+        s.x += Layer ? g : 0, s.y += g * ((kbki_float(x[c]) - m.x) * m.y);
     }
-}
-template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
-    int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    kbki_follow_wait();
-    if (c < io.sums * io.cols) io.put(c, io.part[c]);
+    s = kbki_all<kbki_sum2, 256>(s, slots);
+    s.x /= (float)cols, s.y /= (float)cols;
+    for (int64_t c = threadIdx.x; c < cols; c += 256) {
+        const float d = kbki_float(dy[c]), xhat = (kbki_float(x[c]) - m.x) * m.y;
+        dx[c] = kbki_type<T>::from((d * kbki_float(w[c]) - s.x - xhat * s.y) * m.y);
+        atomicAdd(sums + c, d * xhat);
+        if (Layer) atomicAdd(sums + cols + c, d);
+    }
 }
 
 // One warp per row, dx only; kbki_columns computes dw and db in a second kernel.
 template <class T, bool Layer>
-__global__ void __launch_bounds__(128) kbk_layernorm_bwd_split_k(kbki_dnorm<T, Layer> io) {
-    int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32, at = row * io.cols;
+__global__ void __launch_bounds__(128)
+    kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
+                              int64_t rows, int64_t cols) {
+    const int64_t row = (int64_t)blockIdx.x * 4 + threadIdx.x / 32;
     kbki_follow_me();
-    if (row >= io.rows) return;
-    float2 st = io.stats(row), s = make_float2(0, 0);
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+    if (row >= rows) return;
+    dy += row * cols, x += row * cols, dx += row * cols;
+    const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
+    float2 s = make_float2(0, 0);
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32) {
+        const float g = kbki_float(dy[c]) * kbki_float(w[c]);
+        s.x += Layer ? g : 0, s.y += g * ((kbki_float(x[c]) - m.x) * m.y);
+    }
     s = kbki_warp_all<kbki_sum2>(s);
-    s.x /= (float)io.cols, s.y /= (float)io.cols;
-    for (int64_t c = threadIdx.x % 32; c < io.cols; c += 32) io.one(at + c, c, st, s);
+    s.x /= (float)cols, s.y /= (float)cols;
+    for (int64_t c = threadIdx.x % 32; c < cols; c += 32) {
+        const float g = kbki_float(dy[c]) * kbki_float(w[c]), xhat = (kbki_float(x[c]) - m.x) * m.y;
+        dx[c] = kbki_type<T>::from((g - s.x - xhat * s.y) * m.y);
+    }
 }
 
-// A thread processes the same columns in every row, so their sums in shared memory need no barrier.
+// A thread processes the same columns in every row, so their sums in shared memory need no barrier. part: the sums of
+// each CTA, those of dw before those of db.
 template <class T, bool Layer>
-__global__ void __launch_bounds__(512) kbk_layernorm_bwd_ticket_k(kbki_dnorm<T, Layer> io) {
+__global__ void __launch_bounds__(512)
+    kbk_layernorm_bwd_ticket_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
+                               T* dw, T* db, float* part, unsigned* counters, int64_t rows, int64_t cols) {
     extern __shared__ float kbki_sums[];
     __shared__ float2 slots[2][32];
+    const int64_t width = Layer ? 2 * cols : cols;
     int turn = 0;
-    for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
+    for (int64_t c = threadIdx.x; c < cols; c += 512) {
         kbki_sums[c] = 0;
-        if (Layer) kbki_sums[io.cols + c] = 0;
+        if (Layer) kbki_sums[cols + c] = 0;
     }
-    for (int64_t row = blockIdx.x; row < io.rows; row += gridDim.x, turn ^= 1) {
-        int64_t at = row * io.cols;
-        float2 st = io.stats(row), s = make_float2(0, 0);
+    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
+        const int64_t at = row * cols;
+        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
+        float2 s = make_float2(0, 0);
 #pragma unroll 4
-        for (int64_t c = threadIdx.x; c < io.cols; c += 512) s = kbki_sum2::join(s, io.term_of_row(at + c, c, st));
+        for (int64_t c = threadIdx.x; c < cols; c += 512) {
+            const float g = kbki_float(dy[at + c]) * kbki_float(w[c]);
+            s.x += Layer ? g : 0, s.y += g * ((kbki_float(x[at + c]) - m.x) * m.y);
+        }
         s = kbki_all<kbki_sum2, 512>(s, slots[turn]);
-        s.x /= (float)io.cols, s.y /= (float)io.cols;
+        s.x /= (float)cols, s.y /= (float)cols;
 #pragma unroll 4
-        for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
-            float g = kbki_float(io.dy[at + c]);
-            kbki_sums[c] += g * io.xhat(at + c, st);
-            if (Layer) kbki_sums[io.cols + c] += g;
-            io.one(at + c, c, st, s);
+        for (int64_t c = threadIdx.x; c < cols; c += 512) {
+            const float d = kbki_float(dy[at + c]), xhat = (kbki_float(x[at + c]) - m.x) * m.y;
+            kbki_sums[c] += d * xhat;
+            if (Layer) kbki_sums[cols + c] += d;
+            dx[at + c] = kbki_type<T>::from((d * kbki_float(w[c]) - s.x - xhat * s.y) * m.y);
         }
     }
-    for (int64_t c = threadIdx.x; c < io.cols; c += 512) {
-        io.part[blockIdx.x * (io.sums * io.cols) + c] = kbki_sums[c];
-        if (Layer) io.part[blockIdx.x * (io.sums * io.cols) + io.cols + c] = kbki_sums[io.cols + c];
+    for (int64_t c = threadIdx.x; c < cols; c += 512) {
+        part[blockIdx.x * width + c] = kbki_sums[c];
+        if (Layer) part[blockIdx.x * width + cols + c] = kbki_sums[cols + c];
     }
-    kbki_part_finish(io.part, io.counters, io.sums * io.cols, [&](int64_t c, float sum) { io.put(c, sum); });
+    kbki_part_finish(part, counters, width, [&](int64_t c, float sum) {
+        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
+    });
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
@@ -6379,26 +5691,28 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     memory, in order. A warp with several rows continues as long as its first has a row; the other rows are then
     zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
-__global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_k(kbki_dnorm<T, Layer> io) {
+__global__ void __launch_bounds__(512, Threads <= 32)
+    kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
+                                float* part, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
-    constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, room = Packs * 512,
+    constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, sums = Layer ? 2 : 1, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
     constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups whose sums are added
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
-    int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(io.cols / Width), slot = 0;
+    int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
     int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // of the row in its warp
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
-    float each = 1 / (float)io.cols;
+    float each = 1 / (float)cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
     kbki_follow_me();
     auto ask = [&](int64_t which, uint4* ring) {
 #pragma unroll
         for (int u = 0; u < Packs; u++)
-            if (which < io.rows && t + u * Threads < packs) {
-                int64_t at = which * io.cols + t * Width + u * Threads * Width;
-                kbki_ahead(ring + u * 512, io.dy + at);
-                kbki_ahead(ring + room + u * 512, io.x + at);
+            if (which < rows && t + u * Threads < packs) {
+                int64_t at = which * cols + t * Width + u * Threads * Width;
+                kbki_ahead(ring + u * 512, dy + at);
+                kbki_ahead(ring + room + u * 512, x + at);
             } else if (Threads < 32) {
                 ring[u * 512] = ring[room + u * 512] = make_uint4(0, 0, 0, 0);
             }
@@ -6406,15 +5720,15 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
     };
 #pragma unroll
     for (int u = 0; u < Packs; u++)
-        if (t + u * Threads < packs) r.w[u].load_cached(io.w + (t + u * Threads) * Width);
+        if (t + u * Threads < packs) r.w[u].load_cached(w + (t + u * Threads) * Width);
 #pragma unroll
     for (int i = 0; i < Stages; i++) ask(row + i * step, kbki_row + i * 2 * room + threadIdx.x);
-    float2 st, next = row < io.rows ? io.stats(row) : make_float2(0, 0);
-    for (int turn = 0; row - place < io.rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
+    float2 st, next = row < rows ? kbki_moments_of<Layer>(row, mean, rstd) : make_float2(0, 0);
+    for (int turn = 0; row - place < rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
-        if (row + step < io.rows) // loaded one row ahead, to hide the latency
-            next = io.stats(row + step);
+        if (row + step < rows) // loaded one row ahead, to hide the latency
+            next = kbki_moments_of<Layer>(row + step, mean, rstd);
         else if (Threads < 32)
             next = make_float2(0, 0);
         kbki_ahead_wait<Stages - 1>();
@@ -6424,21 +5738,44 @@ __global__ void __launch_bounds__(512, Threads <= 32) kbk_layernorm_bwd_onepass_
                   : make_float2(0, kbki_group_all<kbki_sum<float>, Threads, Groups>(
                                        s.y, &slots[Threads > 32 ? group : 0][turn][0].x));
         s.x *= each, s.y *= each;
-        r.put(ring, room, io.dx + row * io.cols, t, Threads >= 32 || row < io.rows ? packs : 0, st, s);
+        r.put(ring, room, dx + row * cols, t, Threads >= 32 || row < rows ? packs : 0, st, s);
         if (!Held) ask(row + Stages * step, ring);
     }
     kbki_ahead_wait<0>();
-    static_assert(Width * io.sums <= 8 * Stages, "the sums fit where the rows were");
+    static_assert(Width * sums <= 8 * Stages, "the sums fit where the rows were");
     float4* meet = reinterpret_cast<float4*>(kbki_row);
     if (Threads < 32) r.join();
     __syncthreads();
-    if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * io.sums, t, fours);
+    if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
     // racecheck confuses barrier 0 with a named barrier that fills while other warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
-    r.template meet<Meeting>(meet, fours, (int)io.cols, io.part + blockIdx.x * (io.sums * io.cols));
+    r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
+// Arguments of the launchers. term and put: for the sums of columns by kernels of >>rows.
+template <class T, bool Layer> struct kbki_dnorm {
+    const T *dy, *x, *w;
+    const float *mean, *rstd;
+    T *dx, *dw, *db;
+    int64_t rows, cols;
+    unsigned* counters;
+    float* part;
+    static constexpr int sums = Layer ? 2 : 1; // per column
+    __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
+        const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
+        const float d = kbki_float(dy[row * cols + c]);
+        return make_float2(d * ((kbki_float(x[row * cols + c]) - m.x) * m.y), d);
+    }
+    __device__ __forceinline__ void put(int64_t c, float sum) const {
+        (!Layer || c < cols ? dw + c : db + c - cols)[0] = kbki_type<T>::from(sum);
+    }
+};
+template <class T, bool Layer> __global__ void kbki_dnorm_finish_k(kbki_dnorm<T, Layer> io) {
+    int64_t c = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    kbki_follow_wait();
+    if (c < io.sums * io.cols) io.put(c, io.part[c]);
+}
 template <class T, bool Layer> const char* kbki_dnorm_args(const kbk_args* a, kbki_dnorm<T, Layer>* io) {
     char* work = (char*)a->workspace;
     *io = { (const T*)a->in[0],
@@ -6471,14 +5808,16 @@ template <class T, bool Layer> const char* kbki_dnorm_atomic(const kbk_args* a, 
     if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
     int64_t width = io.sums * io.cols;
     if (cudaMemsetAsync(io.part, 0, (size_t)width * 4, st) != cudaSuccess) return kbki_launched();
-    kbk_layernorm_bwd_atomic_k<T, Layer><<<(unsigned)io.rows, 256, 0, st>>>(io);
+    kbk_layernorm_bwd_atomic_k<T, Layer>
+        <<<(unsigned)io.rows, 256, 0, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.cols);
     return kbki_follow(kbki_dnorm_finish_k<T, Layer>, dim3((unsigned)kbki_ceil(width, 256)), 256, st, io);
 }
 template <class T, bool Layer> const char* kbki_dnorm_split(const kbk_args* a, kbk_stream st) {
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
-    kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(io);
+    kbk_layernorm_bwd_split_k<T, Layer><<<(unsigned)kbki_ceil(io.rows, 4), 128, 0, st>>>(
+        io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.rows, io.cols);
     return kbki_columns<kbki_dnorm<T, Layer>, Layer>(io, io.part, io.counters, io.rows, io.cols, st);
 }
 template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, kbk_stream st) {
@@ -6491,22 +5830,25 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     why = kbki_resident((const void*)kbk_layernorm_bwd_ticket_k<T, Layer>, 512, bytes,
                         most < io.rows ? most : io.rows, &ctas);
     if (why || !ctas) return why ? why : kbki_dnorm_split<T, Layer>(a, st);
-    kbk_layernorm_bwd_ticket_k<T, Layer><<<ctas, 512, bytes, st>>>(io);
+    kbk_layernorm_bwd_ticket_k<T, Layer><<<ctas, 512, bytes, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.dw,
+                                                                   io.db, io.part, io.counters, io.rows, io.cols);
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
     constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // for the longest rows
-    static const kbki_plan<void(kbki_dnorm<T, Layer>)> plans[] = {
-        { 8, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 8, 4>, 8, 8 },
-        { 16, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 8, 2>, 8, 8 },
-        { 32, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 32, 4>, 32, 8 },
-        { 64, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 32, 2>, 32, 8 },
-        { 128, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 64, 2>, 64, 8 },
-        { 256, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 128, 2>, 128, 8 },
-        { 512, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 256, 2>, 256, 8 },
-        { 1024, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 512, 2>, 512, 8 },
-        { 2048, kbk_layernorm_bwd_onepass_k<T, Layer, 4, 512, Stages>, 512, 8 * Stages },
-    };
+    static const kbki_plan<void(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
+                                float* part, int64_t rows, int64_t cols)>
+        plans[] = {
+            { 8, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 8, 4>, 8, 8 },
+            { 16, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 8, 2>, 8, 8 },
+            { 32, kbk_layernorm_bwd_onepass_k<T, Layer, 1, 32, 4>, 32, 8 },
+            { 64, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 32, 2>, 32, 8 },
+            { 128, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 64, 2>, 64, 8 },
+            { 256, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 128, 2>, 128, 8 },
+            { 512, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 256, 2>, 256, 8 },
+            { 1024, kbk_layernorm_bwd_onepass_k<T, Layer, 2, 512, 2>, 512, 8 },
+            { 2048, kbk_layernorm_bwd_onepass_k<T, Layer, 4, 512, Stages>, 512, 8 * Stages },
+        };
     kbki_dnorm<T, Layer> io;
     const char* why = kbki_dnorm_args(a, &io);
     if (why || io.rows * io.cols == 0) return why ? why : kbki_dnorm_none(io, st);
@@ -6519,7 +5861,7 @@ template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a,
     unsigned ctas = 0;
     why = kbki_resident((const void*)plan.kernel, 512, bytes, fit < most ? fit : most, &ctas);
     if (why || !ctas) return why ? why : kbki_dnorm_ticket<T, Layer>(a, st);
-    plan.kernel<<<ctas, 512, bytes, st>>>(io);
+    plan.kernel<<<ctas, 512, bytes, st>>>(io.dy, io.x, io.w, io.mean, io.rstd, io.dx, io.part, io.rows, io.cols);
     return kbki_part_add(io, io.part, ctas, width, st);
 }
 KBKI_LAUNCHER(kbk_layernorm_bwd_atomic, kbki_dnorm_atomic<T, true>)
@@ -6541,20 +5883,23 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits
     1 naive    thread per row                            <- slow: not coalesced, two reads
     2 warp     warp per row, shuffles                    <- coalesced; two reads, the second from cache
-    3 onepass  16-byte accesses, row in registers        <- one read, up to 128 KiB per row; longer rows take two
-    4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory
-                                                         <- w read once per CTA; memory is always busy. Above
-                                                            16 KiB per row w comes from the L1 cache; up to 32 KiB
-    5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row
-    bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two */
+    3 onepass  16-byte accesses, row in registers        <- one read, up to 32768 elements; longer rows take two
+    4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory by cp.async
+                                                         <- w read once per CTA; up to 2048 vectors of 16 bytes.
+                                                            No gain at 47 % occupancy instead of 92 %
+    5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row; more SMs for few rows.
+                                                            Slower for many short rows: 24 % occupancy, DRAM 74 %
+    bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two
+    predict    before you run it: which of the kernels of layernorm gains most when mean and bias are left out?
+    see        Zhang & Sennrich 2019, "Root Mean Square Layer Normalization" */
 /*  measured rmsnorm fwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.500 FLOP/B; floor on an H200 62.8 us = 268.5 MB / 4.276 TB/s; on this GPU 88.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 naive    1131 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
-    2 warp    160.7 us  61 % 7.04 x   28 89 % 72 %         0  warp per row, shuffles, re-reads from cache
-    3 onepass  85.0 us 115 % 1.89 x   32 93 % 87 %      20 k  16-byte loads, row in registers, one read
-    4 persist  86.5 us 113 % 0.98 x   64 48 % 86 %      12 k  w in registers, next rows prefetched
-    5 cluster 125.4 us  78 % 0.69 x   44 49 % 60 %      6686  row split over a cluster, up to 512 KiB
+    1 naive    1125 us   9 %      -   32  6 % 10 %         0  thread per row, two uncoalesced passes
+    2 warp    161.7 us  61 % 6.96 x   32 89 % 71 %         0  warp per row, shuffles, re-reads from cache
+    3 onepass  84.9 us 115 % 1.90 x   32 92 % 87 %     163 k  16-byte loads, row in registers, one read
+    4 persist  86.3 us 113 % 0.98 x   58 47 % 86 %      16 k  w in registers, next rows prefetched
+    5 cluster 100.2 us  98 % 0.86 x   58 24 % 74 %      9025  row split over a cluster, up to 512 KiB
     end of measured */
 KBKI_TENSORS(rmsnorm_fwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_in("w", cols, 0),
              t[2] = kbki_out("y", KBK_T, n, cols, 0), t[3] = kbki_out("rstd", KBK_KF32, rows, 1, 0),
@@ -6584,14 +5929,16 @@ KBKI_REF(rmsnorm_fwd) {
                <- one launch, the same bits every time; the second read of a row comes from the caches
     4 onepass  rows and column sums in registers, the next rows prefetched into shared memory
                <- one read, and memory is always busy; up to 32 KiB per row, otherwise as ticket
-    bound by   memory: compare with bytes / copy bandwidth */
+    bound by   memory: compare with bytes / copy bandwidth
+    predict    before you run it: one sum per column instead of two. Does rung 4 become faster, if memory limits it?
+    see        as rmsnorm fwd */
 /*  measured rmsnorm bwd: f32 8192 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 atomic  239.1 us  62 %      -   32 88 % 64 %      9937  one atomic per element
-    2 split   372.2 us  40 % 0.64 x   31 93 % 76 %      15 k  dx, then column sums: two reads
-    3 ticket  174.7 us  85 % 2.13 x   40 60 % 68 %      12 k  column sums per CTA, added in index order
-    4 onepass 129.6 us 115 % 1.35 x   80 46 % 89 %     110 k  one read, rows and sums in registers
+    1 atomic  237.7 us  63 %      -   32 90 % 64 %      11 k  one atomic per element
+    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: two reads
+    3 ticket  179.4 us  84 % 2.06 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
+    4 onepass 129.6 us 116 % 1.38 x   84 47 % 90 %     134 k  one read, rows and sums in registers
     end of measured */
 KBKI_TENSORS(rmsnorm_bwd, 6, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_in("rstd", rows, 1), t[3].kind = KBK_KF32,
@@ -7748,19 +7095,30 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
     if (row >= rows) return;
     const int at = __ldg(t + row);
     const int64_t first = row * cols + lane * Width;
-    kbki_softmax_row<T, Packs, Width, false> r;
+    kbki_pack<T, Width> v[Packs];
+    float f[Width], top = -INFINITY, sum = 0;
     kbki_ce_row<T> to;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        r.v[u].fill(kbki_type<T>::minus_inf);
-        if (lane + u * Threads < packs) r.v[u].load(x + first + u * Threads * Width);
+        v[u].fill(kbki_type<T>::minus_inf);
+        if (lane + u * Threads < packs) v[u].load(x + first + u * Threads * Width);
     }
     if constexpr (Loss) {
         const float logit = lane == 0 ? kbki_ce_logit(x + row * cols, cols, at) : 0.0f;
-        const float mine = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(r.top(-INFINITY));
-        const float sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(
-            r.template sum<Threads>(kbki_base(mine), 0, packs));
-        const kbki_pair p = kbki_warps_pair<Threads>({ mine, sum }, slots);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) top = fmaxf(top, kbki_max_of(v[u]));
+        top = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(top);
+        const kbki_base base(top);
+#pragma unroll
+        for (int u = 0; u < Packs; u++) {
+            if (u && u * Threads >= packs) continue;
+            v[u].get(f);
+#pragma unroll
+            for (int k = 0; k < Width; k++) sum += kbki_exp_from(f[k], base);
+            kbki_reread(v[u]);
+        }
+        sum = kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(sum);
+        const kbki_pair p = kbki_warps_pair<Threads>({ top, sum }, slots);
         if (lane == 0) loss[row] = kbki_ce_loss(p, at, logit);
         if (lane == 0 && lse) lse[row] = p.m + p.log_sum();
         if (lane == 0 && pair) pair[row] = make_float2(p.m, p.s);
@@ -7775,10 +7133,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
         const unsigned goal = (unsigned)at - (unsigned)(lane * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            kbki_reread(r.v[u]);
+            kbki_reread(v[u]);
             if (lane + u * Threads >= packs) continue;
-            to.template gradient_near<Width>(r.v[u], goal - u * Threads * Width);
-            r.v[u].store(dx + first + u * Threads * Width);
+            to.template gradient_near<Width>(v[u], goal - u * Threads * Width);
+            v[u].store(dx + first + u * Threads * Width);
         }
     }
 }
@@ -12704,10 +12062,10 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
 }
 
 // Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
-template <int Dim, int Rows, int Pitch, class T>
+template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
-    for (int i = threadIdx.x; i < Rows * Dim; i += blockDim.x)
+    for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
 /*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
@@ -12725,12 +12083,12 @@ __global__ void __launch_bounds__(256, 4)
     // first row of the head
     int64_t head = (int64_t)(blockIdx.x / tiles) * n;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
-    kbki_attn_stage<Dim, 8>(q, q_in + (head + row0) * Dim, n - row0);
+    kbki_attn_stage<Dim, 8, 256>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
         __syncthreads(); // all warps have read the previous keys
-        kbki_attn_stage<Dim, 32>(k, k_in + (head + key) * Dim, n - key);
-        kbki_attn_stage<Dim, 32>(v, v_in + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32, 256>(k, k_in + (head + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 32, 256>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
@@ -12854,11 +12212,11 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     kbki_pair run[4] = { kbki_pair::none(), kbki_pair::none(), kbki_pair::none(), kbki_pair::none() };
 #pragma unroll
     for (int r = 0; r < 4; r++) limit[r] = causal && row0 + 4 * y + r < n ? row0 + 4 * y + r : n - 1;
-    kbki_attn_stage<Dim, 64>(q, q_in + (head * n + row0) * Dim, n - row0);
+    kbki_attn_stage<Dim, 64, 256>(q, q_in + (head * n + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 64) {
         float s[4][4] = {};
         __syncthreads(); // all warps have read v of the previous tile
-        kbki_attn_stage<Dim, 64>(kv, k_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, k_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_scores<Dim>(q, kv, y, x, s);
 #pragma unroll
@@ -12873,7 +12231,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
             for (int e = 0; e < 4; e++) p[4 * y + r][x + 16 * e] = s[r][e];
         }
         __syncthreads();
-        kbki_attn_stage<Dim, 64>(kv, v_in + (head * n + key) * Dim, n - key);
+        kbki_attn_stage<Dim, 64, 256>(kv, v_in + (head * n + key) * Dim, n - key);
         __syncthreads();
         kbki_attn_values<Dim, 64>(
             p, kv, y, x, key + 63 > limit[0], [&](int r, int k) { return key + k > limit[r]; }, o);
@@ -14018,7 +13376,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
             kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
-            rows.settle();
+            if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
             if (first)
@@ -14072,24 +13430,60 @@ struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
 };
-/*  Chooses the division. Without a causal mask, small items make up what would not fill the last round of big ones:
-    the rest of each head, and whole heads from `cut` on. If some of a CTA's warpgroups have rows, an item takes 42 % of
-    the full time plus their share of the other 58 % (measured on an H200). */
-template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
-    const int64_t sms = kbki_sms(), each = io.rows / Plan::rows, rest = io.rows % Plan::rows;
-    const int64_t big = Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1);
-    kbki_fa_deal best = { Plan::rows, io.heads, kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), sms) * big };
-    for (int choice = 0; choice < 2 * Plan::groups && !io.causal; choice++) {
-        const int64_t groups = Plan::groups - choice / 2, lines = groups * 64; // of a small item
-        const int64_t last = choice % 2 && each ? kbki_ceil(io.heads * each % sms, each) : 0, few = io.heads - last;
-        const int64_t in = last || rest >= lines ? groups : kbki_ceil(rest, 64); // warpgroups that have rows
-        const int64_t small = big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups);
-        const int64_t smalls = few * kbki_ceil(rest, lines) + last * kbki_ceil(io.rows, lines);
-        const int64_t rounds = kbki_ceil(few * each, sms), left = smalls - (rounds * sms - few * each);
-        const int64_t ps = rounds * big + (left > 0 ? kbki_ceil(left, sms) * small : 0);
-        if (ps < best.ps) best = { (int)lines, few, ps };
-    }
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T>& io) {
+    const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
+    return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
+}
+/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
+    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
+    order in which they started, and so do big ones: two queues are enough. */
+KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
+                               int64_t small_ps, int64_t big_ps) {
+    int64_t at[2][256] = {}, last = 0;
+    unsigned first[2] = { 0, 0 }, count[2] = { (unsigned)sms, 0 };
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t i = 0, all = head < cut ? bigs + rest : smalls; i < all; i++) {
+            const int big = head < cut && i < bigs;
+            const int who = count[1] && (!count[0] || at[1][first[1]] < at[0][first[0]]);
+            const int64_t end = at[who][first[who]] + (big ? big_ps : small_ps);
+            first[who] = (first[who] + 1) % 256, count[who]--;
+            at[big][(first[big] + count[big]++) % 256] = end;
+            if (end > last) last = end;
+        }
+    return last;
+}
+/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
+    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
+    share of the other 58 % (measured on an H200). */
+template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
+    const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
+    const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
+    kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
+    if (sms > 256) return best;
+    for (int groups = Plan::groups; groups > 0; groups--)
+        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
+            const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
+            const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
+            if ((groups == Plan::groups || !last) && some) continue;
+            const int64_t ps = kbki_fa_done_at((int)sms, few, few > last ? few - last : 0, each,
+                                               kbki_ceil(rest, groups * 64), kbki_ceil(rows, groups * 64),
+                                               big * (42 * Plan::groups + 58 * in) / (100 * Plan::groups), big) +
+                               over * (each * big + (rest ? big / 2 : 0));
+            if (ps < best.ps) best = { groups * 64, heads - last, ps };
+        }
     return best;
+}
+// Keeps the last results, because a prediction takes longer than a launch.
+template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
+    static thread_local struct {
+        int64_t heads, rows; // 0: empty
+        kbki_fa_deal deal;
+    } kept[16];
+    if (io.causal) return kbki_fa_deal_plain<Plan>(io);
+    auto* at = &kept[(uint64_t)(io.heads * 31 + io.rows) * 0x9E3779B97F4A7C15u >> 60];
+    if (at->heads != io.heads || at->rows != io.rows)
+        at->deal = kbki_fa_deal_full<Plan>(io.heads, io.rows), at->heads = io.heads, at->rows = io.rows;
+    return at->deal;
 }
 template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, const kbki_attn<T>& io, kbk_stream st) {
     kbki_fa_maps maps;
@@ -14369,8 +13763,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     int end = io.causal && !Keys && first + 32 < n ? first + 32 : n;
     int64_t head = blockIdx.x / tiles * io.rows;
     float sum[4][Dim / 16] = {}, dv[4][Dim / 16] = {};
-    kbki_attn_stage<Dim, 32>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
-    kbki_attn_stage<Dim, 32>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32, 128>(a, (Keys ? io.k : io.dout) + (head + first) * Dim, n - first);
+    kbki_attn_stage<Dim, 32, 128>(b, (Keys ? io.v : io.q) + (head + first) * Dim, n - first);
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
@@ -14379,11 +13773,11 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             return row >= n || key >= n || (io.causal && key > row);
         };
         __syncthreads(); // all warps have read the previous tile
-        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.q : io.v) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(a, moving, y, x, Keys ? s : dp);
         __syncthreads();
-        kbki_attn_stage<Dim, 32>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
+        kbki_attn_stage<Dim, 32, 128>(moving, (Keys ? io.dout : io.k) + (head + at) * Dim, n - at);
         __syncthreads();
         kbki_attn_scores<Dim>(b, moving, y, x, Keys ? dp : s);
 #pragma unroll
@@ -14400,7 +13794,7 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             __syncwarp(); // sixteen lanes of one warp write and read these four rows
             kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
             __syncthreads();
-            kbki_attn_stage<Dim, 32>(moving, io.q + (head + at) * Dim, n - at);
+            kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
         }
 #pragma unroll
         for (int e = 0; e < 8; e++) small[4 * y + e / 2][x + e % 2 * 16] = dp[e / 2][e % 2];
@@ -14493,7 +13887,6 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     bool in = row < n && head < io.heads;
     int64_t from = (head * n + row) * Dim + lane * 8;
     float sum = 0;
-    kbki_follow_me();
     if (in && io.vector) {
         kbki_pack<T, 8> x, y;
         float f[8], g[8];
@@ -14510,6 +13903,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
+    kbki_follow_me(); // late, so that the next kernel does not take room while it waits
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
@@ -15110,9 +14504,9 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_wg_hold<Plan::dim / 2>(dk), kbki_wg_hold<Plan::dim / 2>(dv);
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
+        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
         // late, so that CTAs of the next kernel do not take room while they wait
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
-        kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL

@@ -1222,6 +1222,8 @@ class Kernel(Operation):
         kind, device = None, None
         here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
         for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
+            if x is None and t.optional:
+                continue
             view = _view(x)
             if view is None:
                 raise Error(f"{self.name}: {name} in out= is a {type(x).__name__}, which is no array.")
@@ -1260,6 +1262,8 @@ class Kernel(Operation):
         if len(out) != len(names):
             raise Error(f"{self.name}: out= has {len(out)} arrays; it needs {', '.join(names)}.")
         for k, x in enumerate(out):
+            if x is None and fit.tensors[len(fit.views) + k].optional:
+                continue
             view = _view(x)
             shape, dtype = fit.output_shape(k), fit.output_dtype(k)
             if view is None or view.shape != shape or view.dtype != dtype or not view.contiguous:
@@ -1327,7 +1331,7 @@ class Kernel(Operation):
         for i, view in enumerate(fit.views):
             args.inputs[i] = view.address
         for k, x in enumerate(outputs):
-            seen = _view(x)
+            seen = None if x is None else _view(x)
             args.outputs[k] = seen.address if seen else None
         size = self._scratch(fit)
         if size:
@@ -1357,7 +1361,8 @@ class Kernel(Operation):
         """Launches the kernel and returns its output, without waiting for the GPU. Several outputs are a named tuple
         (y, mean, rstd = ...). The library of the inputs (torch, cupy or this one) allocates the outputs.
 
-        out: arrays to write to instead. stream: a cudaStream_t as a number; by default the current stream of torch or
+        out: arrays to write to instead; None for an output that is not needed, such as mean and rstd of layernorm in
+        inference. stream: a cudaStream_t as a number; by default the current stream of torch or
         cupy, otherwise the default stream. options: options of the operation, see .options.
         backward: the backward kernel's implementation, if torch tracks gradients of an input. By default the
         implementation of the same name, otherwise the highest rung that runs.

@@ -498,6 +498,41 @@ static void try_graph(job* j, const kbk_variant* v) {
         passed++;
 }
 
+// Optional outputs whose pointers are NULL: the other outputs have the same bits, and the memory keeps its contents.
+static void try_without_optional(job* j, const kbk_variant* v, int shift) {
+    int optional = 0;
+    for (int k = 0; k < j->n; k++) optional += j->x[k].t.role != KBK_IN && j->x[k].t.optional && j->x[k].t.count;
+    if (!optional || v->origin & (KBK_ALLOCATES | KBK_UNORDERED) || sanitize || counting) return;
+    kbk_args a;
+    const char* why = NULL;
+    char *mark = arena_at, *first[KBK_MAX_TENSORS];
+    j->work_bytes = kbk_workspace(v, j->dtype, &j->s);
+    j->work = j->work_bytes ? take(j->work_bytes + GUARD) : NULL;
+    arena_at = mark;
+    if (j->work_bytes && !j->work) return; // try_variant counts it
+    for (int turn = 0; turn < 2 && !why; turn++) {
+        place(j, v, shift, &a);
+        for (int k = 0; turn && k < j->n; k++)
+            if (j->x[k].t.role != KBK_IN && j->x[k].t.optional) a.out[j->x[k].slot] = NULL;
+        why = kbk_launch(v, j->dtype, &a, stream);
+        for (int k = 0; k < j->n && !why; k++) {
+            side* x = &j->x[k];
+            CUDA(cudaMemcpyAsync(x->got, x->dev, x->room, cudaMemcpyDeviceToHost, stream));
+            CUDA(cudaStreamSynchronize(stream));
+            if (!turn) first[k] = (char*)malloc(x->room), memcpy(first[k], x->got, x->room);
+            if (turn && x->t.role != KBK_IN && x->t.optional && intact(x->got, x->room))
+                why = "wrote an output whose pointer is NULL";
+            else if (turn && !x->t.optional && memcmp(first[k], x->got, x->room))
+                why = "without its optional outputs: different bits";
+            if (turn) free(first[k]);
+        }
+    }
+    if (why)
+        complain(j, v, shift, why, j->n - 1, NULL);
+    else
+        passed++;
+}
+
 // A gradient that may be computed in place of its logits has the same bits there as elsewhere.
 static void try_in_place(job* j, const kbk_variant* v, int shift) {
     side *x = &j->x[0], *dx = &j->x[j->n - 1];
@@ -685,7 +720,7 @@ static void run_fill(job* j, int first_shift, int shifts) {
         for (int shift = first_shift; shift < first_shift + shifts; shift++)
             try_variant(j, v, shift, shift == 0 && j->fill == SEED1);
         for (int shift = first_shift; shift < first_shift + shifts && shift < 2; shift++) try_in_place(j, v, shift);
-        if (j->fill == SEED1) try_graph(j, v);
+        if (j->fill == SEED1) try_graph(j, v), try_without_optional(j, v, 0), try_without_optional(j, v, 1);
     }
     release(j);
 }

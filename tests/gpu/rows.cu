@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Measures row operations in several configurations at shapes at which compiled code was once faster than the library,
+/* Measures row operations of the library at shapes at which compiled code was once faster than the library,
    and at similar shapes. The shapes in bf16 are layernorm fwd at 65536 x 64, 8192 x 1024 and 4096 x 16384, and softmax
    bwd at 65536 x 64 and 4096 x 16384. Each result is first compared with the oracle, on sampled rows.
 
@@ -9,23 +9,7 @@
        --sanitize     only correctness, for compute-sanitizer: a few of the rows
        --op NAME      only layernorm, rmsnorm, softmax or cross_entropy
 
-   Why the library uses these configurations: The lower bound of each shape is the time of a copy of the same bytes:
-   4.1, 7.9 and 62.8 us for layernorm, 5.9 and 94.2 us for softmax.
-       layernorm 65536 x 64     8 MiB can be in flight at once: several rows per 8 lanes, all in one wave. RMS
-                                normalisation of the same bytes takes 0.4 us less, the time of arithmetic and a second
-                                round of shuffles. Therefore the sum and the sum of squares, relative to the row's
-                                first element, are computed in one round.
-       layernorm 8192 x 1024    arithmetic takes 3 of 10 us if nothing hides it: w, b and the row are unpacked once,
-                                and kept.
-       layernorm 4096 x 16384   w and b are 64 KiB, a row 32. Rows in flight keep the memory busy: four CTAs of 256
-                                threads per SM, with 64 registers each. Configurations that load w and b one 16-byte
-                                vector ahead (3 CTAs of 256 threads, 2 of 512) take 2 to 4 % longer. One CTA of 1024
-                                threads with w and b in registers and three to six rows ahead in shared memory takes
-                                2 to 7 % longer.
-       layernorm  8192 x 4096   similar: 8 CTAs of 128 threads, 5 % faster than with a vector loaded ahead.
-       softmax   65536 x 64     like layernorm.
-       softmax   4096 x 16384   16 rows for each of 2 CTAs on 132 SMs leave 3 % of them idle at the end: one CTA per
-                                row, with few enough registers for two CTAs per SM.
+   Why the library uses these configurations:
        cross entropy            a CTA per row of 1024 leaves most threads idle: forward, backward and both took 132, 58
                                 and 352 us at 32768 rows, on rotating buffers. A warp per row, four vectors per lane,
                                 takes 18, 35 and 36. Two vectors for each of 64 threads take 23 us forward, one for
@@ -58,205 +42,6 @@ static void cuda(cudaError_t e, const char* what) {
 }
 #define CUDA(call) cuda((call), #call)
 
-// --- candidates
-
-// CTAs per SM that a configuration needs. The configurations are for an H200: on a GPU whose SMs hold fewer CTAs,
-// one per SM is launched.
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200)
-constexpr int ctas_of(int, int) { return 1; }
-#else
-constexpr int ctas_of(int, int ctas) { return ctas; }
-#endif
-
-/*  Long rows of 16-bit types in registers, a few rows per CTA. The CTA loads w and b once for all of them: for a
-   row of 32 KiB, w and b are twice as large and come from the L2 cache. Ahead: number of vectors of w and b in
-   flight; the first ones are loaded with the rows. */
-template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
-__global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) long_norm_k(kbki_norm<T, Layer> io) {
-    __shared__ float4 slots[Rows][32];
-    __shared__ float2 slots2[32];
-    constexpr int Width = KBKI_WIDTH(T), Held = Ahead ? Ahead : 1;
-    const int t = threadIdx.x, packs = (int)(io.cols / Width);
-    const int64_t row = (int64_t)blockIdx.x * Rows, at = row * io.cols + t * Width;
-    const float n = (float)((packs / Threads * 32 + min(max(packs % Threads - t / 32 * 32, 0), 32)) * Width),
-                each = kbki_reciprocal((float)io.cols);
-    kbki_pack<T, Width> v[Rows][Packs], w[Held], b[Held];
-    float f[Width], mean[Rows];
-    float2 m[Rows];
-    bool near[Rows], good[Rows];
-    auto weights = [&](int u) {
-        if (u >= Packs || t + u * Threads >= packs) return;
-        w[u % Held].load(io.w + (t + u * Threads) * Width);
-        if (Layer) b[u % Held].load(io.b + (t + u * Threads) * Width);
-    };
-#pragma unroll
-    for (int r = 0; r < Rows; r++)
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            good[r] = row + r < io.rows;
-            v[r][u].fill(0);
-            if (good[r] && t + u * Threads < packs) v[r][u].load(io.x + at + r * io.cols + u * Threads * Width);
-        }
-#pragma unroll
-    for (int u = 0; u < Ahead; u++) weights(u);
-#pragma unroll
-    for (int r = 0; r < Rows; r++) {
-        float sum = 0;
-        float2 s = make_float2(0, 0);
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            v[r][u].get(f);
-#pragma unroll
-            for (int k = 0; k < Width; k++) sum += f[k];
-            kbki_reread(v[r][u]);
-        }
-        mean[r] = Layer && n > 0 ? __fdividef(kbki_warp_all<kbki_sum<float>>(sum), n) : 0;
-#pragma unroll
-        for (int u = 0; u < Packs; u++) {
-            float from = t + u * Threads < packs ? mean[r] : 0;
-            v[r][u].get(f);
-#pragma unroll
-            for (int k = 0; k < Width; k++) s.y = fmaf(f[k] - from, f[k] - from, s.y);
-            kbki_reread(v[r][u]);
-        }
-        s = make_float2(0, kbki_warp_all<kbki_sum<float>>(s.y));
-        mean[r] = kbki_warps_moments<Layer, Threads>(n, mean[r], each, &s, slots[r]);
-        m[r] = Layer ? kbki_moments_by<Layer>(s, each) : kbki_moments<Layer>(s, io.cols);
-        near[r] = good[r] && kbki_norm_near<T, Layer>(mean[r], m[r]);
-    }
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads >= packs) continue;
-        if (!Ahead) weights(u);
-        const kbki_pack<T, Width> g = w[u % Held], h = b[u % Held];
-        if (Ahead) weights(u + Ahead);
-#pragma unroll
-        for (int r = 0; r < Rows; r++) {
-            kbki_reread(v[r][u]);
-            kbki_norm_pack<T, Layer, Width>(v[r][u], mean[r], m[r], g, h,
-                                            io.y + at + r * io.cols + u * Threads * Width, good[r] && !near[r]);
-        }
-    }
-#pragma unroll
-    for (int r = 0; r < Rows; r++)
-        if (near[r])
-            kbki_norm_again<T, Layer, Width, Threads>(io, row + r, t, 0, packs, -1, mean[r], t == 0, [&](float2 s) {
-                __syncthreads();
-                return kbki_all<kbki_sum2, Threads>(s, slots2);
-            });
-        else if (t == 0 && good[r])
-            io.stats(row + r, mean[r], m[r]);
-}
-template <class T, bool Layer, int Packs, int Threads, int Rows, int Ctas, int Ahead>
-const char* long_norm(const kbk_args* a, kbk_stream st) {
-    kbki_norm<T, Layer> io;
-    const char* why = kbki_norm_args(a, 1, &io);
-    if (why) return why;
-    if (!kbki_norm_whole(io) || io.cols / KBKI_WIDTH(T) > Packs * Threads) return "not for this configuration";
-    long_norm_k<T, Layer, Packs, Threads, Rows, Ctas, Ahead>
-        <<<(unsigned)kbki_ceil(io.rows, Rows), Threads, 0, st>>>(io);
-    return kbki_launched();
-}
-
-/*  A CTA per row with both rows in shared memory, where they use no registers: three CTAs per SM, and the hardware
-   schedules the next row when a CTA ends. */
-template <class T, int Packs, int Threads, int Ctas>
-__global__ void __launch_bounds__(Threads, ctas_of(Threads, Ctas)) once_dsoftmax_k(kbki_dsoftmax<T> io) {
-    extern __shared__ uint4 kbki_row[];
-    __shared__ float slots[32];
-    constexpr int Width = KBKI_WIDTH(T), room = Packs * Threads;
-    const int t = threadIdx.x, packs = (int)(io.cols / Width);
-    const int64_t at = blockIdx.x * io.cols;
-    kbki_pack<T, Width> dy, y;
-    float f[Width], g[Width], dot[2] = { 0, 0 };
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads < packs) {
-            kbki_ahead(kbki_row + u * Threads + t, io.dy + at + (t + u * Threads) * Width);
-            kbki_ahead(kbki_row + room + u * Threads + t, io.y + at + (t + u * Threads) * Width);
-        }
-        if (u == Packs / 2 - 1) kbki_ahead_close();
-    }
-    kbki_ahead_close();
-    kbki_ahead_wait<1>();
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (u == Packs / 2) kbki_ahead_wait<0>();
-        if (t + u * Threads >= packs) continue;
-        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
-        dy.get(f), y.get(g);
-#pragma unroll
-        for (int k = 0; k < Width; k++) dot[k % 2] = fmaf(f[k], g[k], dot[k % 2]);
-    }
-    const float all = kbki_all<kbki_sum<float>, Threads>(dot[0] + dot[1], slots);
-#pragma unroll
-    for (int u = 0; u < Packs; u++) {
-        if (t + u * Threads >= packs) continue;
-        kbki_from_shared(dy.q, kbki_row + u * Threads + t), kbki_from_shared(y.q, kbki_row + room + u * Threads + t);
-        dy.get(f), y.get(g);
-#pragma unroll
-        for (int k = 0; k < Width; k++) f[k] = g[k] * (f[k] - all);
-        dy.set(f);
-        dy.store(io.dx + at + (t + u * Threads) * Width);
-    }
-}
-template <class T, int Packs, int Threads, int Ctas> const char* once_dsoftmax(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    if (why) return why;
-    if (!io.vector || !kbki_whole_packs<T>(io.dy, io.dx, io.cols) || io.cols / KBKI_WIDTH(T) > Packs * Threads)
-        return "not for this configuration";
-    auto kernel = once_dsoftmax_k<T, Packs, Threads, Ctas>;
-    size_t bytes = (size_t)2 * Packs * Threads * 16;
-    why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "this configuration needs more shared memory than there is";
-    kernel<<<(unsigned)io.rows, Threads, bytes, st>>>(io);
-    return kbki_launched();
-}
-// Two reads, the second one from the L2 cache, as compilers generate it.
-template <class T> const char* twice_dsoftmax(const kbk_args* a, kbk_stream st) {
-    kbki_dsoftmax<T> io;
-    const char* why = kbki_dsoftmax_args(a, 1, &io);
-    return why ? why : kbki_dsoftmax_long<T, KBKI_WIDTH(T)>(io, st);
-}
-
-/*  Cross entropy of short rows, with a number of vectors per thread and a number of threads per row. Variants use a CTA
-   per row, as for long rows, or a backward by vectors across rows, as for rows that are not whole vectors. */
-template <class Io> const char* ce_io(const kbk_args* a, Io* io);
-template <> const char* ce_io(const kbk_args* a, kbki_ce_io<bf16>* io) { return kbki_ce_args(a, io); }
-template <> const char* ce_io(const kbk_args* a, kbki_ce_grad<bf16>* io) { return kbki_ce_grad_args(a, io); }
-template <> const char* ce_io(const kbk_args* a, kbki_ce_both<bf16>* io) { return kbki_ce_both_args(a, io); }
-template <template <class> class Io, int Packs, int Threads> const char* ce_rows(const kbk_args* a, kbk_stream st) {
-    Io<bf16> io;
-    const char* why = ce_io(a, &io);
-    if (why) return why;
-    if (io.cols % 8 || io.cols > 8 * Packs * Threads) return "not for this configuration";
-    kbki_cross_entropy_row_k<bf16, Packs, Threads, Io<bf16>>
-        <<<(unsigned)kbki_ceil(io.rows, KBKI_ROWS(Threads)), KBKI_CTA(Threads), 0, st>>>(io);
-    return kbki_launched();
-}
-static const char* ce_fwd_cta(const kbk_args* a, kbk_stream st) {
-    kbki_ce_io<bf16> io;
-    const char* why = kbki_ce_args(a, &io);
-    if (why) return why;
-    kbk_cross_entropy_fwd_unroll_k<bf16, 8, 256><<<(unsigned)io.rows, 256, 0, st>>>(io);
-    return kbki_launched();
-}
-static const char* ce_bwd_packs(const kbk_args* a, kbk_stream st) {
-    kbki_ce_grad<bf16> io;
-    const char* why = kbki_ce_grad_args(a, &io);
-    if (why) return why;
-    kbki_cross_entropy_bwd_packs_k<bf16, 2><<<(unsigned)kbki_ceil(io.rows * io.cols, 256 * 2 * 8), 256, 0, st>>>(io);
-    return kbki_launched();
-}
-static const char* ce_both_cta(const kbk_args* a, kbk_stream st) {
-    kbki_ce_both<bf16> io;
-    const char* why = kbki_ce_both_args(a, &io);
-    if (why) return why;
-    kbk_cross_entropy_fwdbwd_fused_k<bf16, 8, 512><<<(unsigned)io.rows, 512, 0, st>>>(io);
-    return kbki_launched();
-}
-
 // --- what is timed
 
 struct plan {
@@ -280,16 +65,6 @@ static void ce_contests(int64_t rows, int64_t cols, std::vector<contest>* to) {
     contest fwd = { "cross_entropy", "fwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_fwd_unroll<bf16>) } };
     contest bwd = { "cross_entropy", "bwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_bwd_unroll<bf16>) } };
     contest both = { "cross_entropy", "fwdbwd", rows, cols, { PLAN("fused", kbk_cross_entropy_fwdbwd_fused<bf16>) } };
-    if (cols <= 8 * 16) {
-        fwd.plans.push_back(PLAN("2 packs, 8 lanes", ce_rows<kbki_ce_io, 2, 8>));
-        both.plans.push_back(PLAN("2 packs, 8 lanes", ce_rows<kbki_ce_both, 2, 8>));
-    } else if (cols % 8 == 0 && cols <= 8 * 128) { // whole packs
-        fwd.plans.push_back(PLAN("2 packs, 64 thr", ce_rows<kbki_ce_io, 2, 64>));
-        both.plans.push_back(PLAN("2 packs, 64 thr", ce_rows<kbki_ce_both, 2, 64>));
-    }
-    fwd.plans.push_back(PLAN("CTA a row", ce_fwd_cta));
-    bwd.plans.push_back(PLAN("packs in line", ce_bwd_packs));
-    both.plans.push_back(PLAN("CTA a row", ce_both_cta));
     to->push_back(fwd), to->push_back(bwd), to->push_back(both);
 }
 static std::vector<contest> contests() {
@@ -300,31 +75,18 @@ static std::vector<contest> contests() {
           "fwd",
           8192,
           1024,
-          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
-            PLAN("64 thr a row", long_norm<bf16, true, 2, 64, 1, 16, 2>),
-            PLAN("64 thr, 2 rows", long_norm<bf16, true, 2, 64, 2, 16, 2>),
-            PLAN("32 thr, 2 rows", long_norm<bf16, true, 4, 32, 2, 24, 1>) } },
+          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>) } },
         { "layernorm",
           "fwd",
           8192,
           4096,
-          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
-            PLAN("a pack ahead", long_norm<bf16, true, 4, 128, 1, 8, 1>),
-            PLAN("64 thr", long_norm<bf16, true, 8, 64, 1, 16, 0>) } },
-        { "layernorm",
-          "fwd",
-          8192,
-          8192,
-          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>),
-            PLAN("a pack ahead", long_norm<bf16, true, 4, 256, 1, 4, 1>) } },
+          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>) } },
+        { "layernorm", "fwd", 8192, 8192, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
         { "layernorm",
           "fwd",
           4096,
           16384,
-          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>),
-            PLAN("a pack ahead", long_norm<bf16, true, 8, 256, 1, 3, 1>),
-            PLAN("512 thr, ahead", long_norm<bf16, true, 4, 512, 1, 2, 1>),
-            PLAN("2 rows, ahead", long_norm<bf16, true, 8, 256, 2, 2, 1>) } },
+          { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>), PLAN("persist", kbk_layernorm_fwd_persist<bf16>) } },
         { "layernorm", "fwd", 4096, 32768, { PLAN("onepass", kbk_layernorm_fwd_onepass<bf16>) } },
         { "rmsnorm", "fwd", 65536, 64, { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>) } },
         { "rmsnorm",
@@ -341,16 +103,14 @@ static std::vector<contest> contests() {
           "fwd",
           4096,
           16384,
-          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>),
-            PLAN("512 thr, ahead", long_norm<bf16, false, 4, 512, 1, 2, 1>) } },
+          { PLAN("onepass", kbk_rmsnorm_fwd_onepass<bf16>), PLAN("persist", kbk_rmsnorm_fwd_persist<bf16>) } },
         { "softmax", "fwd", 4096, 32768, { PLAN("onepass", kbk_softmax_fwd_onepass<bf16>) } },
         { "softmax", "bwd", 65536, 64, { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>) } },
         { "softmax",
           "bwd",
           4096,
           16384,
-          { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>), PLAN("shared", kbk_softmax_bwd_shared<bf16>),
-            PLAN("memory, 2 x 1024", once_dsoftmax<bf16, 2, 1024, 2>), PLAN("twice", twice_dsoftmax<bf16>) } },
+          { PLAN("onepass", kbk_softmax_bwd_onepass<bf16>), PLAN("shared", kbk_softmax_bwd_shared<bf16>) } },
     };
     ce_contests(512, 1024, &all), ce_contests(8192, 1024, &all), ce_contests(32768, 1024, &all);
     ce_contests(65536, 128, &all), ce_contests(32768, 1001, &all), ce_contests(16384, 8192, &all);

@@ -1,0 +1,18 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Unlicense
+# On a GPU with PyTorch and Triton: layernorm, rmsnorm and softmax at random shapes, with and without mean and rstd,
+# against float64, and their times beside those of PyTorch and Triton. PYTHON is the interpreter.
+. tests/lib.sh
+
+: "${PYTHON:=python3}"
+build "the library" $NVCC -std=c++17 -O3 $ARCHFLAGS -shared -Xcompiler -fPIC -x cu -DKBENCH_SHARED \
+    '-DKBK_ONLY=layernorm\,rmsnorm\,softmax' '-DKBK_TYPES=f32\,bf16' kbench_kernels.cuh -o "$tmp/rows.so" -ldl
+if everything; then shapes=24; else shapes=4; fi
+run "$PYTHON" tests/gpu/norms.py "$tmp/rows.so" --op layernorm,rmsnorm,softmax,softmax/bwd --shapes $shapes
+if [ "$rc" -eq 77 ]; then
+    skip "$(sed 's/^SKIP: //' "$out")"
+    finish
+fi
+cat "$out" # the table, for the log
+check_rc "results" 0
+finish
