@@ -11351,7 +11351,10 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
+            // not needed here, but for operands at other addresses
+            size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
+            if (!why && room) why = kbki_check_workspace(a, room);
             return why ? why : kbki_mm_thin<T>(a, st);
         }
     }
