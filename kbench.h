@@ -6744,8 +6744,7 @@ static void kbi_nvml_open(kbi_machine* m) {
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle. Bits for an idle GPU and for clocks set by a user are
-// ignored.
+// Adds the current reasons for throttling to m.throttle. Ignores an idle GPU and clocks set by a user.
 static void kbi_gpu_throttled(kbi_measured* m) {
     static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
                                            "thermal (software)", "thermal (hardware)", "power brake" };
@@ -6957,8 +6956,8 @@ typedef struct kbi_graph {   // graphs captured from the block
     bool ungated;            // the graphs are launched without a gate
 } kbi_graph;
 
-// A copy of pageable memory blocks the host until the stream reaches it, so the host cannot submit work while a
-// gate holds the stream.
+// A copy of pageable memory blocks the host until the stream reaches it: with a gate, no later work can be
+// submitted.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.on_device;
 }
@@ -7002,8 +7001,7 @@ static bool kbi_sample_valid(kbi_run* run) {
 
 // --- the bias: event time of an empty kernel minus the duration of that kernel ---
 
-// Returns the index of the empty kernel with this launch shape; 0 (the smallest kernel) if the GPU cannot launch
-// it.
+// Returns the index of the empty kernel with a launch shape; 0 (the smallest kernel) if it cannot be launched.
 static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     const int n = c->n_empties;
@@ -7047,8 +7045,8 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Returns an upper bound in ns for the duration of an empty kernel, without CUPTI: its event time, or less: the
-// time from one back-to-back launch of the smallest kernel to the next, plus the difference of both event times.
+// Returns an upper bound in ns for the duration of an empty kernel that CUPTI did not time: its event time or, if
+// less, the time of the smallest kernel in a graph plus the difference of both kernels' event times.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7057,8 +7055,7 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
 }
 
 // Returns the duration of an empty kernel in ns: by CUPTI, or half of its upper bound. error: standard deviation
-// of the bias in ns (all durations up to the bound are equally likely). apart: the part that differs between
-// launch shapes.
+// of the bias in ns (durations are uniform up to the bound); apart: its part that differs between shapes.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
@@ -7091,8 +7088,7 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// Returns N: the graph takes about 200 us and launches each copy of a rotation equally often. 0: no graph is
-// possible.
+// Returns N: the graph takes about 200 us and launches each replica equally often. 0: no graph is possible.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
@@ -7193,7 +7189,7 @@ static void kbi_launches_end(kbi_run* run) {
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
     double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // their median is a counter of the case
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of these is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
         int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
         memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
@@ -7229,7 +7225,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
         return &kbi_wall_timer;
     if (both || recipe->timing == KBI_BY_CUPTI) {
-        open = kbi_cupti_open(); // not during the samples: this takes time
+        open = kbi_cupti_open(); // not later: it would delay samples
         if (both) kbi_cupti_close();
         if (!open)
             kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
@@ -7250,8 +7246,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Measures the resolution of event times: the smallest difference above 0.5 ns between times of empty event pairs
-// or empty kernels.
+// Measures the resolution of event times: smallest difference > 0.5 ns between times of empty pairs or kernels.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7352,7 +7347,8 @@ typedef struct kbi_captured {                                        // number o
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which knows the kernels of all runtimes. function: NULL if unknown.
+// Gets a kernel of a graph from the driver, which knows the kernels of all CUDA runtimes. function: NULL if
+// unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -7379,7 +7375,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     case cudaGraphNodeTypeMemFree: work->allocations++; break;
     case cudaGraphNodeTypeMemset: work->sets++; break;
     case cudaGraphNodeTypeGraph: work->others++; break;
-    default: break; // events and empty nodes are no work
+    default: break; // event nodes and empty nodes are not work
     }
 }
 
@@ -7621,7 +7617,7 @@ enum {
     KBI_KERNEL = 1 << 1,  // launches a kernel whose name CUPTI knows
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,        // records an event, or writes an address; in object
+    KBI_RECORDS = 1 << 4,        // records the event, or writes to the address, in object
     KBI_STREAM_WAITS = 1 << 5,   // the stream waits for the event or address in object
     KBI_HOST_STREAM = 1 << 6,    // the host waits for a stream, or queries it
     KBI_HOST_EVENT = 1 << 7,     // the host waits for the event in object, or queries it
@@ -7641,7 +7637,7 @@ typedef struct kbi_cuda_call { // a CUDA call that returned
     uint64_t stream, object;
     const char* name;
     char kernel[80];        // "": not a kernel launch
-    bool follows, precedes; // its work runs after the start event; before the stop event
+    bool follows, precedes; // its work starts after the start event; ends before the stop event
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
@@ -7653,8 +7649,7 @@ typedef struct kbi_order_node {
     bool stream, reached;
 } kbi_order_node;
 
-// An edge: later work of node second waits for earlier work of node first. second < 0: call -1 - second on stream
-// first.
+// An edge: later work of node second waits for earlier work of node first. second < 0: it is call -1 - second.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7753,8 +7748,7 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
 }
 
 // Judges the calls of a block. If the block may synchronize or allocate, the host's clock times all its work, so
-// its streams are not checked. With KB_EXPECT_NO_CAPTURE, the default stream is allowed if kb->stream waits for
-// it.
+// its streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
@@ -8000,7 +7994,7 @@ static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
     kbi_calls.on = false;
     for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(0, kbi_calls.subscriber, domain);
-    cudaGetLastError(); // the list has the errors of the calls
+    cudaGetLastError(); // clears the error, which is in the list
     return false;
 }
 
@@ -8092,8 +8086,7 @@ static int64_t kbi_core_cache(void) { // returns the bytes of the host's largest
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of three or more passes, in 50 to 250 ms. The thread's CPU time is used
-// if other threads preempt a pass over memory.
+// Measures a peak of one core: the fastest of three or more passes, in 50 to 250 ms. Uses CPU time if preempted.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
@@ -8132,9 +8125,8 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 
 #if KBI_CUDA
 // Returns the time in ns to copy, read or write `size` bytes. Copies and writes: the faster of kbench's kernel and
-// the CUDA runtime's function. Reads: the faster of a grid that fills the device and a grid with one thread block
-// per 16 KiB (6 % faster on an H100). cold: the median of five launches, otherwise their minimum, after a warm-up
-// launch.
+// the CUDA runtime's function. Reads: the faster of a grid that fills the device and one with a thread block per
+// 16 KiB (6 % faster on an H100). After a warm-up launch: the median (if cold) or minimum of five launches.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
@@ -8197,7 +8189,7 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 enum { KBI_PROBE = 65536 };
 static const size_t kbi_tool_bytes = (size_t)16 << 20; // buffer size under a tool, which slows every access
 
-// Returns the time in ns in which one warp reads 64 KiB by dependent loads: from memory, twice the time from L2.
+// Returns the time in ns for one warp to read 64 KiB, one load after another. Memory takes twice as long as L2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -8311,8 +8303,7 @@ static bool kbi_cublas_open(kbi_cublas* c) { // opens the newest cuBLASLt that t
 }
 
 // Returns the shortest time in ns of three launches of A^T B; 0: the library has no such product; NaN: a call
-// failed. data: workspace, A, B, result. A spinning kernel runs while the host submits, so that the clock stays
-// high.
+// failed. data: workspace, A, B, result. A spinning kernel runs during submission to keep the clock high.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
     void *product = NULL, *in = NULL, *out = NULL;
     int transposed = 1;
@@ -8421,7 +8412,7 @@ static void kbi_require_roofs(kbi_run* run) {
         if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_require_roof(run, i); // traffic of unknown direction: the highest of the three
+            kbi_require_roof(run, i); // unknown direction: uses the highest of three peaks
         double* scratch = KBI_GROW(NULL, double, m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
@@ -8445,7 +8436,7 @@ static void kbi_require_roofs(kbi_run* run) {
 static bool kbi_gpu_resources(char why[200]) {
     kbi_gpu* g = &kbi_meter.gpu;
     void *host = NULL, *device = NULL;
-    cudaError_t e = cudaStreamCreate(&g->stream); // blocking: waits for the default stream
+    cudaError_t e = cudaStreamCreate(&g->stream); // a blocking stream: waits for the default stream
     g->stream_number = 0;
     if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
     if (e == cudaSuccess) e = cudaEventCreate(&g->start);
@@ -8737,8 +8728,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Returns whether the block is checked but not timed: under valgrind or, for GPU work, compute-sanitizer or a
-// profiler.
+// Returns whether the block is not timed: under valgrind or, for GPU work, under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -8843,8 +8833,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Suspends the function until kbi_member_resume. false: without a fiber, the function must return, and is called
-// again.
+// Suspends the function until kbi_member_resume. false: it has no fiber, so it must return, and is called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -8930,8 +8919,7 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // kb_run's function allocates new outputs in each call, and a captured call (COMPARED) does not write
-            // them
+            // kb_run's function allocates new outputs in each call, and captured calls do not write them
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
@@ -9141,7 +9129,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Returns whether all inputs are constant: kb_fill wrote only zeros, and so are four samples of each large buffer.
+// Returns whether kb_fill wrote only zeros, and four samples of each buffer (64 bytes or more) are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9259,8 +9247,7 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// Makes the first call. If device memory is missing afterwards, it repeats the call: loaded code also takes
-// memory.
+// Makes the first call, and repeats it if device memory is missing afterwards: loaded code takes memory, too.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
@@ -9508,8 +9495,7 @@ typedef struct kbi_comparison {
     const kbi_recipe* recipe;
 } kbi_comparison;
 
-// Makes the second call: audit, warm-up, samples, final check. Without a fiber, a function is suspended by
-// returning.
+// Makes the second call: audit, warm-up, samples, final check. A function without a fiber returns to be suspended.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_run* run = &a->run;
@@ -9574,7 +9560,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
         kbi_stop(run, KB_FLAG_NOT_COLD,
-                 "%lld copies of this data exceed twice the size of L2; the limit is %d, and memory for them",
+                 "%lld copies of this data exceed twice the size of L2; the limit is %d copies or the free memory",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(run)) return;
     a->replicas = KBI_GROW(NULL, kbi_member, n - 1);
@@ -9647,7 +9633,7 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
 }
 
 // Sets the order of the n slots in a round (Williams 1949). In n rounds (2 n if n is odd), each case has every
-// position, and follows each other case, equally often. Then the square is randomized again.
+// position, and follows each other case, equally often. Then a new random Latin square is used.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -9710,8 +9696,7 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
 // Returns how many runs at the start of a slot are affected by the previous slot. Such runs differ from the median
-// of the second half by more than 0.5 % and by more than three times its median absolute deviation. ns: times of
-// each trial's runs.
+// of the second half by more than 0.5 % and by more than three times its median absolute deviation. ns: times.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -9912,8 +9897,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// Returns the resolution of the timer in ms. If unknown, it is the distance from the median to the nearest other
-// value, if at most a tenth of the median.
+// Returns the timer's resolution in ms. If unknown: distance from the median to the next value, up to median / 10.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -9958,7 +9942,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     // an unreliable interval is harmless if narrower than 1 %, and obvious if the spread exceeds 25 %
     bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
-    // distance to a second group of at least a quarter of the samples
+    // distance from the median to a second mode with at least a quarter of the samples
     double up = s->p75 - median, down = median - s->p25, gap = 0;
     if (up > 3 * (s->p95 - s->p75)) gap = up / median;
     if (down > 3 * (s->p25 - s->p5)) gap = KBI_MAX(gap, down / median);
@@ -10060,7 +10044,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // if the arithmetic peak is unknown, memory is the limit only from half of its peak on
+    // if the arithmetic peak is unknown, memory is the bound only above half of the bandwidth peak
     if ((computes >= 0 && !(arithmetic > 0) && moved < 0.5) || (!(moved > 0) && !(computed > 0))) return;
     const bool by_memory = moved >= computed;
     r->gpu_efficiency = 100 * (by_memory ? bytes / seconds / (m->reached > 0 ? m->reached : memory) : computed);
@@ -10127,13 +10111,12 @@ static const double kbi_placement_effect = 0.03;
 // The address of code changes a CPU's time by 1 %. An A/A control does not show this.
 static const double kbi_code_effect = 0.01;
 
-// The printed interval is a prediction interval for the median of 15 other processes, whose variance is pi / 30 of
-// that of one process.
+// The printed interval predicts the median of 15 other processes, which has pi / 30 of one process's variance.
 static const double kbi_prediction_variance = 0.10471975511965977;
 
 // Log times or log ratios. Rows with similar times share one estimate of the variance.
 typedef struct kbi_pool {
-    double *values, *ms; // values: rows: cases or pairs, columns: processes; ms: time of each row
+    double *values, *ms; // values: [case or pair][process]; ms: time of each row
     kbi_spread* spread;  // of each row, after kbi_pool_settle
     int rows, processes;
 } kbi_pool;
@@ -10686,8 +10669,7 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records; a failed write is repeated in the next call. appended false: the JSON lines contain them
-// already.
+// Appends records; the next call repeats a failed write. appended false: the JSON lines already contain them.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -10763,8 +10745,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// Returns whether to use colour. when: "always" or "never"; NULL or "auto": depends on the environment and the
-// terminal.
+// Returns whether to use colour. when: "always" or "never"; NULL or "auto": by environment and terminal.
 static bool kbi_colour(FILE* f, const char* when) {
     const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
     if (!force || !*force) force = getenv("FORCE_COLOR");
@@ -10792,8 +10773,7 @@ static int kbi_character_width(unsigned code) {
     return 1;
 }
 
-// Returns the length in bytes of the longest prefix of s (n bytes) at most `columns` columns wide. used: its
-// width.
+// Returns the bytes of the longest prefix of s (n bytes) that is at most `columns` columns wide. used: its width.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t length = 0;
     *used = 0;
@@ -10931,12 +10911,12 @@ typedef struct kbi_layout { // the columns below a heading
     unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
 } kbi_layout;
 
-typedef struct kbi_wins {           // the comparisons of an operation that have one result
+typedef struct kbi_wins {           // comparisons of one operation with the same winner
     char operation[96], winner[64]; // winner "": not significant
     int groups;
 } kbi_wins;
 
-// Each call passes the records of one or more comparison groups.
+// kbi_table_add takes the records of one or more comparison groups at a time.
 typedef struct kbi_table {
     kbi_how how;
     kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
@@ -10996,8 +10976,7 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Writes a text, padded to a width on its left or, if the width is negative, on its right. Returns the columns
-// written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the columns written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -11190,8 +11169,7 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     kbi_table_line_end(t);
 }
 
-// Prints the rest of the row of a case that has a time. won: 1: the shortest time, 2: significantly so, 0:
-// neither.
+// Prints the rest of the row of a case that has a time. won: 1: the shortest time, 2: significantly.
 static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
     int used = t->layout.label;
     bool memory = r->roof && kbi_roof_is_memory(r->roof), gpu = kbi_is(r->backend, "cuda");
@@ -11233,8 +11211,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         if (o->below && o->on) o->below(&t->text, r, t->how.width);
 }
 
-// Prints the rest of the row of a case without a time: a flag or "skipped", and the reason, in this or the next
-// line.
+// Prints the rest of the row of a case without a time: a flag or "skipped", and the reason, here or below.
 static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     const char* status = r->status == KB_SKIPPED ? "skipped" : "FAILED";
     for (int f = KB_FLAG_COUNT - 1; f >= 0 && r->status == KB_FAILED; f--) {
@@ -11270,7 +11247,7 @@ static int kbi_table_compare(const void* left, const void* right) {
     return (a > b) - (a < b); // stable sort: both point into one array
 }
 
-// Returns whether two cases have the same heading, and are sorted together. A resumed run continues a run.
+// Returns whether two cases have the same heading, and are sorted together. A resumed run is the same run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
@@ -11432,8 +11409,7 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Writes a text as RFC 4180 demands. "'" precedes a text that a spreadsheet could take for a formula (0xef: wide
-// signs).
+// Writes a text by RFC 4180. "'" precedes a text that a spreadsheet could take for a formula (0xef: wide signs).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -11517,7 +11493,7 @@ typedef struct kbi_progress {
     bool on, shown;
     int process, processes; // index and number of the processes that measure the same cases
     int64_t began, last;    // ns: start of a device's cases; last update of the line
-    double allowed, finished, current; // time limits in s: of all groups of the device, finished groups, current group
+    double allowed, finished, current; // limits in s: of all groups of the device, finished groups, current group
     double took, group_began;          // s: time of the finished groups; start of the current group
 } kbi_progress;
 
@@ -11846,8 +11822,7 @@ static struct kbi_destinations {
     int n;
 } kbi_destinations;
 
-// Records that an option writes a file. Returns false after an error message if another option or stdout writes
-// it.
+// Records that an option writes a file. false: another option or stdout writes it; an error was printed.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -12046,8 +12021,7 @@ static bool kbi_ended(pid_t process, int* status) {
 
 static bool kbi_worker_ended(kbi_worker* w) { return w->ended |= !w->ended && kbi_ended(w->process, &w->status); }
 
-// Ends the worker, if any, and its child processes. kill_now false: waits 2 s for its exit status before killing
-// it.
+// Ends the worker, if any, and its child processes. kill_now false: first waits 2 s for it to exit.
 static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
     close(w->link);
@@ -12290,8 +12264,8 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has finished its job (DONE), has ended or exceeded its time limit (LOST), or
-// the run was interrupted (OPEN).
+// Handles messages until the worker has done its job (DONE), has ended or timed out (LOST), or the run was
+// interrupted (OPEN).
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12337,8 +12311,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->verdicts = s->verdicts + first;
 }
 
-// Sends all wanted cases of the group to the worker, or runs them here (--no-isolate). false: the worker does not
-// read.
+// Sends the wanted cases of the group to the worker, or runs them here (--no-isolate). false: sending failed.
 static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     const size_t n = (size_t)g->n;
@@ -12373,7 +12346,7 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
     bool ended = next == KBI_LINK_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
-    if (ended) return kbi_error("the worker ended before it began; --no-isolate shows why");
+    if (ended) return kbi_error("the worker ended before it began a case; --no-isolate shows why");
     return kbi_error("the worker did not start in %.0f s; check that nvidia-smi answers, and that main reaches kb_main",
                      kbi_start_limit(s));
 }
@@ -12567,7 +12540,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // later processes omit failed cases
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // not if all processes skipped it
             kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
@@ -12887,15 +12860,15 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
         const char* name;
         double value; // omitted if unknown or 0
         const char* unit;
-    } numbers[] = { { "step of the host's clock", kbi_clock_step(), "ns" },
-                    { "cost of reading it", kbi_measure_wall_bias(), "ns" },
+    } numbers[] = { { "resolution of the host's clock", kbi_clock_step(), "ns" },
+                    { "time to read the host's clock", kbi_measure_wall_bias(), "ns" },
                     { "share of L2 that eviction empties", 100 * m->cold, "%" },
                     { "    by the counters of DRAM", m->counted_cold, "%" },
-                    { "step of event times", m->quantum, "ns" },
-                    { "empty pair of events", m->empty_pair, "ns" },
-                    { "cold: reading for an empty kernel", m->floor[0], "ns" },
+                    { "resolution of event times", m->quantum, "ns" },
+                    { "time of an empty event pair", m->empty_pair, "ns" },
+                    { "cold: event time of empty kernel", m->floor[0], "ns" },
                     { "    subtracted bias", m->bias[0], "ns" },
-                    { "hot: reading for an empty kernel", m->floor[1], "ns" },
+                    { "hot: event time of empty kernel", m->floor[1], "ns" },
                     { "    subtracted bias", m->bias[1], "ns" },
                     { "graph: time of an empty kernel", m->floor[2], "ns" },
                     { "an empty kernel's own duration", m->floor[1] - m->bias[1], "ns" },
@@ -13162,8 +13135,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// Takes the output of a KBI_REFERENCE process. A language binding calls it before the first measurement. False:
-// invalid.
+// Takes the output of a KBI_REFERENCE process. A binding calls it before the first measurement. False: invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
@@ -13280,11 +13252,12 @@ void kb_default(const char* options) { kbi_process.usual = options; }
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// kbench's kernels, compiled by nvcc from CUDA C (no FMA contraction, no flush to zero) to PTX 6.4 for sm_70.
-// Every driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu;
-// tests/ptx/make.py generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an
-// array are concatenated, because C guarantees only 4095 characters per literal. kbi_fill contains the numbers of
-// dtypes and kinds; if an enum changes, this division fails to compile. clang-format off
+// Compiled by nvcc from CUDA C (no contraction, no flush to zero) and lowered to PTX 6.4 for sm_70, so that every
+// driver since CUDA 10.1 loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py
+// generates the text with nvcc 13.0.88. Change the source, not this text. The strings of an array are joined in
+// order, because C guarantees only 4095 characters per literal. The numbers of dtypes and kinds are compiled into
+// kbi_fill; if an enum changes, this division fails to compile.
+// clang-format off
 enum { KBI_PTX_CODES = 1 / (int)(KB_F32 == 1 && KB_F64 == 2 && KB_F16 == 3 && KB_BF16 == 4 && KB_I8 == 5 && KB_U8 == 6
                                  && KB_I16 == 7 && KB_U16 == 8 && KB_I32 == 9 && KB_U32 == 10 && KB_I64 == 11 &&
                                  KB_U64 == 12 && KB_TF32 == 13 && KB_E4M3 == 14 && KB_E5M2 == 15 && KB_ZERO == 0 &&
