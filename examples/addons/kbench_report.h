@@ -60,7 +60,7 @@ typedef const char* kbi_two[2];
     KBI_TEXT(html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE) \
     KBI_TEXT(svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
     KBI_TEXT(plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
-    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)", \
+    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable: any may match", \
         KBI_REPEATS | KBI_IN_LOAD | KBI_RARE) \
     KBI_TEXT(report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
     KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
@@ -74,7 +74,7 @@ typedef const char* kbi_two[2];
         KBI_MEASURES | KBI_IN_LOAD) \
     KBI_X(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair, \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
-    KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; learn the noise", \
+    KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; estimate noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
     KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
@@ -764,7 +764,7 @@ static bool kbi_read_lines(kbi_reader* r) {
         bool good = kbi_read_record(r, &record);
         if (!good && !r->torn) return false;
         if (good && (c = kbi_reader_space(r, true)) >= 0 && c != '\n')
-            return kbi_reader_fail(r, "a record must end with its line");
+            return kbi_reader_fail(r, "nothing may follow a record on its line");
         if (good) kbi_records_add(r->to, &record);
         if (good) continue;
         kbi_warn("%s:%lld: this line ends in the middle of a record and is left out. The run ended while it wrote "
@@ -1814,7 +1814,7 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
         kbi_table_wrap(&t, 1, line.s);
         kbi_text_free(&line);
     }
-    if (d->left) kbi_table_wrap(&t, 1, "- and more that are not listed");
+    if (d->left) kbi_table_wrap(&t, 1, "- further differences are not listed");
     if (off) kbi_table_wrap(&t, 0, "*: this difference makes the times not comparable");
     kbi_table_flush(&t);
 }
@@ -3390,7 +3390,7 @@ static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
     double lo, hi, left = INFINITY, right = -INFINITY;
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has a value of this metric");
         return false;
     }
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -3559,7 +3559,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     char text[40];
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has a value of this metric");
         return 60;
     }
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -3762,7 +3762,7 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
         kbi_draw_ecdf(t, &g, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
         shown[who] = true;
     }
-    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
+    snprintf(number, sizeof number, "%lld above the scale, at the edge", (long long)beyond);
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
@@ -4119,13 +4119,13 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
         kbi_draw_text(t, 32, y, "start", "dim", "ring: by L2 bytes, dot: by DRAM bytes, from counters");
         down += 16;
     }
-    snprintf(missing, sizeof missing, "%lld more do not declare both bytes and operations",
+    snprintf(missing, sizeof missing, "%lld more cases do not declare both bytes and operations",
              (long long)(p->subset.n - n));
     if (n && n < p->subset.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
     if (!c->n_memory)
         kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured bandwidth"), down += 16;
     if (!c->n_compute)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no compute roof"), down += 16;
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured arithmetic peak"), down += 16;
     return down;
 }
 
@@ -4923,11 +4923,10 @@ static void kbi_page_fits(kbi_page* p) {
             kbi_page_section(p, "scaling", "How time grows");
             kbi_puts(
                 p->t,
-                "<p class='dim'>Time is fitted by a constant times a power of each axis: least squares of the "
-                "logarithms. With an "
-                "exponent of 1, twice the size takes twice as long. Off by: the typical distance of a case from the "
-                "fit. Over 20 %, for example if "
-                "all small sizes take the same time, no single power law fits.</p>\n"
+                "<p class='dim'>The fit is time = constant * power of each axis, by least squares of the logarithms. With "
+                "an exponent of 1, twice the size takes twice as long. &quot;off by&quot; is the typical distance of "
+                "a case from the fit. Beyond 20 %, for example if all small sizes take the same time, no single "
+                "power law fits.</p>\n"
                 "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
                 "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
         }
@@ -5053,21 +5052,21 @@ static void kbi_page_lessons(kbi_page* p) {
         { "Cold, hot, rotate?",
           "Cold: the data was evicted from the L2 cache before each launch, as if other work ran in "
           "between. Hot: each launch uses the same data, which is still in the cache. Rotate: launches "
-          "run back to back on copies of the data. Compare only times of the same cache state and the "
-          "same timer." },
+          "run back to back on copies of the data. Compare only times with equal cache state and "
+          "equal timer." },
         { "What is a roof?",
           "A peak rate that was measured on this machine: the best copy, or the best arithmetic of one type. "
           "Work on the CPU is compared with the peak of one core. "
           "A memory-bound case at 80 % of the copy roof can become at most 1.25 times as fast, unless "
           "it moves fewer bytes. More than 100 % is possible if data comes from the cache. A cold case "
-          "is compared with a cold copy of the same size, because the last writes, up to the size of "
-          "the L2 cache, reach memory after the time ends." },
+          "is compared with a cold copy of the same size, because writes that are still in the L2 "
+          "cache at the end of the timed interval reach memory later." },
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline shows the limit. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
           "both is bound by latency: the launch is too short, or too few operations are in flight." },
         { "When is one implementation faster than another?",
-          "If the whole interval of the ratio lies above 1 and above the noise floor, the "
+          "If the interval of the ratio lies completely above 1 + noise floor, the "
           "implementation is faster. The noise floor is the difference that the baseline shows against "
           "itself (an A/A control). If the interval includes 1, these samples do not show which one is "
           "faster." }
@@ -5106,7 +5105,7 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_warnings(&p);
     kbi_page_figures(
         &p, "changes", "Changes",
-        "The time of each case in the earlier run over its time now, with the interval. The shaded band is the "
+        "The earlier time of each case divided by its current time, with the interval. The shaded band is the "
         "threshold.");
     kbi_page_table(&p);
     kbi_page_figures(
@@ -5121,12 +5120,12 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
     kbi_page_fits(&p);
     kbi_page_figures(&p, "ratios", "Against the baseline",
-                     "The baseline's time over the time of each implementation, from interleaved rounds, the "
-                     "fastest first.");
+                     "The baseline's time divided by the time of each implementation, from interleaved rounds. "
+                     "The fastest comes first.");
     kbi_page_figures(
         &p, "samples", "Samples",
-        "Left: every sample in the order of measurement; drift and throttling are visible here. Right: the share of "
-        "samples below each time; two modes appear as two steps.");
+        "Left: all samples in the order of measurement; drift and throttling are visible here. Right: "
+        "the share of samples below each time; a distribution with two modes shows two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
     kbi_page_lessons(&p);
@@ -5214,7 +5213,7 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
                   text);
     good = good && kbi_shown_named("goal", name, &g->what);
     if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is not a number, so it cannot be compared with one", g->what.key->name), false);
+        good = (kbi_error("--goal: the key %s has no number. Use a numeric key", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -5281,7 +5280,7 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     bool named = kbi_plain_name(name) && access(path.s, F_OK) == 0;
     bool good = named || access(name, F_OK) == 0;
     if (!good && kbi_plain_name(name))
-        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates the first", option,
+        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates it", option,
                   name, path.s, name);
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
@@ -5640,7 +5639,7 @@ static bool kbi_where_check(const kb_result* records, int64_t n) {
     for (int k = 0; k < kbi_wanted.where.n; k++)
         if (!kbi_where_known(kbi_wanted.where.of[k], records, n)) return false;
     for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(&records[i]);
-    return left || !n || (kbi_error("--where: no record has these values"), false);
+    return left || !n || (kbi_error("--where: no record matches"), false);
 }
 
 static bool kbi_figure_open(const char* value) {
@@ -6233,7 +6232,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (!in_time && r->rounds) return KBI_RACE_OVER;
     if (!in_time) {
         kbi_race_clear(r);
-        kbi_error("--race: %s did not end in %.0f s and was stopped. It gave no time to compare. Run it alone "
+        kbi_error("--race: %s did not end in %.0f s and was stopped. It reported no time. Run it alone "
                   "to see why, or raise --budget.",
                   one->path.s, limit);
         return KBI_EXIT_USAGE;
@@ -6497,7 +6496,7 @@ static const struct {
 } kbi_column_reasons[] = {
     { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from it",
       "compare times only from the same machine, cache state and clock" },
-    { KBI_COLUMN_SPREAD, "a difference smaller than this cannot be seen",
+    { KBI_COLUMN_SPREAD, "a difference smaller than this cannot be detected",
       "reduce it with --max-time, --thorough or --procs" },
     { KBI_COLUMN_GBPS, "if memory is the limit, this and not FLOP/s shows how good a kernel is",
       "declare the traffic that the task needs: kb_bytes(kb, 2.0 * sizeof(float) * n)" },
@@ -6505,8 +6504,8 @@ static const struct {
       "declare the operations that the task needs: kb_flops(kb, 2.0 * m * n * k)" },
     { KBI_COLUMN_ITEMS, "it compares cases of different sizes in the user's unit, for example tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
-    { KBI_COLUMN_ROOF, "it shows how far the case is from the peak; on a CPU: of one core",
-      "if it is near 100 %, reduce the traffic or the operations instead" },
+    { KBI_COLUMN_ROOF, "it shows how far the case is from the peak; on a CPU, from the peak of one core",
+      "near 100 %, only less traffic or fewer operations make the case faster" },
     { KBI_COLUMN_BAR, "it draws the share of the roof, so that the weak rows stand out",
       "start with the shortest bars" },
     { KBI_COLUMN_MEMORY, "it limits the problem size, and what else fits on the GPU",
@@ -6519,7 +6518,7 @@ static const struct {
     { KBI_COLUMN_SAMPLES, "the interval needs 6 samples, the 99 % quantile 300",
       "set it with --iters, or indirectly with --max-time and --precision" },
     { KBI_COLUMN_SPEEDUP, "above 1 the row is faster than the baseline; both ran in interleaved rounds",
-      "trust it if its interval excludes 1; = means equivalent, ~ means not certain" },
+      "it is significant if its interval excludes 1; = means equivalent, ~ not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
       "narrow it with more rounds: --thorough or --rounds 64" }
 };
@@ -6537,7 +6536,7 @@ static const struct {
                             "--memory-threshold makes growth a regression" },
                           { "contest", "it is part of a comparison, which shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
-                          { "trust", "it says whether the number may be used",
+                          { "trust", "it says whether the time is valid",
                             "read it before the time; --explain FLAG explains a flag" },
                           { "kernel", "it describes the kernel, whose configuration limits the occupancy",
                             "compare it between implementations, and with the compiler's report" },
@@ -6592,33 +6591,33 @@ static const char kbi_example_rest[] =
 static const struct {
     const char *names, *kind, *what, *why, *use, *example;
 } kbi_terms[] = {
-    { "FASTER", "a verdict", "the whole interval of the speedup lies above 1, by more than the noise floor",
-      "equal implementations rarely differ so much; --compare means: faster than the old run",
+    { "FASTER", "a verdict", "the interval of the speedup lies completely above 1 + noise floor",
+      "equal implementations rarely differ this much; in --compare: faster than the old run",
       "report the speedup with its interval and its noise floor",
       "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
-    { "SLOWER", "a verdict", "the whole interval of the speedup lies below 1, by more than the noise floor",
-      "equal implementations rarely differ so much; --compare means: slower than the old run",
+    { "SLOWER", "a verdict", "the interval of the speedup lies completely below 1 - noise floor",
+      "equal implementations rarely differ this much; in --compare: slower than the old run",
       "report the speedup with its interval and its noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
-      "the whole interval lies within 1 %, in --compare within --threshold; the table marks it =",
-      "a difference above this margin is excluded", "choose between the two by memory, energy or simplicity",
+      "the interval lies completely within 1 %, in --compare within --threshold; marked = in the table",
+      "a difference above this margin is excluded", "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
     { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table marks it ~",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
     { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
-      "the whole interval of the change lies beyond --threshold (5 %), for all cases together at level --alpha",
-      "a regression has exit code 3; a change that may be smaller has none",
+      "the interval of the change lies completely beyond --threshold (5 %); --alpha holds for all cases together",
+      "a regression gives exit code 3; a change that may be below the threshold does not",
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",
       "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
-      "the most serious regressions are fixed first; growth of memory counts in units of twice the threshold",
+      "it shows which regression to fix first; growth of memory is divided by twice the threshold",
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
       "best verified time of the comparison / this time: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
-      "it shows which implementations are far from the best one", "look at speedup and its verdict for the size",
+      "it shows which implementations are far from the best one", "for the size of the difference, see speedup and its verdict",
       "\"rating\": \"good\" // 1.25 to 2 times the best time" }
 };
 
