@@ -6730,7 +6730,7 @@ static void kbi_nvml_open(kbi_machine* m) {
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     char bus[64];
     unsigned enabled = 0, pending = 0;
-    unsigned long long mask = 0; // 0x2: an administrator has locked the clocks
+    unsigned long long mask = 0; // bit 0x2: an administrator has locked the clocks
     if (!library || cudaDeviceGetPCIBusId(bus, (int)sizeof bus, m->device) != cudaSuccess) return;
     kbi_find_all(library,
                  "nvmlInit_v2 nvmlDeviceGetHandleByPciBusId_v2 nvmlSystemGetDriverVersion nvmlDeviceGetMigMode "
@@ -6744,8 +6744,7 @@ static void kbi_nvml_open(kbi_machine* m) {
     if (n->reasons && n->reasons(n->device, &mask) == 0) m->clocks_locked = (mask & 0x2) != 0;
 }
 
-// Adds the current reasons for throttling to m.throttle. An idle GPU and clocks that a user has set are no
-// throttling.
+// Adds the current reasons for throttling to m.throttle. Ignores an idle GPU and clocks set by a user.
 static void kbi_gpu_throttled(kbi_measured* m) {
     static const char* const reasons[] = { NULL, NULL, "power cap", "hardware slowdown", NULL, // by bit
                                            "thermal (software)", "thermal (hardware)", "power brake" };
@@ -6778,11 +6777,11 @@ static void kbi_gpu_sense(kbi_measured* m) {
 #if KBI_CUDA
 static void kbi_cupti_request(uint8_t** buffer, size_t* size, size_t* most) {
     *size = KBI_ACTIVITY_BYTES;
-    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // malloc aligns to 16 bytes, CUPTI needs 8
+    *buffer = (uint8_t*)kbi_grow(NULL, KBI_ACTIVITY_BYTES); // CUPTI needs an alignment of 8 bytes
     *most = 0;
 }
 
-// Keeps the span of a kernel, copy or memset of the block. A start of 0 means that CUPTI does not know it.
+// Stores start and end of a kernel, copy or memset of the block. CUPTI sets an unknown start to 0.
 static void kbi_cupti_add_span(const kbi_activity* r) {
     static const char* const own[] = { "kbi_read", "kbi_null", "kbi_clock" };
     const kbi_activity_copy* c = (const kbi_activity_copy*)(const void*)r;
@@ -6834,8 +6833,8 @@ static bool kbi_cupti_load(void) {
     return c->loaded = found && c->callbacks(kbi_cupti_request, kbi_cupti_completed) == 0;
 }
 
-// Launches a kernel outside the gate, because CUPTI works at the first launch after a switch. After a slow switch
-// a kernel spins, because the GPU's clock may have fallen.
+// Launches an untimed kernel, because the first launch after CUPTI is enabled or disabled is slow. If it took
+// long, a spinning kernel raises the GPU's clock again.
 static void kbi_cupti_settle(int64_t began) {
     enum { KBI_PAUSE = 300000, KBI_PAUSE_MOST = 20000000 }; // ns
     kbi_launch(KBI_F_NULL, 1, 1, NULL);
@@ -6881,8 +6880,8 @@ static int kbi_order_spans(const void* a, const void* b) {
     return (x->start > y->start) - (x->start < y->start);
 }
 
-// Stores the ns of each group of `kernels` consecutive records since the last call, from its first start to its
-// last end. Returns the number of groups, at most `most`.
+// Splits the records since the last call into groups of `kernels` consecutive ones. Stores the ns from the first
+// start to the last end of each group. Returns the number of groups, at most `most`.
 static int kbi_cupti_read(int kernels, double* ns, int most) {
     kbi_cupti* c = &kbi_meter.cupti;
     int n = 0;
@@ -6903,9 +6902,9 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches, which is finer than the steps of event times. Each launch has its own
-// gate: events read up to 0.6 us more if more than 8 kernels are queued behind it. All launches use the same
-// events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
+// A sample is the mean of several launches, which is finer than the resolution of event times. Each launch has its
+// own gate, because event times are up to 0.6 us longer if a gate holds back more than 8 kernels. All launches use
+// the same two events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
     kbi_gpu* g = &kbi_meter.gpu;
     g->alarmed = 0;
@@ -6918,12 +6917,12 @@ static void kbi_launch_begin(bool cold) {
     if (cold && kbi_meter.gpu.persisting) cudaCtxResetPersistingL2Cache();
     if (kbi_meter.gpu.gated) kbi_gate_close();
     if (cold) kbi_evict();
-    // Empty kernels load the page tables of the command buffers, which were evicted, too: 0.3 to 0.9 us.
+    // Eviction also removes the page tables of the command buffers. Empty kernels load them: 0.3 to 0.9 us.
     for (int i = 0; cold && i < KBI_WAKING; i++) kbi_launch(KBI_F_NULL, 1, 1, NULL);
     cudaEventRecord(kbi_meter.gpu.start, kbi_meter.gpu.stream);
 }
 
-static bool kbi_launch_end(void) { // true: this was the last launch of the sample
+static bool kbi_launch_end(void) { // returns whether this was the last launch of the sample
     kbi_gpu* g = &kbi_meter.gpu;
     float ms = NAN;
     cudaEventRecord(g->stop, g->stream);
@@ -6939,25 +6938,26 @@ static void kbi_single_begin(bool gated, bool cold) {
     kbi_launch_begin(cold);
 }
 
-static double kbi_single_end(void) { // ns of the launch
+static double kbi_single_end(void) { // returns the time of the launch in ns
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_launch_end();
     g->at = 0;
-    // The watchdog ends each gate under a tool that waits for every launch (compute-sanitizer,
-    // CUDA_LAUNCH_BLOCKING). A single alarm may come from a machine that was suspended.
+    // If each launch blocks the host (compute-sanitizer, CUDA_LAUNCH_BLOCKING), the watchdog must open each gate.
+    // One alarm alone may mean that the machine was suspended.
     g->alarms = g->alarmed ? g->alarms + 1 : 0;
     if (g->alarms > 1) g->ungated = true;
     return g->ns[0];
 }
 
-typedef struct kbi_graph {   // the block, captured
-    cudaGraph_t one;         // once, by the audit
-    cudaGraphExec_t many[2]; // N and 2 N times in a row
+typedef struct kbi_graph {   // graphs captured from the block
+    cudaGraph_t one;         // one launch, captured by the audit
+    cudaGraphExec_t many[2]; // N and 2 N consecutive launches
     int64_t launches;        // N
-    bool ungated;            // the gate did not hold back the work behind it
+    bool ungated;            // the graphs are launched without a gate
 } kbi_graph;
 
-// A copy of pageable memory waits for the stream, so nothing behind it can be queued behind a gate.
+// A copy of pageable memory blocks the host until the stream reaches it: with a gate, no later work can be
+// submitted.
 static bool kbi_copies_wait(const kbi_run* run) {
     return (run->work.expect & KB_EXPECT_TRANSFER) && !run->work.on_device;
 }
@@ -6966,7 +6966,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     kbi_sampling* s = &run->sampling;
     char why[400];
     if (!s->open) {
-        // --timer both: CUPTI records every other sample of a case, on the same buffers, at the same clock.
+        // With --timer both, CUPTI times every second sample, and events time the others.
         if (run->recipe->timing == KBI_BY_BOTH) {
             s->traced = !s->traced && run->call.unit == KBI_SAMPLE && !run->schedule.discard;
             if (!s->traced) kbi_cupti_close();
@@ -6985,7 +6985,7 @@ static int64_t kbi_events_begin(kbi_run* run) {
     return 1;
 }
 
-// Returns whether a sample counts. It is taken again if the process was stopped or the watchdog opened the gate.
+// Returns whether a sample is valid. It is repeated if the process was stopped or the watchdog opened the gate.
 static bool kbi_sample_valid(kbi_run* run) {
     kbi_stop_on_error(run, "in the timed loop");
     run->sampling.alarms = kbi_meter.gpu.alarmed ? run->sampling.alarms + 1 : 0;
@@ -6993,15 +6993,15 @@ static bool kbi_sample_valid(kbi_run* run) {
     if (kbi_failed(run) || !disturbed) return !kbi_failed(run);
     run->m.retaken++;
     if (run->sampling.alarms < KBI_ALARMS) return false;
-    // The block waits for work behind the gate: the gate is not used again, and the samples with a gate are dropped.
+    // The block waits for work that the gate holds back. Gated samples are dropped, and later ones have no gate.
     run->sampling.gated = false;
     if (run->call.unit == KBI_SAMPLE) run->m.retaken += run->m.n, run->m.n = 0;
     return false;
 }
 
-// --- the bias: what events read around an empty kernel, less the kernel's own time ---
+// --- the bias: event time of an empty kernel minus the duration of that kernel ---
 
-// Returns the index of the empty kernel of a shape; 0, the plainest kernel, if the GPU cannot launch this shape.
+// Returns the index of the empty kernel with a launch shape; 0 (the smallest kernel) if it cannot be launched.
 static int kbi_empty_index(const kbi_shape* shape) {
     kbi_calibration* c = &kbi_meter.calibration;
     const int n = c->n_empties;
@@ -7014,8 +7014,8 @@ static int kbi_empty_index(const kbi_shape* shape) {
     return c->n_empties++;
 }
 
-// Times an empty kernel once; returns the trimmed mean of the latest times in ns. The empty kernel is timed in turn
-// with the block, because event times drift by 0.1 us, equally for all kernels of a shape.
+// Times an empty kernel once, and returns the trimmed mean of its latest times in ns. Block and empty kernel are
+// timed alternately, because event times drift by 0.1 us, equally for all kernels with one launch shape.
 static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     kbi_readings* r = &empty->read[mode][gated && !kbi_meter.gpu.ungated];
@@ -7031,22 +7031,22 @@ static double kbi_time_empty(kbi_mode mode, bool gated, int which) {
 }
 
 static const int kbi_reference_threads[] = { 32, 256, 1024 };
-// ns of an empty kernel, interpolated between the shapes that CUPTI measured.
+// Returns the duration of an empty kernel in ns, interpolated between the launch shapes that CUPTI timed.
 static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     const kbi_reference* reference = &kbi_meter.calibration.truth;
     double spread = KBI_MIN((shape->blocks - 1) / KBI_MAX(kbi_meter.gpu.multiprocessors - 1.0, 1.0), 1.0), time[2];
     int k = shape->threads > 256;
     double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
     double share = KBI_MAX(shape->threads - first, 0) / (next - first);
-    for (int i = 0; i < 2; i++) { // one block; one block on each multiprocessor
+    for (int i = 0; i < 2; i++) { // grids of 1 block, of 1 block per multiprocessor
         const double* ns = reference->ns[mode][shape->writes][i];
         time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
     }
     return time[0] + spread * (time[1] - time[0]);
 }
 
-// Returns the longest time in ns that an empty kernel can take, if CUPTI did not measure it: the event time, or that
-// of the plainest kernel in a row, with its gap, plus what events read more around this shape.
+// Returns an upper bound in ns for the duration of an empty kernel that CUPTI did not time: its event time or, if
+// less, the time of the smallest kernel in a graph plus the difference of both kernels' event times.
 static double kbi_empty_time_limit(kbi_mode mode, int which) {
     double plain = NAN, reads = NAN, row = kbi_meter.calibration.row;
     for (int i = 0; i < KBI_RECENT / 4; i++)
@@ -7054,12 +7054,12 @@ static double kbi_empty_time_limit(kbi_mode mode, int which) {
     return KBI_MIN(kbi_finite(row) && row > 0 ? row + KBI_MAX(reads - plain, 0) : reads, reads);
 }
 
-// ns of an empty kernel, by CUPTI, or half of the longest possible time. error: standard deviation of the bias in
-// ns, all possible times being equally likely; apart: without the part that all shapes share.
+// Returns the duration of an empty kernel in ns: by CUPTI, or half of its upper bound. error: standard deviation
+// of the bias in ns (durations are uniform up to the bound); apart: its part that differs between shapes.
 static double kbi_empty_time(kbi_mode mode, int which, double* error, double* apart) {
     kbi_empty* empty = &kbi_meter.calibration.empties[which];
     double row = kbi_meter.calibration.row, *most = &empty->most[mode];
-    *error = *apart = 60; // ns by which kernels of one shape differ (tests/gpu/shapes.py)
+    *error = *apart = 60; // ns: scatter of kernels with one launch shape (tests/gpu/shapes.py)
     if (kbi_meter.calibration.measured) return kbi_reference_time(mode, &empty->shape);
     if (!(*most > 0)) *most = kbi_empty_time_limit(mode, which);
     *error = hypot(*error, *most / sqrt(12));
@@ -7079,7 +7079,7 @@ static void kbi_bias_update(kbi_run* run, kbi_mode mode, bool gated) {
     run->m.step_ns = kbi_meter.calibration.quantum / KBI_MAX(run->sampling.launches, 1);
 }
 
-// --- graphs: the block captured N and 2 N times in a row; the difference over N is the time of one launch ---
+// --- graphs of N and 2 N consecutive launches: the difference of their times, divided by N, is one launch ---
 
 static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     kbi_single_begin(gated, false);
@@ -7088,19 +7088,19 @@ static double kbi_graph_ns(cudaGraphExec_t exec, bool gated) {
     return kbi_meter.gpu.ns[0];
 }
 
-// N: a graph takes about 200 us, and has each copy of a rotation equally often. 0: the block cannot be a graph.
+// Returns N: the graph takes about 200 us and launches each replica equally often. 0: no graph is possible.
 static int64_t kbi_graph_repeats(kbi_run* run, int copies) {
     kbi_graph* g = (kbi_graph*)run->work.graph;
     cudaGraphExec_t probe = NULL;
     if (!g || run->call.sampled || cudaGraphInstantiateWithFlags(&probe, g->one, 0) != cudaSuccess)
         return cudaGetLastError(), 0;
     kbi_graph_ns(probe, true);
-    double each = kbi_graph_ns(probe, true) - 2000; // about 2 us are the events'
+    double each = kbi_graph_ns(probe, true) - 2000; // events add about 2 us
     cudaGraphExecDestroy(probe);
     int64_t most = 2000 / KBI_MAX(run->work.nodes, (int64_t)1), n = (int64_t)(200000 / KBI_MAX(each, 500)) + 1;
     g->launches = (KBI_MAX((int64_t)1, KBI_MIN(n, most)) + copies - 1) / copies * copies;
     run->m.launches = (int32_t)g->launches;
-    // a sample of over 2 ms is a slot of its own, because a comparison needs many rounds
+    // a slot is one sample if samples are longer than 2 ms, because a comparison needs many rounds
     if ((double)g->launches * each > 2e6) run->sampling.launches = run->m.launches;
     return g->launches;
 }
@@ -7126,7 +7126,7 @@ static void kbi_gpu_repeat(kbi_run* run, int which, bool begin) {
         return;
     }
     cudaGraphExec_t exec = ((kbi_graph*)run->work.graph)->many[which] = kbi_graph_capture_end();
-    if (!exec) kbi_stop(run, KB_FLAG_CUDA_ERROR, "the block could not be captured many times in a row");
+    if (!exec) kbi_stop(run, KB_FLAG_CUDA_ERROR, "consecutive launches of the block cannot form one graph");
 }
 
 static double kbi_graph_slope(const kbi_graph* g) {
@@ -7145,7 +7145,7 @@ static void kbi_graph_alone(kbi_run* run) {
     bool gated = kbi_meter.gpu.gated;
     if (!kbi_sample_valid(run)) return;
     run->m.ungated = !gated;
-    run->m.bias_ns = 0; // a launch in a row includes the gap to the next launch
+    run->m.bias_ns = 0; // the time of a graph's launch includes the gap to the next launch
     run->m.floor_ns = kbi_meter.calibration.graph_floor;
     kbi_add_sample(run, ns);
 }
@@ -7160,8 +7160,8 @@ static void kbi_graph_forget(kbi_run* run) {
     run->work.graph = NULL;
 }
 
-// Returns the mean of a sample in ns, by CUPTI. NaN: launches are missing, and the sample is taken again. Stream
-// capture, or the first sample that divides evenly, gives the number of records of a launch.
+// Returns the mean of a sample in ns, timed by CUPTI; NaN: records are missing, so the sample is repeated. The
+// number of records per launch is known from stream capture, or from the first sample whose records divide evenly.
 static double kbi_cupti_sample_mean(kbi_run* run, int size) {
     double ns[KBI_LAUNCHES_LIMIT], sum = 0;
     kbi_sampling* s = &run->sampling;
@@ -7189,7 +7189,7 @@ static void kbi_launches_end(kbi_run* run) {
     for (int i = 0; i < size; i++) sum += kbi_meter.gpu.ns[i];
     double ns = s->traced ? kbi_cupti_sample_mean(run, size) : sum / size;
     if (kbi_failed(run) || kbi_nan(ns)) return;
-    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of the latest is a counter of the case
+    if (s->traced && run->recipe->timing == KBI_BY_BOTH) { // the median of these is a counter of the case
         s->traced_ns[s->n_traced++ % KBI_TRACED] = ns;
         int n = (int)KBI_MIN(s->n_traced, (int64_t)KBI_TRACED);
         memcpy(sorted, s->traced_ns, sizeof(double) * (size_t)n);
@@ -7220,12 +7220,12 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     bool open = false;
     char why[400];
     kbi_check_persisting();
-    if (both) kbi_cupti_close(); // an earlier case may have ended with a sample of CUPTI
-    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph waits as a whole
+    if (both) kbi_cupti_close(); // an earlier case may have left CUPTI on
+    if (kbi_copies_wait(run) && !graph) run->sampling.gated = false; // a graph does not block the host
     if (run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC) || recipe->timing == KBI_BY_WALL)
         return &kbi_wall_timer;
     if (both || recipe->timing == KBI_BY_CUPTI) {
-        open = kbi_cupti_open(); // before the samples, because opening takes time
+        open = kbi_cupti_open(); // not later: it would delay samples
         if (both) kbi_cupti_close();
         if (!open)
             kbi_stop(run, KB_FLAG_BAD_CASE, "--timer %s: %s", both ? "both" : "cupti", kbi_cupti_unavailable(why));
@@ -7242,11 +7242,11 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calibrate measure: the bias of events: their reading of an empty kernel minus its own time.
+  >>calibrate measure: the bias of events: event time of an empty kernel minus its duration.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Measures the step of event times: the least difference above 0.5 ns between times of nothing or an empty kernel.
+// Measures the resolution of event times: smallest difference > 0.5 ns between times of empty pairs or kernels.
 static void kbi_calibrate_quantum(void) {
     double ns[128], pair[KBI_COUNT(ns) / 2], step = INFINITY;
     for (int i = 0; i < KBI_COUNT(ns); i++) {
@@ -7262,7 +7262,7 @@ static void kbi_calibrate_quantum(void) {
     kbi_meter.calibration.quantum = step;
 }
 
-// ns of an empty kernel in a graph of such kernels. shape: NULL for the kernel without arguments.
+// Returns the time per kernel, in ns, of a graph of empty kernels. shape NULL: the kernel without arguments.
 static double kbi_calibrate_graph(const kbi_shape* shape) {
     double ns[32];
     kbi_graph g;
@@ -7298,16 +7298,16 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // the last mode is hot, which --env shows
+        m->own_error = c->measured ? 0 : own; // --env shows the last mode: hot
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
     m->empty_pair = c->empty_pair;
     snprintf(m->truth, sizeof m->truth, "%s",
-             c->measured ? "measured by CUPTI" : "fitted, not measured: half of its time in a row");
+             c->measured ? "measured by CUPTI" : "estimated, not measured: half of its time in a graph");
 }
 
-// Measures empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
+// Times empty kernels by CUPTI, in a process of its own, because CUPTI cannot be unloaded. false: CUPTI failed.
 static bool kbi_measure_truth(kbi_reference* truth) {
     enum { KBI_TRUTH_LAUNCHES = 96 };
     double ns[KBI_TRUTH_LAUNCHES];
@@ -7328,7 +7328,7 @@ static bool kbi_measure_truth(kbi_reference* truth) {
 }
 #endif
 
-static void kbi_reference_set(const kbi_reference* truth) { // measured by another process
+static void kbi_reference_set(const kbi_reference* truth) { // truth: measured by another process
     (void)truth;
 #if KBI_CUDA
     kbi_meter.calibration.truth = *truth;
@@ -7337,17 +7337,18 @@ static void kbi_reference_set(const kbi_reference* truth) { // measured by anoth
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>audit     measure: the timed block run once under stream capture, where nothing executes.
+  >>audit     measure: the timed block, called once under stream capture, which records its work.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_captured {                                        // the work of a captured block
-    size_t kernels, copies, within, sets, host, allocations, others; // within: copies that stay on the device
-    cudaGraphNode_t node;                                            // node of the first kernel
+typedef struct kbi_captured {                                        // number of nodes in the graph of a block
+    size_t kernels, copies, within, sets, host, allocations, others; // within: device-to-device copies
+    cudaGraphNode_t node;                                            // first kernel
     kbi_cu_kernel first;
 } kbi_captured;
 
-// Gets a kernel of a graph from the driver, which knows the kernels of all runtimes. function: NULL if unknown.
+// Gets a kernel of a graph from the driver, which knows the kernels of all CUDA runtimes. function: NULL if
+// unknown.
 static void kbi_kernel_node(cudaGraphNode_t node, kbi_cu_kernel* kernel) {
     int (*get)(cudaGraphNode_t node, kbi_cu_kernel* kernel);
     kbi_driver_find("cuGraphKernelNodeGetParams", 11000, &get);
@@ -7374,7 +7375,7 @@ static void kbi_count_node(kbi_captured* work, cudaGraphNode_t node) {
     case cudaGraphNodeTypeMemFree: work->allocations++; break;
     case cudaGraphNodeTypeMemset: work->sets++; break;
     case cudaGraphNodeTypeGraph: work->others++; break;
-    default: break; // events and empty nodes are no work
+    default: break; // event nodes and empty nodes are not work
     }
 }
 
@@ -7425,15 +7426,15 @@ static bool kbi_points_to_memory(const void* argument, size_t bytes) { // has a 
     return false;
 }
 
-// Returns the index of the empty kernel that is launched like the block's first kernel. It has at most one block for
-// each multiprocessor, because more take time of their own.
+// Returns the index of an empty kernel with the launch shape of the block's first kernel, but at most one thread
+// block per multiprocessor, because further thread blocks take time.
 static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, const kbi_machine* machine) {
     const kbi_cu_kernel* k = &work->first;
     kbi_shape shape = { 1, (int)(k->block[0] * k->block[1] * k->block[2]), 0, 1, 0, 0 };
     int (*argument)(void* function, size_t index, size_t* offset, size_t* size);
     kbi_cu_get get;
     size_t offset = 0, size = 0, bytes = 0;
-    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads behind the last argument
+    if (machine->tool[0] || !k->function) return 0; // compute-sanitizer reports reads past the last argument
     kbi_driver_find("cuFuncGetParamInfo", 12040, &argument);
     kbi_driver_find("cuFuncGetAttribute", 12000, &get);
     shape.writes = !argument;
@@ -7442,9 +7443,9 @@ static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, cons
         if (!shape.writes) shape.writes = !k->given || kbi_points_to_memory(k->given[i], size);
     }
     while (shape.which < KBI_EMPTY_KERNELS - 1 && kbi_empty_bytes[shape.which] < (int)bytes) shape.which++;
-    for (int i = 0, extent; get && i < 3; i++) // the cluster of the kernel's compilation
+    for (int i = 0, extent; get && i < 3; i++) // cluster size set at compile time
         if (get(&extent, KBI_CU_CLUSTER_X + i, k->function) == 0) shape.cluster *= KBI_MAX(extent, 1);
-    cudaKernelNodeAttrValue launch; // the cluster of this launch
+    cudaKernelNodeAttrValue launch; // cluster size set at launch
     memset(&launch, 0, sizeof launch);
     if (cudaGraphKernelNodeGetAttribute(work->node, cudaLaunchAttributeClusterDimension, &launch) == cudaSuccess)
         shape.cluster =
@@ -7457,14 +7458,14 @@ static int kbi_empty_match(const kbi_captured* work, const kbi_measured* m, cons
 }
 
 static void kbi_gpu_audit_begin(kbi_run* run) {
-    cudaDeviceSynchronize(); // ends the work of the benchmark's set-up
+    cudaDeviceSynchronize(); // waits for the set-up of the benchmark
     run->work.captured = run->recipe->audit && !(run->work.expect & KB_EXPECT_NO_CAPTURE);
     if (run->work.captured) cudaStreamBeginCapture(run->kb.stream, cudaStreamCaptureModeThreadLocal);
 }
 
-// Checks, after a run of the block, whether the GPU is busy after kb->stream has finished (which took stream_ns)
-// or, if the run was captured, at all. The host may be preempted and the work may end early, so the audit repeats:
-// two idle checks clear the block, and four busy checks give SIDE_STREAM.
+// Checks whether the GPU is still busy after the block's work in kb->stream has ended, or is busy at all if the
+// block was captured. stream_ns: time that the host waited for kb->stream. As one check can err (the host is
+// preempted, or the work ends early), two idle checks accept the block, and four busy checks raise SIDE_STREAM.
 static void kbi_check_other_streams(kbi_run* run, int64_t stream_ns) {
     enum { KBI_LOOKS_CLEAR = 2, KBI_LOOKS_BUSY = 4, KBI_BUSY_NS = 50000 };
     kbi_work* w = &run->work;
@@ -7494,11 +7495,11 @@ static void kbi_judge_captured(kbi_run* run, const kbi_captured* work) {
         kbi_stop(run, KB_FLAG_NO_WORK, "no GPU work was submitted to kb->stream");
 }
 
-typedef struct kbi_capture { // a capture of kb->stream that has ended
+typedef struct kbi_capture { // result of a stream capture
     cudaGraph_t graph;       // NULL: it failed
     cudaGraphNode_t* nodes;  // NULL: the graph cannot be read
     size_t n;
-    cudaError_t inside, end; // error of the captured calls, unless the block fetched it; of the capture's end
+    cudaError_t inside, end; // inside: last error of the captured calls; end: error of cudaStreamEndCapture
 } kbi_capture;
 
 static kbi_capture kbi_capture_end(kbi_run* run) {
@@ -7511,8 +7512,8 @@ static kbi_capture kbi_capture_end(kbi_run* run) {
     return c;
 }
 
-// A hash of the work of a captured block, independent of its order: the type of each node and, of kernels, function,
-// grid, block and shared memory, with which the driver's structure begins.
+// Returns a hash of the nodes of a graph, in any order. It covers each node's type and, for kernels, the first
+// fields of the driver's structure: function, grid, block and shared memory.
 static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     enum { KBI_SHAPE_BYTES = 8 + 7 * 4 };
     uint64_t sum = 1;
@@ -7527,7 +7528,7 @@ static uint64_t kbi_work_hash(const cudaGraphNode_t* nodes, size_t n) {
     return sum;
 }
 
-// Stops a run whose block stream capture rejected. The rejected call's error is preferred to that of the end.
+// Stops a run because stream capture rejected a call of the block.
 static void kbi_audit_rejected(kbi_run* run, cudaError_t inside, cudaError_t end) {
     const kbi_verdict* v = run->work.verdict;
     const cudaError_t error = inside != cudaSuccess ? inside : end;
@@ -7557,10 +7558,10 @@ static void kbi_gpu_audit_end(kbi_run* run) {
         return;
     }
     kbi_capture c = kbi_capture_end(run);
-    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // the block may have called kb_expect
-    // Captured work does not run, so work that runs is elsewhere. Copies are not checked: the host may be preempted.
+    bool judged = c.nodes && !(w->expect & KB_EXPECT_NO_CAPTURE); // kb_expect may have been called in the block
+    // Captured work does not execute. If the GPU is busy, the block submitted work to another stream.
     if (c.nodes && !run->schedule.is_copy && !inspected) kbi_check_other_streams(run, 0);
-    if (!c.nodes && inspected) { // the inspection found no error
+    if (!c.nodes && inspected) { // the inspection had found no error
         w->expect |= KB_EXPECT_NO_CAPTURE;
         kb_note(&run->kb, "not audited: stream capture rejected the block (%s), whose calls were inspected",
                 cudaGetErrorName(c.inside != cudaSuccess ? c.inside : c.end));
@@ -7575,7 +7576,7 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
     KBENCH_FREE(c.nodes);
     cudaGetLastError();
-    if (judged && !w->repeat_audit && !kbi_failed(run)) { // kept for rotation and graphs
+    if (judged && !w->repeat_audit && !kbi_failed(run)) { // rotation and mode graph need the graph
         kbi_graph* kept = KBI_GROW(NULL, kbi_graph, 1);
         memset(kept, 0, sizeof *kept);
         kept->one = c.graph;
@@ -7585,14 +7586,14 @@ static void kbi_gpu_audit_end(kbi_run* run) {
     }
 }
 
-// Called if an exception left the block. A library may throw an exception because capture rejected a call.
+// Called after an exception in the block, which a library may throw because stream capture rejected a call.
 static void kbi_gpu_audit_left(kbi_run* run) {
     cudaError_t inside, end;
     if (kbi_capture_abort(&inside, &end) && (inside != cudaSuccess || end != cudaSuccess))
         kbi_audit_rejected(run, inside, end);
 }
 
-static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the first one was
+static void kbi_gpu_compare(kbi_run* run) { // stops the run if this launch differs from the audited one
     kbi_capture c = kbi_capture_end(run);
     if (!c.nodes)
         kbi_audit_rejected(run, c.inside, c.end);
@@ -7610,45 +7611,45 @@ static void kbi_gpu_compare(kbi_run* run) { // the launch was captured as the fi
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// Bits: what a call of the CUDA API does.
+// Bits: effects of a CUDA call.
 enum {
-    KBI_SUBMITS = 1 << 0, // work, to a stream
-    KBI_KERNEL = 1 << 1,  // and CUPTI gives the kernel's name
+    KBI_SUBMITS = 1 << 0, // submits work to a stream
+    KBI_KERNEL = 1 << 1,  // launches a kernel whose name CUPTI knows
     KBI_COPIES = 1 << 2,
     KBI_ALLOCATES = 1 << 3,
-    KBI_RECORDS = 1 << 4,        // object: an event, or the address that a stream writes
-    KBI_STREAM_WAITS = 1 << 5,   // object: the event or address for which the stream waits
+    KBI_RECORDS = 1 << 4,        // records the event, or writes to the address, in object
+    KBI_STREAM_WAITS = 1 << 5,   // the stream waits for the event or address in object
     KBI_HOST_STREAM = 1 << 6,    // the host waits for a stream, or queries it
-    KBI_HOST_EVENT = 1 << 7,     // the host waits for object, or queries it
+    KBI_HOST_EVENT = 1 << 7,     // the host waits for the event in object, or queries it
     KBI_HOST_ALL = 1 << 8,       // the host waits for all streams
-    KBI_HOST_WAITS = 7 << 6,     // one of these three
-    KBI_CREATES = 1 << 9,        // a stream
-    KBI_CAPTURES = 1 << 10,      // work of a stream into a graph: this work does not run
-    KBI_HOST_FUNCTION = 1 << 11, // runs in a stream
-    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects or changes the call
+    KBI_HOST_WAITS = 7 << 6,     // any KBI_HOST_ bit above
+    KBI_CREATES = 1 << 9,        // creates a stream
+    KBI_CAPTURES = 1 << 10,      // begins a stream capture
+    KBI_HOST_FUNCTION = 1 << 11, // submits a host function
+    KBI_UNCAPTURED = 1 << 12,    // stream capture rejects the call or changes its effect
 };
 enum { KBI_STREAM_LEGACY = 1, KBI_STREAM_PER_THREAD = 2 }; // the driver's handles of the default streams
 enum { KBI_ERROR_NOT_READY = 600, KBI_CALLS_LIMIT = 1 << 16 };
 
-typedef struct kbi_cuda_call { // a call of the CUDA API, listed when it returned
-    int32_t kind, number;      // bits of its effects; its place among the block's calls, from 1
+typedef struct kbi_cuda_call { // a CUDA call that returned
+    int32_t kind, number;      // kind: bits of its effects; number: 1 for the block's first call
     int32_t error;             // 0: the call succeeded
     uint64_t stream, object;
     const char* name;
-    char kernel[80];        // "": it launches none
-    bool follows, precedes; // its work follows the begin of the timed span, and precedes the end
+    char kernel[80];        // "": not a kernel launch
+    bool follows, precedes; // its work starts after the start event; ends before the stop event
 } kbi_cuda_call;
 
 // --- whether kb->stream waits for the work of the calls ---
 
-// The host, a stream, or an event or address that a stream writes. A handle that is used again is another node;
-// the latest one counts. The legacy default stream is kb->stream's node, because both wait for each other.
+// A node: the host, a stream, an event, or an address that a stream writes. A reused handle gets a new node.
+// kb->stream and the legacy default stream share one node, because each waits for the other.
 typedef struct kbi_order_node {
     uint64_t handle;
     bool stream, reached;
 } kbi_order_node;
 
-// An edge: later work of `second` waits for earlier work of `first`. second < 0: call -1 - second on stream `first`.
+// An edge: later work of node second waits for earlier work of node first. second < 0: it is call -1 - second.
 typedef struct kbi_order_edge {
     int first, second;
 } kbi_order_edge;
@@ -7679,8 +7680,8 @@ static void kbi_order_edge_add(int first, int second) {
     kbi_put(&kbi_order_graph.edges, (const char*)&edge, sizeof edge);
 }
 
-// Sets follows and precedes of all calls: what the begin of kb->stream reaches, and what reaches its end. An
-// operation of a stream waits for all that the host has waited for.
+// Sets `follows` if a call is reachable from the start of kb->stream, and `precedes` if the end of kb->stream is
+// reachable from the call. Work that the host submits starts after all work that the host has waited for.
 static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) {
     const int on_stream = KBI_SUBMITS | KBI_RECORDS | KBI_STREAM_WAITS | KBI_HOST_STREAM;
     struct kbi_order_graph* g = &kbi_order_graph;
@@ -7720,7 +7721,7 @@ static void kbi_order_calls(kbi_cuda_call* calls, int n, uint64_t timed_stream) 
     kbi_text_free(&g->edges);
 }
 
-// Withholds the time of the block because of a call.
+// Sets the flag that a call of the block raises, and its message.
 KBI_PRINTF(4, 5)
 static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c, const char* format, ...) {
     va_list list;
@@ -7733,7 +7734,7 @@ static bool kbi_verdict_set(kbi_verdict* v, kb_flag flag, const kbi_cuda_call* c
     return true;
 }
 
-// Finds errors, which the benchmark function may have ignored. A query's error only says that work is left.
+// Finds CUDA errors, which the benchmark function may have ignored. cudaErrorNotReady of a query is no error.
 static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, unsigned expect) {
     for (const kbi_cuda_call* c = calls; c < calls + n; c++) {
         bool query = c->kind & KBI_HOST_WAITS && c->error == KBI_ERROR_NOT_READY;
@@ -7746,8 +7747,8 @@ static bool kbi_judge_errors(kbi_verdict* v, const kbi_cuda_call* calls, int n, 
     return false;
 }
 
-// Judges the calls of a block. A block that may wait or allocate is timed by the host's clock up to the end of all
-// work. With KB_EXPECT_NO_CAPTURE, work on the default stream is allowed if kb->stream waits for it.
+// Judges the calls of a block. If the block may synchronize or allocate, the host's clock times all its work, so
+// its streams are not checked. KB_EXPECT_NO_CAPTURE allows the default stream if kb->stream waits for it.
 static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint64_t stream, unsigned expect) {
     static const struct {
         int kinds;
@@ -7781,21 +7782,20 @@ static void kbi_streams_judge(kbi_verdict* v, kbi_cuda_call* calls, int n, uint6
             wrong = kbi_verdict_set(v, KB_FLAG_SIDE_STREAM, c, ": its work went to %s that %s", where,
                                     c->precedes ? "does not wait for kb->stream" : "kb->stream does not wait for");
     }
-    // A block without a call that submits work is left to the capture, because libraries may use other functions.
     for (int i = 0; i < KBI_COUNT(bad) && strict; i++)
         for (const kbi_cuda_call* c = calls; c < calls + n && !wrong && !(expect & bad[i].expected); c++)
             if (c->kind & bad[i].kinds) wrong = kbi_verdict_set(v, bad[i].flag, c, "%s", bad[i].why);
     for (const kbi_cuda_call* c = calls; c < calls + n && strict && !wrong && !*v->note; c++)
-        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the record names the first of these calls
+        if (c->kind & (KBI_UNCAPTURED | KBI_HOST_FUNCTION)) // the note names the first such call
             snprintf(v->note, sizeof v->note, "%.60s in the block%s", c->name,
                      v->captures ? "" : ": its calls were inspected, and it was not captured");
 }
 
-// The driver's functions that submit, order, wait or allocate. Functions of the runtime call them. stream and
-// object: the offsets of the stream and of the event or address in CUPTI's parameters; -1: none.
+// Driver functions that submit, order, wait or allocate; runtime functions call them. stream, object: offsets in
+// CUPTI's structure of parameters of the stream, and of the event or address; -1: not a parameter.
 enum { KBI_IN_CONFIG = -2, KBI_CONFIG_STREAM = 32 }; // the stream's offset in CUlaunchConfig
 typedef struct kbi_driver_call {
-    const char* names; // without _ptsz or _ptds, and without a version unless versions differ
+    const char* names; // without _ptsz or _ptds, and without _v2 unless versions differ
     int16_t kind;
     int8_t stream, object;
 } kbi_driver_call;
@@ -7841,7 +7841,7 @@ static const kbi_driver_call kbi_driver_calls[] = {
 };
 // clang-format on
 
-// Beginnings of names of runtime functions whose errors mean missing work, even without a call of the driver.
+// Prefixes of runtime functions. Work is missing if such a function fails, even before it calls the driver.
 static const char kbi_runtime_calls[] =
     "cudaLaunch cudaMemcpy cudaMemset cudaMemPrefetch cudaGraphLaunch cudaGraphInstantiate cudaEventRecord "
     "cudaStreamWait cudaMalloc cudaFree cudaHostAlloc cudaDeviceSynchronize cudaEventSync cudaStreamSynchronize";
@@ -7854,20 +7854,20 @@ typedef struct kbi_api_call { // CUpti_CallbackData
     const char* symbol;
 } kbi_api_call;
 
-static struct kbi_calls { // calls of the inspected block
+static struct kbi_calls { // CUDA calls of the inspected block
     kbi_cuda_call* list;
-    int n, number; // in the list; of the calls so far
-    bool on, lost; // lost: there were too many
+    int n, number; // n: entries of list; number: calls so far
+    bool on, lost; // lost: the list was too short
     volatile char busy;
-    void* subscriber; // NULL: CUPTI does not call yet
+    void* subscriber; // NULL: no CUPTI callback yet
 } kbi_calls;
 
-static __thread struct kbi_runtime_call { // the runtime's function that this thread is in
+static __thread struct kbi_runtime_call { // runtime function that this thread is executing
     const char* name;                     // NULL: none
-    int number, first;                    // number of the call; index of its first driver call
+    int number, first;                    // number: of the call; first: index of its first driver call
 } kbi_runtime_call;
 
-// Returns whether a list separated by blanks holds the first n characters of name (prefix: a beginning of them).
+// Returns whether a list separated by blanks has the first n characters of name or, with prefix, a prefix of them.
 static bool kbi_names_contain(const char* list, const char* name, size_t n, bool prefix) {
     for (; *list; list += strspn(list, " ")) {
         const size_t length = strcspn(list, " ");
@@ -7930,7 +7930,7 @@ static void kbi_driver_returned(const kbi_api_call* api) {
     if (!c->stream) c->stream = per_thread ? KBI_STREAM_PER_THREAD : KBI_STREAM_LEGACY;
 }
 
-// Counts an error of the driver only if the runtime's function reports an error, too.
+// Ignores an error of a driver function if the runtime function that called it succeeded.
 static void kbi_runtime_returned(const kbi_api_call* api) {
     int error = api->result ? *api->result : 0;
     bool known = false;
@@ -7947,7 +7947,7 @@ static void kbi_runtime_returned(const kbi_api_call* api) {
         kbi_call_add(api, KBI_UNCAPTURED, api->symbol);
 }
 
-// CUPTI calls this at the begin and the end of each function of runtime and driver.
+// CUPTI calls this function at the start and the end of each runtime and driver function.
 static void kbi_api_called(void* user, int domain, uint32_t id, const void* data) {
     const kbi_api_call* api = (const kbi_api_call*)data;
     (void)user, (void)id;
@@ -7994,7 +7994,7 @@ static bool kbi_inspect_end(kb_state* kb) {
     (void)kb;
     kbi_calls.on = false;
     for (int domain = 1; domain <= 2; domain++) kbi_meter.cupti.follow(0, kbi_calls.subscriber, domain);
-    cudaGetLastError(); // the list has the errors of the calls
+    cudaGetLastError(); // clears the error, which is in the list
     return false;
 }
 
@@ -8009,7 +8009,7 @@ static void kbi_inspect_close(kb_state* kb) {
     v->followed = 1;
     if (!kbi_calls.lost) return;
     v->known = 0, v->flag = -1;
-    snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to follow");
+    snprintf(v->note, sizeof v->note, "the block makes too many CUDA calls to inspect");
 }
 
 static const kb_instrument* kbi_inspect_instrument(void) {
@@ -8021,17 +8021,18 @@ static const kb_instrument* kbi_inspect_instrument(void) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>roofs     measure: what this device reaches: bandwidth of copies, reads and writes, arithmetic.
+  >>roofs     measure: peaks of this device: copy, read and write bandwidth, arithmetic throughput.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Which peak (roof) a case is compared with. Bytes: the peak of copies, unless kb_bytes_as declares reads or writes.
-// Operations: the peak of the type of kb_flops_as, else of KB_DTYPE, else f32; if a launch is faster, the next type
-// that its elements allow: tf32, f16, bf16 and, if no type is declared, fp8 and int8. ABOVE_ROOF, on a GPU: more
-// than 1.05 times the highest applicable peak (tensor cores: 1.1). Bytes are checked only if the cache is cold and
-// they exceed 4 times L2; as many bytes as L2 holds may reach memory later and do not count. Operations are compared
-// with products of zeros, because random numbers need power and so lower the clock. f32 is measured by chains of
-// FMA, other types by products of cuBLASLt, if it is installed. On the CPU, a peak is the rate that one core reaches
-// beyond its caches. Several threads may exceed it, so nothing is checked there.
+// A case is compared with measured peaks (roofs). Bandwidth: the copy peak, or the read or write peak if
+// kb_bytes_as declares one direction. Operations: the peak of the type given to kb_flops_as, else of KB_DTYPE,
+// else f32. A faster launch is compared with faster types that its elements allow: tf32, f16, bf16 and, if no type
+// is declared, fp8 and int8. On a GPU, a rate above 1.05 times the highest applicable peak (tensor cores: 1.1)
+// raises ABOVE_ROOF. Bandwidth is checked only in a cold cache, for more than 4 times the size of L2. Up to one L2
+// of written bytes is subtracted, because these may reach memory after the launch. For this check, peaks are
+// measured with matrices of zeros: random numbers draw more power, which lowers the clock. f32 is measured by
+// chains of FMA, other types by matrix products of cuBLASLt, if installed. On the CPU, a peak is that of one core
+// outside its caches. Several threads may exceed it, so nothing is checked.
 
 KBI_SLOW_END
 #if defined(__AVX512F__)
@@ -8044,8 +8045,8 @@ enum { KBI_VECTOR = 16 }; // SSE2, NEON
 typedef float kbi_floats __attribute__((vector_size(KBI_VECTOR)));
 typedef uint64_t kbi_words __attribute__((vector_size(KBI_VECTOR), may_alias));
 
-// 12 independent chains x = x a + b, for two units with a latency of up to five cycles. The compiler can neither
-// know the input nor drop the output.
+// Runs 12 independent chains x = x a + b, enough for two FMA units with a latency of up to five cycles. The
+// compiler does not know the input, and has to compute the output.
 KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
 #define KBI_TWELVE(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11)
 #define KBI_CHAIN_BEGIN(i) , v##i = x[i]
@@ -8066,7 +8067,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // whol
     kbi_words sum[2];
     memset(sum, 0, sizeof sum);
     for (size_t i = 0; i < bytes / KBI_VECTOR; i += 4) {
-        // the hardware prefetches no farther than a page, which gave 0.6 of the bandwidth
+        // the hardware prefetcher stops at the end of a page: only 60 % of the bandwidth
         for (size_t k = 0; k < 4 * KBI_VECTOR; k += 64) __builtin_prefetch(from + i * KBI_VECTOR + k + 4096);
         sum[0] ^= word[i] ^ word[i + 1], sum[1] ^= word[i + 2] ^ word[i + 3];
     }
@@ -8074,7 +8075,7 @@ KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // whol
 }
 KBI_SLOW_BEGIN
 
-static int64_t kbi_core_cache(void) { // bytes of the host's largest cache; 32 MiB if the system does not say
+static int64_t kbi_core_cache(void) { // returns the bytes of the host's largest cache, or 32 MiB
     int64_t largest = 0;
     for (int i = 0; i < 10; i++) {
         char path[80], size[32];
@@ -8085,13 +8086,12 @@ static int64_t kbi_core_cache(void) { // bytes of the host's largest cache; 32 M
     return largest ? largest : (int64_t)32 << 20;
 }
 
-// Measures a peak of one core: the fastest of at least three passes that take 50 ms together and at most 250 ms. A
-// pass over memory is longer than a time slice, so the thread's own clock is used. f64 has half the lanes of f32.
+// Measures a peak of one core: the fastest of three or more passes, in 50 to 250 ms. Uses CPU time if preempted.
 static void kbi_core_roof(kbi_roofs* r, int which) {
     volatile float one = 1;
     const bool memory = which <= KBI_ROOF_WRITE;
     int64_t began = kbi_now(), steps = 100000, last = 0;
-    // twice the largest cache, from 64 to 512 MiB, and at most an eighth of the memory
+    // twice the largest cache, but 64 to 512 MiB, and at most an eighth of the memory
     int64_t wanted = KBI_MIN(KBI_MAX(2 * kbi_core_cache(), (int64_t)64 << 20), (int64_t)512 << 20);
     size_t size = memory ? (size_t)KBI_MIN(wanted, (int64_t)(kbi_physical_bytes() / 8)) & ~(size_t)4095 : 0;
     double lanes = which == KBI_ROOF_F64 ? KBI_VECTOR / 8 : KBI_VECTOR / 4, best_ns = INFINITY;
@@ -8103,7 +8103,7 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
         a = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (a == MAP_FAILED) return;
 #ifdef MADV_HUGEPAGE
-        madvise(a, size, MADV_HUGEPAGE); // small pages take longer to allocate than to measure
+        madvise(a, size, MADV_HUGEPAGE); // small pages take long to allocate
 #endif
         memset(a, 1, size); // allocates the pages
     }
@@ -8124,9 +8124,9 @@ static void kbi_core_roof(kbi_roofs* r, int which) {
 }
 
 #if KBI_CUDA
-// ns of a copy, read or write of so many bytes, by the faster of the harness's kernel and the runtime's function; for
-// reads, of a grid that fills the device and one with a block per tile, which an H100 reads 6 % faster. Cold: the
-// median of five launches, timed as a block is; else the fastest of five. A first launch warms up.
+// Returns the time in ns to copy, read or write `size` bytes. Copies and writes: the faster of kbench's kernel and
+// the CUDA runtime's function. Reads: the faster of a grid that fills the device and one with a thread block per
+// 16 KiB (6 % faster on an H100). After a warm-up launch: the median (if cold) or minimum of five launches.
 static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t size) {
     const bool copies = which == KBI_ROOF_COPY;
     double best = INFINITY;
@@ -8156,7 +8156,7 @@ static double kbi_time_memory(int which, bool cold, char* a, char* b, size_t siz
     return best;
 }
 
-// Allocates twice so many bytes, the first half random, for the caller to free; NULL: out of memory.
+// Allocates 2 * size bytes, which the caller frees; the first half is random. NULL: out of memory.
 static char* kbi_buffer_pair(size_t size) {
     char* two = NULL;
     if (cudaMalloc((void**)&two, 2 * size) != cudaSuccess) return cudaGetLastError(), (char*)NULL;
@@ -8165,12 +8165,12 @@ static char* kbi_buffer_pair(size_t size) {
 }
 
 // Measures the bandwidth of a cold copy, read or write of as many bytes as the case moves, up to 64 times L2. A
-// small copy is faster than a large one, because data written last reaches memory after the launch.
+// small copy is faster, because the data written last reach memory after the launch.
 static void kbi_measure_same_size(kbi_run* run, int which) {
     static struct {
         int which;
         double bytes, rate;
-    } last; // implementations of a comparison are compared with one rate
+    } last; // one measurement serves all implementations of a comparison
     double bytes = run->m.bytes, bias = run->m.bias_ns;
     size_t size = (size_t)(which == KBI_ROOF_COPY ? bytes / 2 : bytes) & ~(size_t)15;
     bool cold = kbi_is(run->m.cache, "cold") && run->backend->gpu && !run->machine->tool[0];
@@ -8187,9 +8187,9 @@ static void kbi_measure_same_size(kbi_run* run, int which) {
 }
 
 enum { KBI_PROBE = 65536 };
-static const size_t kbi_tool_bytes = (size_t)16 << 20; // size of buffers under a tool, which slows every access
+static const size_t kbi_tool_bytes = (size_t)16 << 20; // buffer size under a tool, which slows every access
 
-// ns in which one warp reads 64 KiB, one load after the other: memory takes twice the time of L2.
+// Returns the time in ns for one warp to read 64 KiB, one load after another. Memory takes twice as long as L2.
 static double kbi_probe_ns(const char* p, bool cold) {
     uint64_t n = KBI_PROBE / 16;
     void *sink = kbi_meter.gpu.device_clock, *arguments[] = { &p, &n, &sink };
@@ -8198,8 +8198,8 @@ static double kbi_probe_ns(const char* p, bool cold) {
     return kbi_single_end();
 }
 
-// Returns the share of an L2's worth of data that the eviction removes, the least of 8 places. 0: data are read as
-// fast as cached data. 1: as slow as after a buffer of many times their size. NaN: these two times do not differ.
+// Returns the share of L2 that the eviction empties: the minimum over 8 addresses. 0: after the eviction, data are
+// read as fast as from L2. 1: as slowly as from memory. NaN: both take the same time.
 static double kbi_measure_cold(const kbi_machine* m, const char* probe, const char* large, size_t size) {
     enum { KBI_PLACES = 8 };
     double least = INFINITY;
@@ -8224,7 +8224,7 @@ static double kbi_measure_cold(const kbi_machine* m, const char* probe, const ch
     return least;
 }
 
-// Measures copy, read and write bandwidth over up to 1 GiB, and what eviction removes.
+// Measures copy, read and write bandwidth over up to 1 GiB, and the share of L2 that the eviction empties.
 static void kbi_measure_memory(kbi_machine* m) {
     size_t eighth = (size_t)(kbi_gpu_free_bytes() / 8) & ~(size_t)4095;
     size_t size = KBI_MIN(m->tool[0] ? kbi_tool_bytes : (size_t)1 << 30, eighth);
@@ -8256,7 +8256,7 @@ static double kbi_fma_roof(void) {
     return 2 * 256 * (double)iterations * kbi_meter.gpu.multiprocessors * 8 * 256.0 / best_ns * 1e9;
 }
 
-// The functions of cuBLASLt, with the prototypes and codes of cublasLt.h, which need not be installed.
+// The functions of cuBLASLt. Prototypes and codes are those of cublasLt.h, which need not be installed.
 typedef struct kbi_cublas {
     int (*create)(void** handle);
     int (*destroy)(void* handle);
@@ -8277,12 +8277,12 @@ static const char kbi_cublas_names[] =
 typedef struct kbi_product { // codes of cublasComputeType_t and cudaDataType
     int roof, compute, scale, in, out, in_bytes, out_bytes;
     kb_dtype fill;
-    uint64_t one; // in the type of scale
+    uint64_t one; // 1 in the type of scale
 } kbi_product;
 
 enum { KBI_LT_TRANSPOSE_A = 3, KBI_LT_FAST_SUM = 25, KBI_LT_UNSUPPORTED = 15, KBI_LT_WORKSPACE = 32 << 20 };
 
-// f16 twice, because some GPUs add faster in f16.
+// f16 has two rows, because some GPUs accumulate faster in f16.
 static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, KB_F64, 0x3ff0000000000000 },
                                             { KBI_ROOF_TF32, 77, 0, 0, 0, 4, 4, KB_F32, 0x3f800000 },
                                             { KBI_ROOF_F16, 68, 0, 2, 2, 2, 2, KB_F16, 0x3f800000 },
@@ -8291,7 +8291,7 @@ static const kbi_product kbi_products[] = { { KBI_ROOF_F64, 70, 1, 1, 1, 8, 8, K
                                             { KBI_ROOF_FP8, 68, 0, 28, 14, 1, 2, KB_E4M3, 0x3f800000 },
                                             { KBI_ROOF_INT8, 72, 10, 3, 10, 1, 4, KB_I8, 1 } };
 
-static bool kbi_cublas_open(kbi_cublas* c) { // the newest installed cuBLASLt that this driver supports
+static bool kbi_cublas_open(kbi_cublas* c) { // opens the newest cuBLASLt that this driver supports
     for (int version = 16; version >= 10; version--) {
         char name[64];
         snprintf(name, sizeof name, version > 10 ? "libcublasLt.so.%d" : "libcublasLt.so", version);
@@ -8302,9 +8302,8 @@ static bool kbi_cublas_open(kbi_cublas* c) { // the newest installed cuBLASLt th
     return false;
 }
 
-// ns of the fastest of three launches of A^T B. Workspace, A, B and result follow each other from data on. A spin,
-// which needs little power, runs while the host submits, so that the clock stays high. 0: the library has no such
-// product; NaN: a call failed.
+// Returns the shortest time in ns of three launches of A^T B; 0: the library has no such product; NaN: a call
+// failed. data: workspace, A, B, result. A spinning kernel runs during submission to keep the clock high.
 static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* data, int64_t side) {
     void *product = NULL, *in = NULL, *out = NULL;
     int transposed = 1;
@@ -8319,7 +8318,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     if (!e && p->roof == KBI_ROOF_FP8) e = c->set(product, KBI_LT_FAST_SUM, &fast, sizeof fast);
     if (!e) e = c->layout(&in, p->in, (uint64_t)side, (uint64_t)side, side);
     if (!e) e = c->layout(&out, p->out, (uint64_t)side, (uint64_t)side, side);
-    for (int i = 0; i < 4 && !e; i++) { // the first launch loads the code
+    for (int i = 0; i < 4 && !e; i++) { // the first launch loads code and is dropped
         kbi_launch(KBI_F_SPIN, 1, 1, arguments);
         kbi_single_begin(false, false);
         e = c->multiply(c->handle, product, &p->one, a, in, b, in, &zero, d, out, d, out, NULL, data,
@@ -8335,7 +8334,7 @@ static double kbi_time_product(const kbi_cublas* c, const kbi_product* p, char* 
     return kbi_finite(best_ns) ? best_ns : e == KBI_LT_UNSUPPORTED ? 0 : (double)NAN;
 }
 
-// Finds the highest rate over sizes, of random numbers (of) and zeros (most). Small products keep the GPU cool.
+// Finds the highest rate over several matrix sizes. of: with random numbers; most: with random numbers or zeros.
 static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double* most) {
     int64_t began = kbi_now(), largest = 8192, room = kbi_gpu_free_bytes() / 4 - KBI_LT_WORKSPACE;
     const kbi_product *first = kbi_products, *end = kbi_products + KBI_COUNT(kbi_products);
@@ -8347,7 +8346,7 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
     *of = *most = NAN; // a later case may leave more memory free
     if (cudaMalloc((void**)&data, (size_t)(largest * largest * bytes) + KBI_LT_WORKSPACE) != cudaSuccess) return;
     *of = *most = 0;
-    uint64_t pause = 40000000; // cycles: earlier measurements may have heated the device
+    uint64_t pause = 40000000; // cycles in which the device cools down
     void* arguments[] = { &pause };
     kbi_launch(KBI_F_SPIN, 1, 1, arguments);
     for (int64_t side = KBI_MIN(largest, (int64_t)2048); side <= largest; side *= 2)
@@ -8373,9 +8372,9 @@ static void kbi_product_roof(const kbi_cublas* c, int which, double* of, double*
 static void kbi_gpu_roof(kbi_machine* m, int which) {
     double of = KBI_UNTOLD, most = KBI_UNTOLD;
     kbi_cublas c;
-    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measured these when memory was free
+    if (which <= KBI_ROOF_WRITE || m->tool[0]) return; // kbi_measure_memory measures these at the start
     bool open = which != KBI_ROOF_F32 && kbi_cublas_open(&c);
-    int64_t began = kbi_now(); // after the library is open, which takes 0.25 s
+    int64_t began = kbi_now(); // excludes opening the library, 0.25 s
     if (which == KBI_ROOF_F32) of = most = kbi_fma_roof();
     if (open) {
         kbi_product_roof(&c, which, &of, &most);
@@ -8389,7 +8388,7 @@ static void kbi_gpu_roof(kbi_machine* m, int which) {
 static void kbi_require_roof(kbi_run* run, int which) {
     kbi_roofs* roofs = run->m.core ? &run->machine->core : &run->machine->roofs;
     if (which < 0 || !kbi_nan(roofs->of[which])) return;
-    kbi_beat(run, true); // may take longer than the case's --timeout
+    kbi_beat(run, true); // exempts this time from the case's --timeout
     if (run->m.core)
         kbi_core_roof(roofs, which);
     else if (run->backend->timing.roof)
@@ -8397,13 +8396,12 @@ static void kbi_require_roof(kbi_run* run, int which) {
     kbi_beat(run, false);
 }
 
-// Measures the peaks that this case will be compared with, unless they are known. For host work, the peaks are those
-// of one core.
+// Measures the peaks that this case is compared with, unless they are known. Host work: peaks of one core.
 static void kbi_require_roofs(kbi_run* run) {
     kbi_measured* m = &run->m;
     m->core = run->work.host || !run->backend->gpu;
     const kbi_roofs* roofs = m->core ? &run->machine->core : &run->machine->roofs;
-    // Memory bandwidth is no bound for data in the host's caches, which may be read many times in a run.
+    // Memory bandwidth does not limit data in the host's caches, which may be read many times in a run.
     const double caches = m->core ? 2 * (double)kbi_core_cache() : 0;
     const double tracked = (double)KBI_MAX(m->memory, (int64_t)0) + (double)KBI_MAX(m->host_memory, (int64_t)0);
     const bool cached = m->bytes < caches || (tracked > 0 && tracked < caches);
@@ -8414,12 +8412,12 @@ static void kbi_require_roofs(kbi_run* run) {
         if (bytes && !m->core) kbi_measure_same_size(run, kbi_traffic_roof(m->traffic));
 #endif
         for (int i = KBI_ROOF_COPY; i <= KBI_ROOF_WRITE && bytes && !m->core && !m->traffic; i++)
-            kbi_require_roof(run, i); // undeclared traffic is compared with the highest of the three
+            kbi_require_roof(run, i); // unknown direction: uses the highest of three peaks
         double* scratch = KBI_GROW(NULL, double, m->n);
         double ns = kbi_median_of(run->m.samples, (int)m->n, scratch);
         if (kbi_finite(m->bias_ns)) ns -= m->bias_ns;
         KBENCH_FREE(scratch);
-        double rate = ns > 0 ? m->flops / ns * 1e9 * 1.02 : 0; // the judge's time may be a little shorter
+        double rate = ns > 0 ? m->flops / ns * 1e9 * 1.02 : 0; // 2 % because the final time may be shorter
         for (int which = 0, last = -1; flops; last = which) {
             which = kbi_roof_over(roofs, kbi_arithmetic_of(m), rate);
             if (which < 0 || which == last || !kbi_nan(roofs->of[which])) break;
@@ -8438,7 +8436,7 @@ static void kbi_require_roofs(kbi_run* run) {
 static bool kbi_gpu_resources(char why[200]) {
     kbi_gpu* g = &kbi_meter.gpu;
     void *host = NULL, *device = NULL;
-    cudaError_t e = cudaStreamCreate(&g->stream); // blocking: the default stream's work is waited for
+    cudaError_t e = cudaStreamCreate(&g->stream); // a blocking stream: waits for the default stream
     g->stream_number = 0;
     if (g->number_of && g->number_of(g->stream, &g->stream_number) != 0) g->stream_number = 0;
     if (e == cudaSuccess) e = cudaEventCreate(&g->start);
@@ -8478,15 +8476,15 @@ static void kbi_gpu_facts(kbi_machine* m) {
     g->shared_taken = (int)p.reservedSharedMemPerBlock;
 }
 
-static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why has the reason
-    // tools that instrument, serialise or replay kernels load a library into the process
+static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why holds the reason
+    // detects tools that instrument, serialise or replay kernels, by the libraries that they load
     static const char* const tools[][2] = { { "libsanitizer-collection.so", "compute-sanitizer" },
                                             { "libcuda-injection.so", "Nsight Compute" } };
     kbi_gpu* g = &kbi_meter.gpu;
     kbi_machine_clear(m, "cuda");
     cudaError_t e = cudaGetDeviceCount(&m->devices);
     int driver = 1;
-    if (e == cudaErrorInsufficientDriver) cudaDriverGetVersion(&driver); // 0: there is no driver
+    if (e == cudaErrorInsufficientDriver) cudaDriverGetVersion(&driver); // driver 0: none is installed
     if (e != cudaSuccess || !m->devices)
         snprintf(m->why, sizeof m->why, "no GPU: %s",
                  e == cudaSuccess ? "none found" : driver ? cudaGetErrorString(e) : "no NVIDIA driver was found");
@@ -8513,8 +8511,8 @@ static bool kbi_gpu_open(kbi_machine* m, int device) { // false: m->why has the 
     return true;
 }
 
-// Allocates pages of 2 MiB, which are never freed, so that later buffers lie on other pages than in other
-// processes. An error is ignored: it occurs again when the GPU is opened.
+// Allocates pages of 2 MiB and never frees them, so that later buffers have other pages than in other processes.
+// Errors are ignored here, because opening the GPU will report them.
 static void kbi_gpu_take_pages(const kbi_recipe* recipe) {
     uint64_t placement = kbi_placement(recipe);
     void* page;
@@ -8533,8 +8531,8 @@ static bool kbi_gpu_open_measured(kbi_machine* m, const kbi_recipe* recipe) {
     c->n_empties = 0; // those of another GPU
     kbi_calibrate(m);
     if (recipe->timing != KBI_BY_BOTH && recipe->timing != KBI_BY_CUPTI) return true;
-    // Some versions of CUPTI do not record graphs that are older. If CUPTI does not open, each case says so.
-    // Events may read other times under CUPTI, so earlier readings are dropped.
+    // Some versions of CUPTI do not record graphs that were made before. Each case reports a failure to open
+    // CUPTI. CUPTI can change event times, so earlier times of empty kernels are dropped.
     kbi_cupti_open();
     if (recipe->timing == KBI_BY_BOTH) kbi_cupti_close();
     memset(c->empties[0].read, 0, sizeof c->empties[0].read);
@@ -8555,7 +8553,7 @@ static const kbi_backend kbi_cuda = {
 // clang-format on
 #endif
 
-// Opens the backend that the recipe asks for. Without a GPU that is the cpu backend, so that host work still runs.
+// Opens the backend of the recipe; without a GPU, the cpu backend, so that host work still runs.
 static const kbi_backend* kbi_backend_open(const kbi_recipe* recipe, kbi_machine* machine) {
     const kbi_backend* b = recipe->target == KBI_ON_OWN ? kbi_process.own_backend : &kbi_cpu;
 #if KBI_CUDA
@@ -8582,16 +8580,16 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>work_change measure: whether later launches do what the first ones did, by their times.
+  >>work_change measure: detects by their times whether launches differ in their work.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Ratios that clock and caches do not explain; on a CPU, learning branch prediction made a loop 7 times as fast.
-static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // for GPU work; for host work
+// Larger ratios of times mean that the work changed. A CPU's branch prediction alone made a loop 7 times as fast.
+static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU, host }
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
 
-// Sets work_change.finding if each of ten blocks of samples is faster than the previous one, or if launches 2 to 4
-// of the warm-up took much longer than the samples, at the same clock.
+// Sets work_change.finding if the medians of ten consecutive blocks of samples fall monotonically, or if warm-up
+// launches 2 to 4 took much longer than the samples. Warm-up times are scaled to the clock of the samples.
 static void kbi_find_speedup_over_time(kbi_run* run) {
     kbi_work_change* a = &run->work_change;
     const int64_t n = run->m.n;
@@ -8622,10 +8620,10 @@ static void kbi_find_alternation(kbi_run* run, const double* ns) {
     kbi_work_change* a = &run->work_change;
     bool host = run->sampling.timer->host_clock;
     double bias = host ? kbi_meter.wall_bias : kbi_bias_of(&run->m);
-    double ratio = kbi_single_ratio[host], least = host ? 200 : 500; // ns: above the clock's step or scatter
+    double ratio = kbi_single_ratio[host], least = host ? 200 : 500; // ns: above the scatter of the timer
     for (int period = 2; period <= 4; period++)
         for (int phase = 0; phase < period && !a->finding[0]; phase++) {
-            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: the launches of this phase
+            double low[2] = { INFINITY, INFINITY }, high[2] = { 0, 0 }; // [1]: this phase; [0]: all others
             for (int i = 0; i < KBI_SINGLES; i++) {
                 int in = i % period == phase;
                 low[in] = KBI_MIN(low[in], ns[i] - bias);
@@ -8652,7 +8650,7 @@ static void kbi_insight_clear(void) {
     in->head.verdict.flag = -1;
 }
 
-// Opens the instruments one after another. true: one needs a run of the block.
+// Opens the next instrument. Returns whether an instrument needs a run of the block.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8714,13 +8712,13 @@ static void kbi_note_clock(kbi_run* run, double mhz) {
     m->clock_high = isfinite(m->clock_high) ? KBI_MAX(m->clock_high, mhz) : mhz;
 }
 
-// Closes a window of the warm-up. true: its median time and clock agree with the previous window's.
+// Ends a window of the warm-up. Returns whether its median time and clock agree with the previous window's.
 static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     kbi_window* w = &run->call.window;
     double clock = kbi_clock_mhz(run);
     int n = KBI_MIN(w->n, (int)KBI_WINDOW);
     double median = kbi_trimmed(w->ns, n, n / 10);
-    double step = run->backend->gpu ? 100 : 0; // ns: three steps of the event timer
+    double step = run->backend->gpu ? 100 : 0; // ns: three times the resolution of events
     bool same_time = w->median > 0 && fabs(median - w->median) <= KBI_MAX(tolerance * w->median, step);
     bool same_clock = !isfinite(clock) || (w->clock > 0 && fabs(clock - w->clock) <= 0.01 * w->clock);
     w->median = median;
@@ -8730,7 +8728,7 @@ static bool kbi_window_agrees(kbi_run* run, double tolerance) {
     return same_time && same_clock;
 }
 
-// Returns whether the block is not timed: under valgrind, and for GPU work under compute-sanitizer or a profiler.
+// Returns whether the block is not timed: under valgrind or, for GPU work, under compute-sanitizer or a profiler.
 static bool kbi_only_checked(const kbi_run* run) {
     return run->machine->simulated || (run->machine->tool[0] && run->backend->gpu && !run->work.host);
 }
@@ -8741,7 +8739,7 @@ static bool kbi_warm_enough(kbi_run* run) {
     const int64_t ns = run->work.estimate_ns;
     double time = kbi_seconds_since(call->phase_start_ns), scale = KBI_MIN(r->max_time, 2.0);
     if (run->sampling.timer->steady) return true;
-    // host work below 1 ms needs the batch size that the warm-up finds, whatever --warmup demands
+    // the warm-up of host work below 1 ms goes on until it has found the batch size, despite --warmup
     bool resolved = !run->sampling.timer->host_clock || call->sampled || ns >= 1000000 || run->sampling.resolved;
     if (!resolved && !kbi_only_checked(run)) return false;
     if (r->warmup_samples >= 0) return call->warm_units >= r->warmup_samples;
@@ -8750,11 +8748,11 @@ static bool kbi_warm_enough(kbi_run* run) {
     bool full = kbi_seconds_since(call->window.start_ns) >= 0.025 * scale && call->window.n >= (ns > 500000 ? 2 : 4);
     if (full && kbi_window_agrees(run, run->backend->gpu ? 0.01 : 0.03)) return true;
     bool out_of_time = time >= 0.5 * scale && call->warm_units >= 2;
-    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // long runs have no windows
+    if (out_of_time && time < 10 * scale) run->m.settled = ns > 100000000; // launches above 100 ms have no windows
     return out_of_time;
 }
 
-// Returns whether a case without a comparison has enough samples. time: seconds of sampling.
+// Returns whether a case that is not in a comparison has enough samples. time: seconds since its first sample.
 static bool kbi_sampled_enough(kbi_run* run, double time) {
     const kbi_recipe* r = run->recipe;
     int64_t n = run->m.n;
@@ -8764,10 +8762,10 @@ static bool kbi_sampled_enough(kbi_run* run, double time) {
     if (n < r->min_samples || time < r->min_time) return false;
     if (n >= r->max_samples) return true;
     if (n < run->sampling.next_check) return false;
-    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // the precision costs a sort
+    run->sampling.next_check = n + KBI_MAX((int64_t)8, n / 10); // computing the precision needs a sort
     double sum = 0, bias = kbi_bias_of(&run->m);
     for (int64_t i = 0; i < n; i++) sum += run->m.samples[i];
-    double mean = sum / (double)n - bias; // precision of the time without the bias
+    double mean = sum / (double)n - bias;
     return mean > 0 && kbi_precision_of(run->m.samples, n) * (mean + bias) / mean <= r->precision;
 }
 
@@ -8793,13 +8791,13 @@ static bool kbi_wants_audit(const kbi_run* run) {
     return run->backend->capture.begin && !run->work.host && captures && run->recipe->audit;
 }
 
-// Returns the inspection of this block's CUDA calls, or NULL.
+// Returns the result of inspecting this block's CUDA calls, or NULL.
 static const kbi_verdict* kbi_inspection(const kbi_run* run) {
     const kbi_verdict* v = run->work.verdict;
     return v && v->known && !run->work.host ? v : NULL;
 }
 
-// Returns whether the block runs for the audit: under capture, or to see whether the device works on after it.
+// Returns whether the block is called for the audit: under capture, or to check whether the device stays busy.
 static bool kbi_audit_begins(kbi_run* run) {
     const kbi_verdict* v = kbi_inspection(run);
     if (run->recipe->inside == KBI_WISH_STREAMS) return false;
@@ -8814,7 +8812,7 @@ static bool kbi_audit_begins(kbi_run* run) {
            !(run->work.expect & (KB_EXPECT_SYNC | KB_EXPECT_ALLOC));
 }
 
-// Saves the outputs before this call's first run of the timed block or of KB_SAMPLE's reset.
+// Saves the outputs before the first timed block (or KB_SAMPLE reset) of this call of the function.
 static void kbi_enter_loop(kbi_run* run) {
     kbi_body_call* call = &run->call;
     if (call->loop_entered) return;
@@ -8824,7 +8822,7 @@ static void kbi_enter_loop(kbi_run* run) {
     call->restored = call->fresh;
 }
 
-// Reports progress and reads the clock ten times a second.
+// Reports progress and reads the clock frequency ten times a second.
 static void kbi_observe(kbi_run* run, kbi_unit unit) {
     int64_t now = kbi_now();
     if (run->sampling.open || now - run->beat_ns <= 100000000) return;
@@ -8835,7 +8833,7 @@ static void kbi_observe(kbi_run* run, kbi_unit unit) {
     kbi_note_clock(run, kbi_clock_mhz(run));
 }
 
-// Rests until kbi_member_resume. false: the function has to return, and is called again.
+// Suspends the function until kbi_member_resume. false: it has no fiber, so it must return, and is called again.
 static bool kbi_rest(kbi_run* run) {
     run->schedule.suspended = !run->schedule.fiber;
     if (run->schedule.fiber) kbi_fiber_rest(run->schedule.fiber);
@@ -8846,7 +8844,7 @@ static kbi_unit kbi_choose_warm(kbi_run* run) {
     while (run->schedule.command == KBI_HOLD)
         if (!kbi_rest(run)) return KBI_NO_UNIT;
     if (run->schedule.command == KBI_CAPTURE) return run->schedule.command = KBI_HOLD, KBI_CAPTURED;
-    if (!run->sampling.timer) { // chosen after the audit, and after the captures for --rotate
+    if (!run->sampling.timer) { // the choice needs the audit and the graphs of --rotate
         static const char* const caches[] = { "cold", "hot", "rotate", "graph" }; // by kbi_mode
         const kbi_verdict* v = kbi_inspection(run);
         const bool host = run->work.host;
@@ -8873,7 +8871,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     if (s->command == KBI_SLOT && !s->discard && run->m.n >= s->slot_end && !kbi_rest(run)) return KBI_NO_UNIT;
     if (!(alone ? kbi_sampled_enough(run, kbi_seconds_since(run->call.phase_start_ns)) : s->command == KBI_FINISH))
         return KBI_SAMPLE;
-    if (alone) { // before the device idles, which changes clock and throttling
+    if (alone) { // now, because an idle device changes clock and throttling
         kbi_note_clock(run, kbi_clock_mhz(run));
         kbi_sense(run);
         kbi_note_load(&run->m, &run->sampling.load, "/proc", kbi_cpu_root);
@@ -8882,7 +8880,7 @@ static kbi_unit kbi_choose_sample(kbi_run* run) {
     return KBI_NO_UNIT;
 }
 
-// Times consecutive launches, each alone. On a GPU, uninterrupted single-launch samples serve, too.
+// Times single consecutive launches. On a GPU, consecutive samples of one launch each are used if they exist.
 static kbi_unit kbi_choose_turn(kbi_run* run) {
     const kbi_timer* timer = run->sampling.timer;
     kbi_schedule* s = &run->schedule;
@@ -8895,14 +8893,14 @@ static kbi_unit kbi_choose_turn(kbi_run* run) {
         s->discarded_ns = run->work_change.single_ns;
     }
     if (s->discard > 0 || run->sampling.open) return KBI_SAMPLE;
-    if (s->discarded_ns || (possible && from_samples)) // discarded_ns is behind the last of single_ns
+    if (s->discarded_ns || (possible && from_samples)) // discarded_ns points past the end of single_ns
         kbi_find_alternation(run, s->discarded_ns ? run->work_change.single_ns
                                                   : run->m.samples + run->m.n - KBI_SINGLES);
     s->discarded_ns = NULL;
     return KBI_NO_UNIT;
 }
 
-// Returns the next unit of this call; KBI_NO_UNIT: the loop ends.
+// Returns the next unit (kbi_unit) of this call; KBI_NO_UNIT: the loop ends.
 static kbi_unit kbi_choose_unit(kbi_run* run) {
     kbi_unit unit = KBI_NO_UNIT;
     kbi_body_call* call = &run->call;
@@ -8914,14 +8912,14 @@ static kbi_unit kbi_choose_unit(kbi_run* run) {
         case KBI_PHASE_WARM: unit = kbi_choose_warm(run); break;
         case KBI_PHASE_SAMPLE: unit = kbi_choose_sample(run); break;
         case KBI_PHASE_SINGLES: unit = kbi_choose_turn(run); break;
-        case KBI_PHASE_COMPARE: // several, because a launch may do its work only at times
+        case KBI_PHASE_COMPARE: // several launches, because only some may do all the work
             if (run->backend->capture.compare && !kbi_only_checked(run) && !run->schedule.is_copy &&
                 run->work.shape && run->work_change.compared++ < KBI_COMPARISONS)
                 unit = KBI_COMPARED;
             break;
         case KBI_PHASE_FINAL:
             kbi_phase_enter(run, KBI_PHASE_DONE);
-            // kb_run's function allocates outputs at each call, and COMPARED, which runs nothing, wrote none
+            // kb_run's function allocates new outputs in each call, and captured calls do not write them
             if (kbi_restore_outputs(run) || (run->work.by_pointer && run->work_change.compared > 0)) unit = KBI_FINAL;
             break;
         case KBI_PHASE_PROFILE: unit = kbi_inside_wants(run) ? KBI_PROFILED : unit; break;
@@ -8948,7 +8946,7 @@ static int64_t kbi_unit_begin(kbi_run* run, kbi_unit unit) {
     case KBI_CHECKED:
         kbi_stop_on_error(run, "before the timed block");
         if (v && v->flag >= 0 && run->recipe->audit) kbi_stop(run, (kb_flag)v->flag, "%s", v->message);
-        // the inspection sees the first run, too, to name the call that ends in an error
+        // the inspection includes the first run, so that it can name a CUDA call that fails
         if (run->recipe->inside == KBI_WISH_STREAMS && !kbi_failed(run) && kbi_inside_wants(run))
             kbi_inside_begin(run);
         if (run->call.profile_runs == 1 && run->backend->sensors.mark) run->backend->sensors.mark(run, true);
@@ -8968,7 +8966,7 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     if (called)
         kbi_stop(run, kbi_is(called, "KB_ALLOC") ? KB_FLAG_ALLOC_INSIDE : KB_FLAG_BAD_CASE,
-                 "the timed block calls %s, whose time would count as the block's; call it before or after the block",
+                 "the timed block calls %s, so its time would be included; call it before or after the block",
                  called);
     switch (unit) {
     case KBI_CHECKED:
@@ -8996,7 +8994,7 @@ static void kbi_unit_end(kbi_run* run) {
     kbi_observe(run, unit);
 }
 
-// KB_TIME: ends a unit and begins the next. Returns its number of runs of the block, 0: the loop ends.
+// KB_TIME: ends a unit and begins the next. Returns how often the next unit runs the block; 0: the loop ends.
 int64_t kbi_next(kb_state* kb, bool host, int line) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
@@ -9036,7 +9034,7 @@ int64_t kbi_next(kb_state* kb, bool host, int line) {
 bool kbi_sample(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_body_call* call = &run->call;
-    if (run->m.status != KB_OK || call->unit != KBI_NO_UNIT) return false; // left by break: see kbi_body_ended
+    if (run->m.status != KB_OK || call->unit != KBI_NO_UNIT) return false; // after a break: see kbi_body_ended
     if (call->next_unit != KBI_NO_UNIT)
         return kbi_stop(run, KB_FLAG_NO_LOOP, "KB_SAMPLE without KB_TIME inside"), false;
     if (call->ended || (call->looped && !call->sampled))
@@ -9049,7 +9047,7 @@ bool kbi_sample(kb_state* kb) {
     return call->next_unit != KBI_NO_UNIT;
 }
 
-// A C++ program leaves the timed block early. Destructors may wait for the device, so the gate opens.
+// Called if C++ code leaves the timed block early. Opens the gate, because destructors may wait for the device.
 void kbi_leave(kb_state* kb) {
     kbi_run* run = kb->run;
     if (run->call.unit == KBI_AUDITED && run->backend->capture.left) run->backend->capture.left(run);
@@ -9057,7 +9055,7 @@ void kbi_leave(kb_state* kb) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>calls     measure: the calls of a benchmark function: one is checked, one is measured, others are profiled.
+  >>calls     measure: the calls of a benchmark function: first checked, second timed, others profiled.
 ---------------------------------------------------------------------------------------------------------------*/
 
 void kbi_threw(kb_state* kb, const char* what) {
@@ -9066,7 +9064,7 @@ void kbi_threw(kb_state* kb, const char* what) {
                  what ? what : " that is no std::exception");
 }
 
-// Restores folder and floating-point environment of the first call.
+// Restores the current folder and the floating-point environment of the first call.
 static void kbi_call_clear(void) {
     if (!kbi_process_start.known) {
         kbi_process_start.known = true;
@@ -9079,18 +9077,18 @@ static void kbi_call_clear(void) {
         kbi_meter.folder[0] = 0; // the folder was removed
 }
 
-// Ends a process that a benchmark function forked, and that returned.
+// Ends a forked child process that returned from the benchmark function.
 static void kbi_stray(void) {
     if (kbi_meter.escaped) *kbi_meter.escaped = kbi_meter.running_case;
     _exit(1);
 }
 
-// Calls a case's function. A process that it forks must not return, because both would measure.
+// Calls a case's function. A child process that it forks must not return, because it would measure, too.
 static void kbi_call_function(kbi_run* run) {
     const kb_entry* entry = run->bench_case->entry;
     const volatile pid_t here = getpid();
     const uintptr_t id = (uintptr_t)run->bench_case;
-    const bool own = !run->bench_case->desc; // false: the folder and children are the embedding program's
+    const bool own = !run->bench_case->desc; // false: folder and children belong to the calling program
     if (own) kbi_call_clear();
     kbi_meter.running_case = id;
     if (own && !kbi_meter.escaped) {
@@ -9131,7 +9129,7 @@ static void kbi_memory_facts(kbi_run* run) {
     run->m.host_memory = KBI_MAX(m->host_peak, run->m.host_memory);
 }
 
-// Returns whether kb_fill wrote only zeros, and four samples of each block of at least 64 bytes are constant.
+// Returns whether kb_fill wrote only zeros, and four samples of each buffer (64 bytes or more) are constant.
 static bool kbi_all_constant(const kbi_run* run) {
     unsigned char poison[64], sample[64];
     bool any = false;
@@ -9148,7 +9146,7 @@ static bool kbi_all_constant(const kbi_run* run) {
     return any;
 }
 
-// Reports early exits, overwritten guards and leaks of a returned function, and frees its memory.
+// Reports early exits from the timed block, overwritten guards and leaks after the function, and frees its memory.
 static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
@@ -9163,9 +9161,9 @@ static void kbi_body_ended(kbi_run* run) {
                  call->next_unit != KBI_NO_UNIT ? "KB_SAMPLE without KB_TIME inside" : "no timed block was reached");
     kbi_stop_on_error(run, "after the timed block");
     const char* broken = b->timing.broken ? b->timing.broken() : NULL;
-    if (broken) { // noted even if the case has failed
+    if (broken) { // also noted after a failure
         kbi_raise(run, KB_FLAG_CUDA_ERROR);
-        kbi_note(&run->m, "%s, which every case of this process needs; leave it as it is", broken);
+        kbi_note(&run->m, "%s; every case of this process needs it; do not change it", broken);
         kbi_set_status(run, KB_FAILED);
     }
     if (run->work_change.finding[0] && !kbi_failed(run))
@@ -9173,9 +9171,9 @@ static void kbi_body_ended(kbi_run* run) {
     bool lost = kbi_lost(run), checked = run->m.status == KB_OK && run->m.verified == 1;
     bool keeps = run->recipe->fresh && !call->fresh && checked && !run->schedule.is_copy; // for kbi_fresh_call
     if (run->memory.unsaved && call->last != KBI_PHASE_CHECK && run->m.verified > 0)
-        kb_note(&run->kb, "not proven that the last launch wrote the outputs: their earlier contents could not be "
+        kb_note(&run->kb, "not proven that the last launch wrote the outputs: their old contents could not be "
                           "restored before it");
-    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // no other case allocates
+    if (!run->schedule.interleaved && !call->fresh) kbi_memory_facts(run); // no other case is active
     if (!lost) kbi_check_guards(run);
     if (!lost && call->last == KBI_PHASE_CHECK && !call->fresh && kbi_all_constant(run)) run->m.constant = 1;
     if (!lost && run->work.graph) b->capture.forget(run);
@@ -9228,8 +9226,8 @@ static void kbi_make_call(kbi_run* run, kbi_phase first, kbi_phase last) {
     kbi_body_ended(run);
 }
 
-// --fresh: runs and checks the block with inputs from another seed, in the memory of the last call. A kernel that
-// caches results by the address of its inputs, or skips an existing output, is wrong now.
+// --fresh: runs and checks the block with inputs from another seed, in the buffers of the last call. The check
+// then fails for a kernel that caches results by address, or skips outputs that exist.
 static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     if (!run->memory.keep) return;
     const kbi_work work = run->work;
@@ -9244,19 +9242,19 @@ static void kbi_fresh_call(kbi_run* run, uint64_t seed, const char* when) {
     run->work = work;
     if (kbi_failed(run))
         kbi_note(&run->m, "with fresh inputs (seed %llu) %s%s", (unsigned long long)seed, when,
-                 run->m.flags >> KB_FLAG_VERIFY_FAIL & 1 ? ", from which the expected values have to follow" : "");
+                 run->m.flags >> KB_FLAG_VERIFY_FAIL & 1 ? "; compute the expected values from these inputs" : "");
     run->m.bytes = before.bytes, run->m.flops = before.flops, run->m.items = before.items;
     run->m.queries = before.queries, run->m.proven = before.proven;
 }
 
-// Makes the first call, and repeats it if device memory is missing afterwards, because code may have been loaded.
+// Makes the first call, and repeats it if device memory is missing afterwards: loaded code takes memory, too.
 static void kbi_check_call(kbi_run* run) {
     for (int i = 0; i < 2; i++) {
         kbi_make_call(run, KBI_PHASE_CHECK, KBI_PHASE_CHECK);
         kbi_fresh_call(run, run->recipe->seed + 1, "before the samples");
         if (run->m.status != KB_OK || run->m.leaked <= 0) break;
     }
-    if (run->m.verified == 1) run->m.verified = -1; // until the check after the last launch
+    if (run->m.verified == 1) run->m.verified = -1; // the check after the last launch sets it
     run->work.checked = true;
 }
 
@@ -9271,7 +9269,7 @@ static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
     return NULL;
 }
 
-// Returns the value of an axis of type a or b; NULL: none, and the case fails.
+// Returns the value of an axis of type a or b; NULL: there is no such axis, and the case fails.
 static const kb_param* kbi_param_of(kb_state* kb, const char* call, const char* axis, const char* values,
                                     kb_axis_type a, kb_axis_type b) {
     const kb_param* p = kbi_param_find(kb, axis);
@@ -9371,7 +9369,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     return run->call.looped;
 }
 
-// Records a check. false: the output is wrong; the caller stops the case.
+// Records the result of a check. false: the output is wrong, and the caller must stop the case.
 static bool kbi_check_done(kbi_run* run, bool passed, double error, double tolerance) {
     run->m.verified = run->m.verified == 0 ? 0 : passed;
     if (passed && !run->m.proven) run->m.proven = kbi_output_seen(run, false);
@@ -9398,7 +9396,7 @@ static bool kbi_check_arrays(kb_state* kb, const void* got, kb_dtype got_type, c
     void* host = KBENCH_MALLOC(bytes);
     if (!host) return kbi_stop(run, KB_FLAG_OOM, "no host memory to check %zu bytes", bytes), false;
     run->backend->memory.copy(host, got, bytes);
-    kbi_stop_on_error(run, "before or in the copy of the output that kb_check makes");
+    kbi_stop_on_error(run, "before or during kb_check's copy of the output");
     if (kbi_failed(run)) return KBENCH_FREE(host), false;
     kbi_matched c = kbi_match(host, got_type, want, want_type, n, how, tolerance);
     KBENCH_FREE(host);
@@ -9460,7 +9458,7 @@ void kb_note(kb_state* kb, const char* format, ...) {
     va_end(list);
     if (kbi_failed(kb->run)) return;
     size_t n = strlen(text);
-    for (const char* p = message; n && (p = strstr(p, text)); p++) // each call of the function repeats the note
+    for (const char* p = message; n && (p = strstr(p, text)); p++) // omits a note that an earlier call added
         if ((p == message || (p[-1] == ' ' && p[-2] == ';')) && (!p[n] || p[n] == ';')) return;
     kbi_note(&kb->run->m, "%s", text);
 }
@@ -9480,24 +9478,24 @@ void kb_expect(kb_state* kb, unsigned expectations) {
 
 enum { KBI_REPLICAS = 64, KBI_ROUNDS_MIN = 16, KBI_MEMBERS = 64, KBI_SLOTS = KBI_MEMBERS + 1 };
 
-typedef struct kbi_member { // a case of the group; its function is suspended while other cases run
+typedef struct kbi_member { // a case of the comparison; its function is suspended while other cases run
     kbi_run run;
-    int index, n_replicas; // of the case in the plan; length of replicas
+    int index, n_replicas; // index: of the case in the plan; n_replicas: length of replicas
     kbi_fiber fiber;
     struct kbi_member* replicas; // copies of the case for --rotate
-    bool over;                   // its function has returned, or could not start
-    double ns[KBI_ROUNDS_LIMIT]; // mean of its slot in each round
+    bool over;                   // the function has returned, or could not start
+    double ns[KBI_ROUNDS_LIMIT]; // trimmed mean of its slot in each round
 } kbi_member;
 
 typedef struct kbi_comparison {
-    kbi_member* members[KBI_SLOTS]; // the baseline first; after the cases the A/A control
-    int n, slots, rounds;           // cases; cases and control; finished rounds
-    int settling;                   // runs of the block at the start of a slot that are discarded
-    bool staged, lost;              // all members run on the same buffers; the device is lost
+    kbi_member* members[KBI_SLOTS]; // the cases (baseline first), then the A/A control
+    int n, slots, rounds;           // number of cases; of cases and control; of finished rounds
+    int settling;                   // number of discarded runs at the start of a slot
+    bool staged, lost;              // staged: members share buffers; lost: no device
     const kbi_recipe* recipe;
 } kbi_comparison;
 
-// Makes the second call: audit, warm-up, samples, final check. A function without a fiber rests by returning.
+// Makes the second call: audit, warm-up, samples, final check. A function without a fiber returns to be suspended.
 static void kbi_member_main(void* p) {
     kbi_member* a = (kbi_member*)p;
     kbi_run* run = &a->run;
@@ -9522,7 +9520,7 @@ static void kbi_member_resume(kbi_comparison* c, kbi_member* a) {
     c->lost = kbi_lost(&a->run);
 }
 
-// Initialises a replica or the control: a second run of the case without a record.
+// Initialises a replica of a case, or the A/A control: it runs the case again, but makes no record.
 static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     const kbi_run* run = &first->run;
     memset(a, 0, sizeof *a);
@@ -9533,7 +9531,7 @@ static void kbi_member_copy(kbi_member* a, const kbi_member* first) {
     a->index = first->index;
 }
 
-// Starts a case's function, which runs to its first rest, or if not interleaved to its end.
+// Starts a case's function, which runs until it is first suspended, or to its end if cases are not interleaved.
 static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command command, bool interleaved) {
     kbi_schedule* s = &a->run.schedule;
     s->command = command;
@@ -9541,28 +9539,28 @@ static void kbi_member_begin(kbi_comparison* c, kbi_member* a, kbi_command comma
     s->fiber = interleaved && !a->run.work.by_pointer ? &a->fiber : NULL;
     a->over = s->fiber && !kbi_fiber_make(&a->fiber, kbi_member_main, a);
     if (a->over)
-        kbi_stop(&a->run, KB_FLAG_OOM, "no memory for the stack of its function");
+        kbi_stop(&a->run, KB_FLAG_OOM, "no memory for the stack of the benchmark function");
     else
         kbi_member_resume(c, a);
 }
 
-// Returns the number of copies of the data that exceed L2 twice; 0: no data.
+// Returns how many copies of the data exceed twice the size of L2; 0: no data.
 static int64_t kbi_copies_needed(const kbi_run* run, int64_t bytes) {
     return bytes > 0 ? 2 * run->machine->l2 / bytes + 2 : 0;
 }
 
-// Makes copies of the case that exceed L2 twice, so that no launch finds its data there.
+// Makes replicas of the case whose data exceed twice the size of L2, so that no launch finds its data in L2.
 static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     kbi_memory* first = &run->memory;
     int64_t n = kbi_copies_needed(run, first->device);
-    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // shared buffers have room
-    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer notes why
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // shared buffers exist
+    if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer reports why
     if (n < 2)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
     else if (n > KBI_REPLICAS || n * first->device > room)
         kbi_stop(run, KB_FLAG_NOT_COLD,
-                 "it takes %lld copies of this data to exceed L2 twice; at most %d rotate, with memory for them",
+                 "%lld copies of this data exceed twice the size of L2; the limit is %d copies or the free memory",
                  (long long)n, KBI_REPLICAS);
     if (kbi_failed(run)) return;
     a->replicas = KBI_GROW(NULL, kbi_member, n - 1);
@@ -9570,7 +9568,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
         kbi_member* copy = &a->replicas[a->n_replicas++];
         kbi_memory* memory = &copy->run.memory;
         kbi_member_copy(copy, a);
-        if (first->shared && i >= first->copies) { // this call allocates more than the first one
+        if (first->shared && i >= first->copies) { // this call allocated more than the first one
             first->separate = true;
         } else if (first->shared) {
             memory->original = first, memory->shared = first->shared, memory->layout_peak = first->layout_peak;
@@ -9589,7 +9587,7 @@ static void kbi_member_start(kbi_comparison* c, kbi_member* a) {
     kbi_member_begin(c, a, many ? KBI_HOLD : command, c->n > 1 || many);
     if (!many || a->over) return;
     kbi_member_replicate(c, a);
-    // --rotate and mode graph: captures the blocks of the case and its replicas in turn, many times
+    // --rotate and mode graph: captures launches of the case and its replicas alternately in one graph
     int each = a->n_replicas + 1;
     int64_t n = kbi_failed(run) || c->lost ? 0 : run->backend->capture.repeats(run, each);
     for (int which = 0; which < 2 && n; which++) {
@@ -9616,12 +9614,12 @@ static void kbi_member_end(kbi_comparison* c, kbi_member* a) {
     kbi_fiber_free(&a->fiber);
 }
 
-// Takes a slot: 8 samples, or 1 long one. Returns their trimmed mean in ns, NAN: the case is over.
+// Takes one slot: 8 samples, or 1 if it is long. Returns their trimmed mean in ns; NAN: the case has ended.
 static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     double slot[64];
     int64_t from = run->m.n;
-    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // or the mean of many launches
+    bool one = run->work.estimate_ns > 2000000 || run->sampling.launches > 1; // long, or of many launches
     int64_t end = from + (one ? 1 : 8);
     if (c->recipe->samples) end = KBI_MIN(end, c->recipe->samples);
     if (a->over || end == from) return NAN;
@@ -9634,8 +9632,8 @@ static double kbi_slot(kbi_comparison* c, kbi_member* a) {
     return kbi_trimmed(slot, (int)n, (int)n / 8);
 }
 
-// Fills in the order of n slots in a round (Williams 1949). Over n rounds (2 n if n is odd) each case has every
-// position, and follows each other case equally often. The numbers are then drawn again.
+// Sets the order of the n slots in a round (Williams 1949). In n rounds (2 n if n is odd), each case has every
+// position, and follows each other case, equally often. Then a new random Latin square is used.
 static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
     int rows[2 * KBI_SLOTS], numbers[KBI_SLOTS], cycle = n % 2 ? 2 * n : n;
     kbi_shuffle(rows, cycle, seed, 3, (uint32_t)(round / cycle));
@@ -9649,7 +9647,7 @@ static void kbi_slot_order(int* order, int n, int round, uint64_t seed) {
 
 typedef struct kbi_estimate { double value, low, high; } kbi_estimate; // with its interval
 
-// Returns the ratio of two times, without their biases, over the rounds that have both.
+// Returns the ratio of two times after subtracting their biases, over all rounds that have both times.
 static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, const double* second_ns,
                                   double second_bias, int64_t rounds, double alpha) {
     double log_ratio[KBI_ROUNDS_LIMIT];
@@ -9664,7 +9662,7 @@ static kbi_estimate kbi_rounds_ratio(const double* first_ns, double first_bias, 
     return q;
 }
 
-// Returns the widest half-width of the intervals of the log ratios to the baseline.
+// Returns the largest half-width of the confidence intervals of log(baseline / case), over cases and control.
 static double kbi_comparison_width(const kbi_comparison* c) {
     double widest = 0;
     const kbi_member* base = c->members[0];
@@ -9681,7 +9679,7 @@ static double kbi_comparison_width(const kbi_comparison* c) {
 static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
     const kbi_recipe* r = c->recipe;
     double time = seconds / (c->n + 1);
-    bool each = true, look = c->rounds % 8 == 0; // all cases judge their precision in the same rounds
+    bool each = true, look = c->rounds % 8 == 0; // all cases compute their precision in the same rounds
     for (int i = 0; i < c->n; i++) {
         kbi_run* run = &c->members[i]->run;
         run->sampling.next_check = look ? 0 : INT64_MAX;
@@ -9697,8 +9695,8 @@ static bool kbi_comparison_enough(const kbi_comparison* c, double seconds) {
 
 enum { KBI_TRIALS = 4, KBI_TRIAL_RUNS = 16, KBI_TRIAL_LONG = 32 };
 
-// Returns how many runs at the start of a slot the previous slot affects: runs that differ from the median of the
-// second half by more than 0.5 % and by more than three times its deviation. ns: runs of each trial.
+// Returns how many runs at the start of a slot are affected by the previous slot. Such runs differ from the median
+// of the second half by more than 0.5 % and by more than three times its median absolute deviation. ns: times.
 static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     double median[KBI_TRIAL_LONG], half[KBI_TRIAL_LONG / 2], scratch[KBI_TRIAL_LONG];
     int n = runs / 2, settling = n;
@@ -9714,7 +9712,7 @@ static int kbi_settling_runs(double ns[KBI_TRIALS][KBI_TRIAL_LONG], int runs) {
     return settling;
 }
 
-// Measures by trial slots how many runs at the start of a slot are discarded.
+// Measures in trial slots how many runs at the start of each slot must be discarded.
 static void kbi_comparison_settle(kbi_comparison* c) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     c->settling = 1;
@@ -9722,7 +9720,7 @@ static void kbi_comparison_settle(kbi_comparison* c) {
         const kbi_run* run = &c->members[i]->run;
         bool none = !run->sampling.timer || run->sampling.timer->steady || kbi_only_checked(run);
         if (none) c->settling = 0;
-        if (none || run->work.estimate_ns > 500000) return; // a long run outlasts the effect
+        if (none || run->work.estimate_ns > 500000) return; // a long run is hardly affected
     }
     for (int i = 0; i < c->slots; i++) {
         kbi_member* a = c->members[i];
@@ -9757,7 +9755,7 @@ static void kbi_comparison_rounds(kbi_comparison* c) {
         for (int i = 0; i < c->n; i++) live |= !c->members[i]->over;
         enough = kbi_comparison_enough(c, (double)(kbi_now() - kbi_meter.stopped_ns - began) * 1e-9);
     }
-    for (int i = 0; i < 2 * c->n; i++) { // all clocks before the device idles, then the slower sensors
+    for (int i = 0; i < 2 * c->n; i++) { // reads all clocks before the device idles, then slower sensors
         kbi_run* run = &c->members[i % c->n]->run;
         if (c->members[i % c->n]->over) continue;
         if (i < c->n) kbi_note_clock(run, kbi_clock_mhz(run));
@@ -9783,7 +9781,7 @@ static void kbi_member_result(kbi_member* a) {
     kbi_tell(a->run.sink, KBI_RESULT, a->index, &a->run.m);
 }
 
-// Measures checked cases, in interleaved rounds if memory allows. false: the device is lost.
+// Measures cases that passed the first check, in interleaved rounds if memory allows. false: the device is lost.
 static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* recipe) {
     const kbi_backend* b = members[0]->run.backend;
     int64_t free_now = kbi_free_bytes(b), physical = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
@@ -9796,7 +9794,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
         run->memory.copies = copies > 1 && copies <= KBI_REPLICAS ? (int)copies : 1;
         largest = KBI_MAX(largest, run->memory.layout_peak);
     }
-    for (int i = 0; i < n + (n > 1); i++) { // memory of the cases and the control, or of their saved copies
+    for (int i = 0; i < n + (n > 1); i++) { // memory of the cases and the control
         const kbi_run* run = &members[i % n]->run;
         int64_t span = (int64_t)kbi_shared_span(&run->memory, kbi_shared_align(largest, largest));
         device += KBI_MAX(run->memory.copies * run->m.memory, run->memory.copies > 1 ? span : 0);
@@ -9808,7 +9806,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     if (free_now == KB_NONE) host += device; // the cpu backend's KB_ALLOC is host memory
     bool fits = host < physical / 2 && (free_now == KB_NONE || device < free_now / 10 * 9);
     bool together = fits && (KBI_FIBERS || members[0]->run.work.by_pointer), good = true;
-    // no shared buffers under a tool, which checks each allocation, nor if copying them takes too long
+    // no shared buffers under a tool that checks each allocation, or if saving and restoring them takes too long
     bool wanted = !(kbi_instruments_here() & 1) && !members[0]->run.machine->tool[0] && stage_bytes > 0 &&
                   stage_bytes <= (b->gpu ? (int64_t)4 << 30 : (int64_t)64 << 20);
     for (int i = 0; i < n && n > 1 && fits && !together; i++) kb_note(&members[i]->run.kb, "%s", kbi_apart_note);
@@ -9844,7 +9842,7 @@ static bool kbi_comparison_all(kbi_member** members, int n, const kbi_recipe* re
     return good;
 }
 
-// Measures or profiles a group's n cases with a flag in wanted. false: the device is lost.
+// Measures or profiles those of n cases for which wanted[i] is set. false: the device is lost.
 static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const kbi_backend* b, kbi_machine* machine,
                           int first, int n, const char* wanted, const kbi_sink* sink) {
     kbi_member** members = KBI_GROW(NULL, kbi_member*, n);
@@ -9899,7 +9897,7 @@ KBI_PRINTF(2, 3) static void kbi_judge_say(kb_result* r, const char* format, ...
     kbi_text_free(&all);
 }
 
-// Returns the timer's step in ms: known, or the median's distance to the nearest other sample, if at most a tenth.
+// Returns the timer's resolution in ms. If unknown: distance from the median to the next value, up to median / 10.
 static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const double* ms) {
     double nearest = INFINITY;
     if (kbi_finite(m->step_ns) && m->step_ns > 0) return m->step_ns * 1e-6;
@@ -9908,14 +9906,14 @@ static double kbi_judge_step(const kb_stats* s, const kbi_measured* m, const dou
     return nearest <= 0.1 * s->median ? nearest : 0;
 }
 
-// Raises a flag only if the median can lie outside of the interval, or if there is none.
+// Raises flags for effects that the confidence interval does not cover, or if there is no interval.
 static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats* s, const double* ms) {
     double* scratch = KBI_GROW(NULL, double, s->n + 1);
     const double median = s->median, precision = r->precision, spread = s->p95 - s->p5;
     double clock_range = (m->clock_high - m->clock_low) / m->clock_high, low, high;
     kbi_flag_set(r, KB_FLAG_FEW, s->n < KBI_STATS_ENOUGH);
     kbi_flag_set(r, KB_FLAG_NOISY, s->precision > 0.05);
-    if (s->n >= KBI_STATS_MIN) { // the shift of the median without samples beyond Tukey's outer fences
+    if (s->n >= KBI_STATS_MIN) { // shift of the median when samples beyond Tukey's outer fences are left out
         double step = kbi_judge_step(s, m, ms) / median, fence = 3 * (s->p75 - s->p25);
         int64_t n = 0;
         for (int64_t i = 0; i < s->n; i++)
@@ -9930,7 +9928,7 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
         kbi_judge_say(r, "the mean is %s, the median %s, the longest sample %s", kbi_show_time(s->mean, texts[0]),
                       kbi_show_time(median, texts[1]), kbi_show_time(s->max, texts[2]));
     }
-    if (!m->settled) { // is the median outside of the second half's interval?
+    if (!m->settled) { // is the median outside the confidence interval of the second half?
         const int64_t half = s->n / 2;
         double later = kbi_median_of(ms + half, s->n - half, scratch), notable = KBI_STATS_NOTABLE * median;
         kbi_median_interval(ms + half, s->n - half, later, scratch, &low, &high);
@@ -9941,20 +9939,20 @@ static void kbi_judge_flags(kb_result* r, const kbi_measured* m, const kb_stats*
     // a drift above 10 % is flagged even if the interval covers it
     bool drift = s->drift_significant && (fabs(s->drift) > 2 * precision || fabs(s->drift) > 0.1);
     kbi_flag_set(r, KB_FLAG_DRIFT, drift);
-    // an unreliable interval below 1 % does no harm, and a spread above 25 % is visible in the interval
+    // an unreliable interval is harmless if narrower than 1 %, and obvious if the spread exceeds 25 %
     bool unreliable = s->effective < KBI_STATS_ENOUGH && precision > KBI_STATS_NOTABLE && spread < 0.25 * median;
     kbi_flag_set(r, KB_FLAG_AUTOCORR, unreliable && !drift);
-    // distance to a second group of at least a quarter of the samples
+    // distance from the median to a second mode with at least a quarter of the samples
     double up = s->p75 - median, down = median - s->p25, gap = 0;
     if (up > 3 * (s->p95 - s->p75)) gap = up / median;
     if (down > 3 * (s->p25 - s->p5)) gap = KBI_MAX(gap, down / median);
     kbi_flag_set(r, KB_FLAG_BIMODAL, s->bimodal && gap > KBI_STATS_NOTABLE && gap > 2 * precision);
-    // times that follow the clock spread at least half as far, and are autocorrelated
+    // times that depend on the clock are autocorrelated and have at least half of its relative spread
     kbi_flag_set(r, KB_FLAG_CLOCK_VARIES,
                  clock_range > 0.02 && spread > 0.5 * clock_range * median && s->effective < 0.5 * (double)s->n);
 }
 
-// Widens the interval by the standard deviation of the bias, in ms.
+// Widens the interval by the standard deviation sd of the bias, in ms.
 static void kbi_judge_bias_error(kb_result* r, double sd) {
     kbi_interval_add(r->time_ms, sd, &r->time_ms_ci_low, &r->time_ms_ci_high);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, r->time_ms);
@@ -9966,14 +9964,14 @@ static const char kbi_empty_note[] =
     "before the work, and on the result after it";
 
 static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
-    // time of an empty loop or function by kbi_kept; more beside a busy neighbour
+    // time of an empty loop or function, by kbi_kept; longer if another process shares the core
     static const double empty_ms[] = { 0, 5e-6, 5e-6, 2e-6, 4e-6 };
     double* ms = KBI_ARRAY(r->owned, double, KBI_MAX(m->n, (int64_t)1));
     double bias = kbi_bias_of(m);
     bool usable = true;
     for (int64_t i = 0; i < m->n; i++) {
         usable &= kbi_finite(m->samples[i]);
-        ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6; // single samples of --rotate, a difference, can be negative
+        ms[i] = KBI_MAX(m->samples[i] - bias, 0) * 1e-6; // samples of --rotate are differences: may be < 0
     }
     kb_stats s = kbi_summarize(ms, m->n, kbi_finite(m->step_ns) ? m->step_ns * 1e-6 : 0);
     bool empty = usable && s.median > 0 && s.median <= empty_ms[m->kept] && !m->proven;
@@ -9994,11 +9992,11 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
     r->time_ms_raw = s.median + bias * 1e-6;
     r->bias_ms = bias * 1e-6;
     r->floor_ms = m->floor_ns * 1e-6;
-    // FLOOR: an error of the bias above 5 %, or, if unknown, a time near an empty kernel's
+    // FLOOR: the error of the bias exceeds 5 %; if it is unknown, the time is near that of an empty kernel
     bool floored = m->bias_error_ns > 0 ? 1.96 * m->bias_error_ns * 1e-6 > 0.05 * s.median
                                         : r->time_ms_raw < 5 * r->floor_ms;
     kbi_flag_set(r, KB_FLAG_FLOOR, floored || empty);
-    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, hidden by the loop's
+    if (empty) kbi_judge_say(r, "%s", kbi_empty_note); // or one instruction, which overlaps the loop
     kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     kbi_judge_flags(r, m, &s, ms);
 }
@@ -10022,12 +10020,12 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
         for (int i = 0; i < KBI_ROOFS; i++)
             if (meant.others >> i & 1 && m->roofs.most[i] > m->roofs.most[above]) above = i;
         peak = m->roofs.most[above];
-    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) { // too many bytes to come from the cache
+    } else if (!m->core && kbi_is(m->cache, "cold") && bytes >= 4 * l2) { // more bytes than the cache can supply
         int which = moves;
         for (int i = KBI_ROOF_COPY; !m->traffic && i <= KBI_ROOF_WRITE; i++)
             if (kbi_roof_known(&m->roofs, i) > kbi_roof_known(&m->roofs, which)) which = i;
         peak = kbi_roof_known(&m->roofs, which);
-        double unwritten = m->traffic == KB_READ ? 0 : l2; // may still be in the cache when the launch ends
+        double unwritten = m->traffic == KB_READ ? 0 : l2; // not yet in memory when the launch ends
         if (peak > 0 && (bytes - unwritten) / seconds > kbi_roof_margin * peak) above = which;
     }
     if (above >= 0) {
@@ -10046,7 +10044,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     if (arithmetic > 0) r->compute_roof = kbi_roof_names[computes], r->compute_roof_gflops = arithmetic * 1e-9;
     double moved = memory > 0 ? bytes / seconds / memory : 0;
     double computed = arithmetic > 0 ? flops / seconds / arithmetic : 0;
-    // an unknown arithmetic peak may be the nearer one, unless the traffic reaches half of its own peak
+    // if the arithmetic peak is unknown, memory is the bound only above half of the bandwidth peak
     if ((computes >= 0 && !(arithmetic > 0) && moved < 0.5) || (!(moved > 0) && !(computed > 0))) return;
     const bool by_memory = moved >= computed;
     r->gpu_efficiency = 100 * (by_memory ? bytes / seconds / (m->reached > 0 ? m->reached : memory) : computed);
@@ -10054,7 +10052,7 @@ static void kbi_judge_rates(kb_result* r, const kbi_measured* m, const kbi_machi
     r->bound = r->flags >> KB_FLAG_FLOOR & 1 || KBI_MAX(moved, computed) < 0.1 ? "latency"
                : by_memory                                                    ? "memory"
                                                                               : "compute";
-    // the data comes from caches, or several cores work
+    // not bound by memory: data from caches, or several cores
     if (m->core && by_memory && moved > 1.5) r->bound = NULL;
 }
 
@@ -10063,7 +10061,7 @@ static void kbi_judge_withdraw(kb_result* r) {
         if (kbi_keys[i].withheld) kbi_field_clear(r, &kbi_keys[i]);
 }
 
-// A time counts as cold only if the eviction empties at least 70 % of L2.
+// Rejects a cold time if the eviction empties less than 70 % of L2.
 static void kbi_judge_cold(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     if (!kbi_is(m->cache, "cold")) return;
     if (!kbi_finite(machine->cold) && kbi_is(machine->backend, "cuda"))
@@ -10083,7 +10081,7 @@ static void kbi_judge_noise(kb_result* r, const kbi_measured* m) {
         kbi_judge_say(r, "the hypervisor gave %.0f %% of the processors' time to other machines", m->cpu_stolen);
 }
 
-// Judges one process's measurement. r: cleared, or from kbi_record_start.
+// Judges the measurement of one process. r: cleared, or from kbi_record_start.
 static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* machine) {
     kbi_result_take(r, KBI_OF_MEASURED, m);
     r->wall_ms = m->wall_ns * 1e-6;
@@ -10104,21 +10102,21 @@ static void kbi_judge(kb_result* r, const kbi_measured* m, const kbi_machine* ma
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>comparison judge: processes of a case and implementations of a group: which is faster, and how certainly.
+  >>comparison judge: combines the processes of a case, and tests which implementation of a group is faster.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const double kbi_equivalence = 0.01; // two times within 1 % of each other are EQUIVALENT
-// Placement of buffers changes a kernel's time by up to 3 % (an H200: row sums).
+// The addresses of buffers change a kernel's time by up to 3 % (H200: row sums).
 static const double kbi_placement_effect = 0.03;
-// Placement of code changes a CPU's time by 1 %, which an A/A control does not show.
+// The address of code changes a CPU's time by 1 %. An A/A control does not show this.
 static const double kbi_code_effect = 0.01;
 
-// The printed interval predicts the median of 15 other processes: pi / 30 of the variance of one process.
+// The printed interval predicts the median of 15 other processes, which has pi / 30 of one process's variance.
 static const double kbi_prediction_variance = 0.10471975511965977;
 
-// Logarithms, whose scatter is pooled over rows with similar times.
+// Log times or log ratios. Rows with similar times share one estimate of the variance.
 typedef struct kbi_pool {
-    double *values, *ms; // a row for each case or pair, a column for each process; time of each row's case
+    double *values, *ms; // values: [case or pair][process]; ms: time of each row
     kbi_spread* spread;  // of each row, after kbi_pool_settle
     int rows, processes;
 } kbi_pool;
@@ -10147,8 +10145,8 @@ static void kbi_pool_settle(kbi_pool* p, double beside) {
     kbi_spread_of(p->values, p->processes, p->rows, p->ms, beside, p->spread);
 }
 
-// Returns the process that represents a case: the first that failed, else skipped, else the lower middle median's.
-// -1: fewer than two of several processes have a time.
+// Returns the process whose record represents a case: the first that failed, else the first that was skipped, else
+// that with the lower median of the times. -1: fewer than two of several processes have a time.
 static int kbi_judge_representative(kb_result* const* records, int processes) {
     double ms[KBI_PROCESSES];
     int n = 0;
@@ -10170,8 +10168,8 @@ static void kbi_judge_name_process(kb_result* r, int process, int processes) {
     kbi_judge_say(r, "process %d of %d%s%s", process + 1, processes, message ? ": " : "", message ? message : "");
 }
 
-// Makes the representative's record that of all processes. Time, interval and rates follow from the mean of the
-// log medians. A flag is raised if most processes raise it; NOISY is about the new interval.
+// Merges the records of all processes into the representative record. Its time is the geometric mean of their
+// medians. A flag is raised if most processes raise it; NOISY depends on the new interval.
 static void kbi_judge_merge(kb_result* r, kb_result* const* records, int processes, const kbi_measured* m,
                             const kbi_spread* s) {
     const double time = exp(s->mean), scale = r->time_ms / time;
@@ -10195,7 +10193,7 @@ static void kbi_judge_merge(kb_result* r, kb_result* const* records, int process
     r->time_ms_ci_low = exp(s->lo), r->time_ms_ci_high = exp(s->hi);
     r->precision = kbi_half_width(r->time_ms_ci_low, r->time_ms_ci_high, time);
     kbi_flag_set(r, KB_FLAG_NOISY, r->precision > 0.05);
-    // the processes' scatter does not contain the error of a bias that was not measured
+    // the variance between processes does not include the error of an estimated bias
     if (m->bias_fitted || m->empty == KBI_NO_SHAPE) kbi_judge_bias_error(r, m->bias_error_ns * 1e-6);
     for (int i = 0; i < KBI_COUNT(rates); i++) *rates[i] *= scale;
     r->process_ms.of = ms;
@@ -10206,18 +10204,18 @@ typedef struct kbi_compared {
     kb_result* results;     // records of n cases, the baseline first
     int n, processes;
     int fastest;            // -1: fewer than two cases have times
-    const kbi_measured** m; // process p's measurement of case i: [p * n + i]; NULL: none
-    int* rows; // rows of pools, -1: none. [0]: baseline / control; [i]: baseline / case i; [n + i]: case i / fastest
+    const kbi_measured** m; // [p * n + i]: case i in process p; NULL: not measured
+    int* rows; // rows in the pools; -1: none. [0]: baseline/control; [i]: baseline/case i; [n + i]: case i/fastest
 } kbi_compared;
 
-enum { KBI_CONTROL = -1 }; // in place of the second case of a pair, whose first case is the baseline
+enum { KBI_CONTROL = -1 }; // second case of a pair: the baseline's A/A control
 static const kbi_estimate kbi_unknown_ratio = { NAN, NAN, NAN };
 
 static bool kbi_judge_has_time(const kbi_compared* c, int i) {
     return c->results[i].status == KB_OK && c->results[i].time_ms > 0;
 }
 
-// Returns the ratio of two cases' times in one process; NAN: not measured in common rounds.
+// Returns the ratio of the times of two cases in one process; NAN: they have no common rounds.
 static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int first, int second, double alpha) {
     const kbi_measured *a = c->m[process * c->n + first], *b = second < 0 ? a : c->m[process * c->n + second];
     if (!a || !b || a->status != KB_OK || b->status != KB_OK || a->rounds < 1 || (second < 0 && !a->control_ns) ||
@@ -10227,8 +10225,8 @@ static kbi_estimate kbi_judge_ratio_in(const kbi_compared* c, int process, int f
                             a->rounds, alpha);
 }
 
-// Returns the ratio of two cases' times: of the only process, or of several, with a t interval of the log ratios.
-// Errors of the biases widen the interval, unless both launches have one shape.
+// Returns the ratio of the times of two cases. With several processes, it has a t interval of the log ratios. If
+// the launch shapes differ, the errors of the biases widen the interval.
 static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools* pools, int first, int second,
                                       double alpha) {
     const kbi_measured *a = c->m[first], *b = second < 0 ? a : c->m[second];
@@ -10243,16 +10241,16 @@ static kbi_estimate kbi_judge_ratio_over(const kbi_compared* c, const kbi_pools*
     }
     if (!a || !b || second < 0 || !(q.low > 0) || (a->empty == b->empty && a->empty != KBI_NO_SHAPE)) return q;
     double down = log(q.value / q.low), up = log(q.high / q.value);
-    for (int k = 0; k < 2; k++) { // a large error shortens a time by a larger factor than it lengthens it
+    for (int k = 0; k < 2; k++) { // log(1 - share) is further from 0 than log(1 + share)
         double share = 1.959963984540054e-6 * (k ? b : a)->bias_apart_ns / c->results[k ? second : first].time_ms;
         double longer = log1p(share), shorter = -log1p(-KBI_MIN(share, 0.999));
         down = hypot(down, k ? longer : shorter), up = hypot(up, k ? shorter : longer);
     }
-    q.low = KBI_MAX(q.value * exp(-down), 1e-3), q.high = KBI_MIN(q.value * exp(up), 1e3); // beyond: no information
+    q.low = KBI_MAX(q.value * exp(-down), 1e-3), q.high = KBI_MIN(q.value * exp(up), 1e3); // wider: no information
     return q;
 }
 
-// Adds each process's ratio of two cases, or of their medians, to a pool. Returns the row, -1: no ratio.
+// Adds to a pool the log ratio of two cases (or of their medians) in each process. Returns the row; -1: no ratio.
 static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, int second) {
     double values[KBI_PROCESSES];
     int n = 0;
@@ -10270,10 +10268,10 @@ static int kbi_compared_pair(const kbi_compared* c, kbi_pool* pool, int first, i
         n += kbi_finite(values[p]);
     }
     double ms = KBI_MIN(c->results[first].time_ms, c->results[second < 0 ? first : second].time_ms);
-    return n ? kbi_pool_add(pool, values, ms) : -1; // a ratio scatters as the shorter of its two cases does
+    return n ? kbi_pool_add(pool, values, ms) : -1; // the shorter case dominates the variance
 }
 
-// The caller fills in m; kbi_judge_group closes the group.
+// The caller sets m; kbi_judge_group frees the group.
 static void kbi_compared_open(kbi_compared* c, kb_result* results, int n, int processes) {
     memset(c, 0, sizeof *c);
     c->results = results;
@@ -10302,7 +10300,7 @@ static void kbi_compared_pool(kbi_compared* c, kbi_pools* pools) {
     }
 }
 
-// In one process, separate buffers raise the noise floor to 3 %. Several processes' interval contains that effect.
+// In one process, separate buffers raise the noise floor to 3 %. An interval over several processes includes this.
 static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second, kbi_estimate q, double* noise) {
     bool shared = c->processes > 1 || (c->m[first]->stage == 1 && c->m[second]->stage == 1);
     if (!shared && !(*noise > kbi_placement_effect)) *noise = kbi_placement_effect;
@@ -10310,7 +10308,7 @@ static kb_verdict kbi_judge_verdict(const kbi_compared* c, int first, int second
     return v == KB_EQUIVALENT || kbi_finite(*noise) ? v : KB_UNRESOLVED;
 }
 
-// Sets speedup, verdict, rating against the best verified time, and winner. Closes the group.
+// Sets speedup, verdict, winner, and rating (best verified time / time). Frees the group.
 static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
     const kbi_measured* base = c->m[0];
     double best = INFINITY, noise = NAN;
@@ -10327,7 +10325,7 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
         double share = best / r->time_ms, winner_noise = noise;
         r->baseline = kbi_arena_text(r->owned, c->results[0].implementation);
         if (c->fastest >= 0) r->winner = kbi_arena_text(r->owned, c->results[c->fastest].implementation);
-        int arms = 2; // alpha is divided among the comparisons with the baseline
+        int arms = 2; // Bonferroni: alpha / (arms - 1) per comparison
         if (!kbi_judge_has_time(c, i)) continue;
         for (int p = 0; p < c->processes; p++)
             if (c->m[p * c->n + i]) arms = KBI_MAX(arms, c->m[p * c->n + i]->arms);
@@ -10358,10 +10356,10 @@ static void kbi_judge_group(kbi_compared* c, const kbi_pools* pools) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>record    record: a case's identity, machine and run, put into its record.
+  >>record    record: adds the case's identity, the machine and the run to the record.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Gives a list room for `more` further entries; returns the first, all zero.
+// Reserves `more` entries at the end of a list. Returns the first; all are zero.
 static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_t more) {
     size_t used = sizeof(kb_param) * (size_t)list->n;
     kb_param* all = (kb_param*)kbi_arena_alloc(r->owned, used + sizeof(kb_param) * (size_t)more);
@@ -10370,7 +10368,7 @@ static kb_param* kbi_params_reserve(kb_result* r, kbi_field_params* list, int64_
     return all + list->n;
 }
 
-// Adds counters; the first of several with one name is kept.
+// Adds counters to a record. Of counters with the same name, the first is kept.
 static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n) {
     kb_param *value = kbi_params_reserve(r, &r->counters, n), *unit = kbi_params_reserve(r, &r->counter_units, n);
     for (const kbi_counter* c = counters; n-- > 0; c++) {
@@ -10388,7 +10386,7 @@ static void kbi_record_counters(kb_result* r, const kbi_counter* counters, int n
     }
 }
 
-// Adds a value to the environment, as a number if the text is one; an empty text adds nothing.
+// Adds a value to the environment: a number if the text is a number. An empty text adds nothing.
 static void kbi_fact(kb_result* r, const char* name, const char* text) {
     char* end;
     if (!*text) return;
@@ -10402,7 +10400,7 @@ static void kbi_fact(kb_result* r, const char* name, const char* text) {
 
 static void kbi_environment_read(kb_result* r, const char* root) {
     static const struct {
-        const char *name, *path, *value; // value NULL: the file's first line, or the [chosen] word in it
+        const char *name, *path, *value; // value NULL: the first line, or the word in [] in it
     } files[] = { { "aslr", "/proc/sys/kernel/randomize_va_space", NULL },
                   { "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled", NULL },
                   { "numa_nodes", "/sys/devices/system/node/online", NULL },
@@ -10423,7 +10421,7 @@ static void kbi_environment_read(kb_result* r, const char* root) {
     }
     snprintf(path, sizeof path, "%.200s/proc/cpuinfo", root);
     FILE* file = fopen(path, "r");
-    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // the first processor's lines
+    while (file && kbi_get_line(line, (int)sizeof line, file) && line[0] != '\n') { // lines of the first processor
         char* colon = strchr(line, ':');
         if (!colon) continue;
         line[strcspn(line, "\n")] = 0;
@@ -10435,7 +10433,7 @@ static void kbi_environment_read(kb_result* r, const char* root) {
         kbi_fact(r, "hypervisor", kbi_first_line(path, line, 80) && line[0] ? line : "yes");
     }
     if (file) fclose(file);
-    // the number of processors that the control groups (version 2) "0::/outer/inner", "0::/outer" and "0::" allow
+    // the number of processors that the cgroups (v2) "0::/outer/inner", "0::/outer" and "0::" allow
     snprintf(path, sizeof path, "%.200s/proc/self/cgroup", root);
     bool grouped = kbi_first_line(path, line, 400) && strncmp(line, "0::/", 4) == 0;
     for (char* slash = grouped ? line + 3 : NULL; slash;) {
@@ -10449,7 +10447,7 @@ static void kbi_environment_read(kb_result* r, const char* root) {
     if (kbi_finite(least)) kbi_fact(r, "cpu_limit", kbi_number(least, limit));
 }
 
-// Takes the machine's values, which change when a peak is measured.
+// Copies the machine's values, which change when a peak is measured.
 static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
     const kbi_roofs* roofs = kbi_is(machine->backend, "cpu") ? &machine->core : &machine->roofs;
     double* gbps[] = { &r->copy_roof_gbps, &r->read_roof_gbps, &r->write_roof_gbps };
@@ -10469,7 +10467,7 @@ static void kbi_record_machine(kb_result* r, const kbi_machine* machine) {
 }
 
 static void kbi_show_build(char* text, size_t size, const kb_build* b) {
-    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang's version contains its name
+    const char* name = isdigit((unsigned char)b->compiler[0]) ? "gcc " : ""; // clang's begins with its name
     char instruments[120];
     kbi_show_instruments(kbi_instruments_here(), instruments, sizeof instruments);
     snprintf(text, size, "%s%.80s%s%s%s", name, b->compiler, b->optimised ? ", optimised" : ", not optimised",
@@ -10488,7 +10486,7 @@ static void kbi_record_start(kb_result* r, const kb_result* run) {
     memset(r->owned, 0, sizeof(kbi_arena));
 }
 
-// Adds a case's identity and derived values to a judged record.
+// Adds the identity of the case and derived values to a judged record.
 static void kbi_record_case(kb_result* r, const kbi_case* c, const kbi_measured* m) {
     kbi_arena* a = r->owned;
     char build[260], both[540];
@@ -10548,7 +10546,7 @@ static uint64_t kbi_hash_words(uint64_t h, const uint64_t* words, size_t n) {
 }
 KBI_SLOW_BEGIN
 
-// Adds a file's bytes to a hash, and closes the file. false: not readable (errno).
+// Adds the bytes of a file to a hash, and closes it. false: the file cannot be read (errno).
 static bool kbi_hash_file(uint64_t* h, int file) {
     static uint64_t words[8192];
     uint64_t bytes = 0;
@@ -10583,22 +10581,22 @@ static const char* kbi_binary_hash(void) {
     if (!warned)
         snprintf(hash, sizeof hash, "%016llx", (unsigned long long)h);
     else
-        kbi_warn("the file of this %s cannot be read (%s): records do not name their build",
+        kbi_warn("the file of this %s cannot be read (%s): records have no hash of it",
                  program ? "script" : "program", kbi_why_not_open(errno));
     return hash;
 }
 
-// Returns the commit that is checked out in this folder or a parent; NULL: unknown.
+// Returns the Git commit that is checked out in this folder or a parent folder; NULL: unknown.
 static const char* kbi_git_commit(kbi_arena* a) {
     char path[512], line[256], up[64] = "";
     for (int i = 0; i < 20; i++, snprintf(up + strlen(up), sizeof up - strlen(up), "../")) {
         snprintf(path, sizeof path, "%s.git", up);
-        if (kbi_first_line(path, line, (int)sizeof line)) return NULL; // a worktree or submodule has HEAD elsewhere
+        if (kbi_first_line(path, line, (int)sizeof line)) return NULL; // .git of a worktree or submodule is a file
         snprintf(path, sizeof path, "%s.git/HEAD", up);
         if (!kbi_first_line(path, line, (int)sizeof line)) continue;
-        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // never read a file outside of .git
+        if (strncmp(line, "ref: refs/", 10) == 0 && !strstr(line, "..")) { // reads no file outside .git
             snprintf(path, sizeof path, "%s.git/%.200s", up, line + 5);
-            if (!kbi_first_line(path, line, (int)sizeof line)) return NULL; // packed, or no commit yet
+            if (!kbi_first_line(path, line, (int)sizeof line)) return NULL; // packed refs, or no commit yet
         }
         size_t n = strspn(line, "0123456789abcdef");
         return !line[n] && (n == 40 || n == 64) ? kbi_arena_text(a, line) : NULL;
@@ -10606,7 +10604,7 @@ static const char* kbi_git_commit(kbi_arena* a) {
     return NULL;
 }
 
-// Makes the run's record: values that all its records share. kb_result_free frees it after them.
+// Makes a record with the values that all records of the run share. kb_result_free frees it after them.
 static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
     struct utsname u;
     char text[260] = "";
@@ -10641,7 +10639,7 @@ static void kbi_record_run(kb_result* r, int argc, char** argv, uint64_t seed) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>store     record: the files of records: a JSON array, and JSON lines.
+  >>store     record: the output files of records: a JSON array, and JSON lines.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_store {
@@ -10649,7 +10647,7 @@ typedef struct kbi_store {
     kbi_out array;
     kbi_lines lines;
     int64_t n;                            // records in the array
-    bool json_failed, jsonl_failed, keep; // an error was reported; an empty array does not replace an old file
+    bool json_failed, jsonl_failed, keep; // failed: error reported; keep: an empty array replaces no file
 } kbi_store;
 
 static bool kbi_store_open(kbi_store* s, const char* json, const char* jsonl) {
@@ -10671,7 +10669,7 @@ static void kbi_store_failed(bool* failed, const char* option, const char* path)
     *failed = true;
 }
 
-// Appends records, kept for the next call if not writable. appended: false if the file of lines has them.
+// Appends records; the next call repeats a failed write. appended false: the JSON lines already contain them.
 static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, bool appended) {
     kbi_text record = KBI_BLANK;
     if (!n || (!s->json && !s->jsonl)) return;
@@ -10688,7 +10686,7 @@ static void kbi_store_add(kbi_store* s, const kb_result* results, int64_t n, boo
     if (s->jsonl && !kbi_lines_flush(&s->lines, 1000)) kbi_store_failed(&s->jsonl_failed, "jsonl", s->jsonl);
 }
 
-// Ends the files, and replaces the old array. false, after an error: records could not be written.
+// Ends both files, and replaces the old array. Returns false after an error message: a write failed.
 static bool kbi_store_close(kbi_store* s) {
     bool unchanged = s->keep && !s->n && s->array.file < 0 && s->array.old.st_nlink;
     bool lines = !s->jsonl || kbi_lines_end(&s->lines, 5000), array = !s->json || unchanged;
@@ -10731,14 +10729,14 @@ bool kb_write_json(const kb_result* results, int64_t n, const char* path) {
 typedef struct kbi_how {
     FILE* out;
     int width;                             // columns of a line
-    bool colour, verbose, quiet, counters; // counters: the counters of a case are listed below its row
-    const char *sort, *columns;            // as on the command line; NULL: default order, default columns
+    bool colour, verbose, quiet, counters; // counters: list the counters of a case below its row
+    const char *sort, *columns;            // option values; NULL: default
 } kbi_how;
 
-// Returns whether the stream is a terminal with escape sequences.
+// Returns whether the stream is a terminal that supports escape sequences.
 static bool kbi_terminal(FILE* f) { return isatty(fileno(f)) && !kbi_is(getenv("TERM"), "dumb"); }
 
-// Returns the width of the terminal; otherwise COLUMNS from 40 to 1000; otherwise 80.
+// Returns the width of the terminal, or else COLUMNS if it is 40 to 1000, or else 80.
 static int kbi_terminal_width(FILE* f) {
     struct winsize size;
     const char* columns = getenv("COLUMNS");
@@ -10747,7 +10745,7 @@ static int kbi_terminal_width(FILE* f) {
     return width >= 40 && width <= 1000 ? (int)width : 80;
 }
 
-// when: "always", "never"; NULL or "auto": the environment, otherwise whether f is a terminal, decides.
+// Returns whether to use colour. when: "always" or "never"; NULL or "auto": by environment and terminal.
 static bool kbi_colour(FILE* f, const char* when) {
     const char *force = getenv("CLICOLOR_FORCE"), *never = getenv("NO_COLOR");
     if (!force || !*force) force = getenv("FORCE_COLOR");
@@ -10763,7 +10761,7 @@ static void kbi_how_default(kbi_how* how, FILE* out) {
     how->colour = kbi_colour(out, NULL);
 }
 
-// Columns of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
+// Returns the width of a Unicode character: 2 for wide East Asian scripts and emoji, 0 for combining marks.
 static int kbi_character_width(unsigned code) {
     static const unsigned ranges[][2] = {
         { 0x300, 0x36f },   { 0x200b, 0x200f },   { 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f },  { 0x1100, 0x115f },
@@ -10775,7 +10773,7 @@ static int kbi_character_width(unsigned code) {
     return 1;
 }
 
-// Returns the bytes of the longest prefix of s (n bytes) that takes at most `columns` columns. used: its columns.
+// Returns the bytes of the longest prefix of s (n bytes) that is at most `columns` columns wide. used: its width.
 static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     size_t length = 0;
     *used = 0;
@@ -10789,19 +10787,19 @@ static size_t kbi_fitting(const char* s, size_t n, int columns, int* used) {
     return length;
 }
 
-static int kbi_width(const char* s, size_t n) { // columns of n bytes
+static int kbi_width(const char* s, size_t n) { // width of n bytes in columns
     int used;
     kbi_fitting(s, n, 1 << 30, &used);
     return used;
 }
 
-// Appends a text. If it takes too many columns, its middle is replaced by "...", because names differ at both ends.
+// Appends a text. If it is too wide, "..." replaces its middle, because names differ at both ends.
 static void kbi_cut(kbi_text* t, const char* s, int columns) {
     size_t n = strlen(s);
     int used, width = kbi_width(s, n);
     bool whole = columns < 5 || width <= columns;
     kbi_put(t, s, kbi_fitting(s, n, whole ? columns : (columns - 2) / 2, &used));
-    int more = width - (columns - 3 - used); // columns before the tail
+    int more = width - (columns - 3 - used); // columns to skip before the tail
     size_t tail = kbi_fitting(s, n, more, &used);
     if (used < more) tail += kbi_fitting(s + tail, n - tail, 2, &used); // a wide character
     if (!whole) kbi_putf(t, "...%s", s + tail);
@@ -10810,14 +10808,14 @@ static void kbi_cut(kbi_text* t, const char* s, int columns) {
 typedef struct kbi_cell {
     kbi_shown what; // the key or counter
     const char* title;
-    double scale; // from the unit of the key to the unit of the title
+    double scale; // factor from the unit of the key to that of the title
     int width;
 } kbi_cell;
 
-// Chooses the largest unit in which all values are at least 1; if the largest value is then 1e5 or more, the largest
-// unit in which all values are at least 0.01.
+// Chooses the largest unit in which all values are at least 1. If the largest value is then 1e5 or more, it
+// chooses the largest unit in which all values are at least 0.01.
 static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
-    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the unit that is chosen so far
+    double most = 0, least = INFINITY, smaller = 0; // smaller: scale of the best unit so far
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what);
         if (!kbi_finite(x) || x <= 0) continue;
@@ -10834,7 +10832,7 @@ static void kbi_cell_unit(kbi_cell* cell, const kb_result* const* rows, int n) {
         }
 }
 
-// Returns whether all values have a readable size in the unit of the column.
+// Returns whether all values are from 0.01 to 1e5 in the unit of the column.
 static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, int n) {
     for (int i = 0; i < n; i++) {
         double x = kbi_shown_number(rows[i], &cell->what) * cell->scale;
@@ -10843,13 +10841,13 @@ static bool kbi_cell_reads(const kbi_cell* cell, const kb_result* const* rows, i
     return true;
 }
 
-// Shows a counter with all digits of a whole number, otherwise four digits.
+// Shows a counter: all digits of a whole number, otherwise four digits.
 static const char* kbi_show_count(double x, char out[40]) {
     bool whole = fabs(x) < 1e15 && x == floor(x);
     return whole ? kbi_number(x, out) : kbi_digits(x, 4, out);
 }
 
-// Writes the text of a record's field in its column; "-" if the field has no value.
+// Writes the table cell of a field; "-" if the record has no value.
 static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r) {
     char out[40], high[40];
     int column = cell->what.column;
@@ -10873,7 +10871,7 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
         kbi_puts(s, kbi_show_count(x, out));
     else if (key->kind == KBI_KIND_whole && column != KBI_COLUMN_MEMORY)
         kbi_putf(s, "%lld", (long long)*(const kbi_field_whole*)kbi_field(r, key));
-    else { // fewer digits if a small number has many zeros behind the point
+    else { // fewer digits if a number below 1 is too wide
         int digits = column == KBI_COLUMN_MEMORY ? 3 : 4;
         while (strlen(kbi_digits(x * cell->scale, digits, out)) > (size_t)cell->width && digits > 1) digits--;
         kbi_puts(s, out);
@@ -10884,18 +10882,18 @@ static void kbi_cell_text(kbi_text* s, const kbi_cell* cell, const kb_result* r)
   >>table     render: the terminal table: columns, rows, and the notes below it.
 ---------------------------------------------------------------------------------------------------------------*/
 
-#define KBI_WINNER_BIT 0x80000000u // beside the bits of kbi_columns: the rows have room for " fastest?"
+#define KBI_WINNER_BIT 0x80000000u // in addition to bits of kbi_columns: rows have room for " fastest?"
 enum {
     KBI_LABEL = 21, // width of the first column for short labels
     KBI_LABEL_MOST = 46,
     KBI_LABEL_MIN = 8,
-    KBI_LABEL_SPARE = 3,  // for longer labels in later rows
-    KBI_WIDE = 100,       // a line of this width has room for the wide columns
+    KBI_LABEL_SPARE = 3,  // extra width for longer labels in later rows
+    KBI_WIDE = 100,       // minimum line width for the wide columns
     KBI_WINNER_WIDTH = 9, // " fastest?"
-    KBI_MARKS_WIDTH = 4   // " UV+": the mark of a flag, and the sign for further marks
+    KBI_MARKS_WIDTH = 4   // " UV+": mark of a flag; "+": more flags
 };
 
-// Signs that are explained below the table if they occur; with --quiet, only the signs from KBI_SIGN_EQUAL on.
+// Signs are explained below the table if they occur; with --quiet, only those from KBI_SIGN_EQUAL on.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
     "+-: 95 % of the median and its bias within one process; other processes may differ by more",
@@ -10913,18 +10911,18 @@ typedef struct kbi_layout { // the columns below a heading
     unsigned wanted;    // bits of the kbi_columns for which there are values, and KBI_WINNER_BIT
 } kbi_layout;
 
-typedef struct kbi_wins {           // the comparisons of an operation with the same result
-    char operation[96], winner[64]; // winner: empty if none is significant
+typedef struct kbi_wins {           // comparisons of one operation with the same winner
+    char operation[96], winner[64]; // winner "": not significant
     int groups;
 } kbi_wins;
 
-// The table takes records, at least one comparison group at a time.
+// kbi_table_add takes the records of one or more comparison groups at a time.
 typedef struct kbi_table {
     kbi_how how;
     kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
     int n_chosen, n_order;
-    bool bare;        // no line about the machine
-    bool alone;       // the heading is shared by operations with one case each
+    bool bare;        // prints no line about the machine
+    bool alone;       // operations with one case each share the heading
     uint64_t heading; // hash of the operation in the heading
     uint64_t machine; // hash of the latest line about a machine; 0: none
     kbi_layout layout;
@@ -10952,7 +10950,7 @@ static void kbi_table_flush(kbi_table* t) {
     kbi_arena_free(&t->scratch);
 }
 
-// The results of these three live until the table is flushed. keep frees its argument.
+// The results of the next three functions are valid until the table is flushed. kbi_table_keep frees its argument.
 static const char* kbi_table_keep(kbi_table* t, kbi_text* text) {
     const char* copy = kbi_arena_text_n(&t->scratch, text->n ? text->s : "", text->n);
     kbi_text_free(text);
@@ -10978,7 +10976,7 @@ static void kbi_table_colour(kbi_table* t, const char* code) {
     if (t->how.colour) kbi_puts(&t->text, code);
 }
 
-// Pads a text to a width: on its left, or on its right if the width is negative. Returns the columns written.
+// Writes a text, padded to a width on its left or, if width < 0, on its right. Returns the columns written.
 static int kbi_table_pad(kbi_table* t, int width, const char* s) {
     int n = kbi_width(s, strlen(s)), room = KBI_MAX((width < 0 ? -width : width) - n, 0);
     kbi_putf(&t->text, "%*s%s%*s", width < 0 ? 0 : room, "", s, width < 0 ? room : 0, "");
@@ -10990,8 +10988,8 @@ static void kbi_table_line_end(kbi_table* t) { // removes trailing blanks
     kbi_puts(&t->text, "\n");
 }
 
-// Wraps a text under an indent; the line has `used` columns already. Each part is cleaned again, because "::" at the
-// start of a line is a command in CI logs.
+// Wraps a text; the line already has `used` columns, and further lines are indented. Each line is escaped again,
+// because "::" at its start is a command in CI logs.
 static void kbi_table_hang(kbi_table* t, int used, int indent, const char* text) {
     for (const char* s = kbi_table_clean(t, text); *s;) {
         size_t n = strcspn(s, " ");
@@ -11041,7 +11039,7 @@ static bool kbi_same_group(const kb_result* a, const kb_result* b) {
            kbi_same_operation(a, b) && kbi_same_params(&a->params, &b->params);
 }
 
-// Returns whether the operation has no other case, or no plan. Its row then shares the heading.
+// Returns whether the operation has no other case (or no plan), so that its row shares a heading.
 static bool kbi_table_single(const kb_result* r) { return r->planned == KB_NONE || r->planned == 1; }
 
 static const char* kbi_table_value(kbi_table* t, const kbi_cell* cell, const kb_result* r) {
@@ -11066,7 +11064,7 @@ static const char* kbi_table_shape(kbi_table* t, const kb_result* r) {
     return kbi_table_keep(t, &shape);
 }
 
-// Returns the label of a row: the implementation, and facts about the case that no line above the row has.
+// Returns the label of a row: the implementation, and those properties of the case that the heading does not show.
 static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compared) {
     const char* shape = compared ? "" : kbi_table_shape(t, r);
     bool named = compared || !kbi_is(r->implementation, "default") || (!t->alone && !*shape);
@@ -11078,7 +11076,7 @@ static const char* kbi_table_label(kbi_table* t, const kb_result* r, bool compar
     return kbi_table_clean(t, kbi_table_keep(t, &label));
 }
 
-// Adds a column. It keeps the unit of the last layout if that unit suits these rows.
+// Adds a column. The unit of the last layout is kept if it suits these rows.
 static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb_result* const* rows, int n) {
     kbi_cell* cell = &l->cells[l->n_cells++];
     const kbi_cell* old = NULL;
@@ -11099,8 +11097,8 @@ static void kbi_layout_add(kbi_table* t, kbi_layout* l, kbi_shown what, const kb
     }
 }
 
-// Lays out the columns for which the rows, or earlier rows below the heading, have values. If the line is too narrow,
-// columns are dropped in the order of kbi_columns[].drop.
+// Lays out the columns that have values in these rows, or in earlier rows below the heading. If the line is too
+// narrow, columns are dropped in the order of kbi_columns[].drop.
 static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const* rows, int n, bool compared) {
     unsigned wanted = 1u << KBI_COLUMN_TIME | 1u << KBI_COLUMN_SPREAD | (compared ? KBI_WINNER_BIT : 0);
     int longest = 0, used = KBI_MARKS_WIDTH, columns = KBI_COUNT(kbi_columns);
@@ -11135,7 +11133,7 @@ static void kbi_table_layout(kbi_table* t, kbi_layout* l, const kb_result* const
     l->label = KBI_MAX(l->label, (int)KBI_LABEL_MIN);
 }
 
-// Prints a heading when the operation changes, or when the rows need other columns or units.
+// Prints a heading if the operation changes, or if the rows need other columns or units.
 static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n, bool compared) {
     const kb_result* r = rows[0];
     const char* title = kbi_table_operation(t, r);
@@ -11148,14 +11146,14 @@ static void kbi_table_heading(kbi_table* t, const kb_result* const* rows, int n,
     for (int i = 0; i < n; i++) timed |= rows[i]->status == KB_OK;
     if (t->layout.n_cells && !timed) return;
     kbi_table_layout(t, &l, rows, n, compared);
-    bool changed = l.n_cells != t->layout.n_cells; // always without a heading, because the time has a column
+    bool changed = l.n_cells != t->layout.n_cells; // true without a heading: time is always a column
     for (int i = 0; i < l.n_cells && !changed; i++) {
         const kbi_cell *cell = &l.cells[i], *old = &t->layout.cells[i];
         changed = cell->what.column != old->what.column || cell->width > old->width || cell->scale < old->scale ||
                   cell->scale > old->scale;
     }
     if (!changed) return;
-    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // with the best units
+    if (t->layout.n_cells) t->layout.n_cells = 0, kbi_table_layout(t, &l, rows, n, compared); // best units
     t->layout = l;
     kbi_puts(&t->text, "\n");
     kbi_table_colour(t, "\033[1m");
@@ -11201,7 +11199,7 @@ static void kbi_table_numbers(kbi_table* t, const kb_result* r, int won) {
         kbi_putf(&marks, " %s", kbi_flags[f].mark);
     }
     int room = KBI_MAX(t->how.width - used, (int)KBI_MARKS_WIDTH);
-    bool fits = marks.n <= (size_t)room; // otherwise "+" follows the marks that fit
+    bool fits = marks.n <= (size_t)room; // false: "+" follows the marks that fit
     kbi_putf(&t->text, "%.*s%s", fits ? room : (room - 1) / 3 * 3, marks.n ? marks.s : "", fits ? "" : "+");
     kbi_text_free(&marks);
     kbi_table_line_end(t);
@@ -11232,9 +11230,9 @@ static void kbi_table_reason(kbi_table* t, const kb_result* r) {
     if (!fits) kbi_table_wrap(t, 4, why);
 }
 
-static const kbi_table* kbi_table_sorted; // the table whose rows qsort sorts
+static const kbi_table* kbi_table_sorted; // table whose rows qsort sorts
 
-// Compares two rows by the sort keys. Rows without a value come last in both directions.
+// Compares two rows by the sort keys. Rows without a value come last, ascending or descending.
 static int kbi_table_compare(const void* left, const void* right) {
     const kb_result *a = *(const kb_result*const*)left, *b = *(const kb_result*const*)right;
     for (int i = 0; i < kbi_table_sorted->n_order; i++) {
@@ -11246,17 +11244,17 @@ static int kbi_table_compare(const void* left, const void* right) {
         if (has_a != has_b) return has_a ? -1 : 1;
         if (order) return by->down ? -order : order;
     }
-    return (a > b) - (a < b); // equal rows stay in order; both are elements of one array
+    return (a > b) - (a < b); // stable sort: both point into one array
 }
 
-// Returns whether two cases have the same heading, and are sorted together. A resumed run continues a run.
+// Returns whether two cases have the same heading, and are sorted together. A resumed run is the same run.
 static bool kbi_table_together(const kb_result* a, const kb_result* b) {
     bool single = kbi_table_single(a);
     bool one_run = kbi_is(a->run_id, b->run_id) || (kbi_is(a->binary, b->binary) && a->seed == b->seed);
     return one_run && a->device == b->device && single == kbi_table_single(b) && (single || kbi_same_operation(a, b));
 }
 
-// Prints the machine when it changes. The copy bandwidth does not identify a machine, because each run measures it.
+// Prints a line about the machine if it changes. Copy bandwidth is ignored, because each run measures it again.
 static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     char copy[40];
     kbi_text line = KBI_BLANK;
@@ -11280,7 +11278,7 @@ static void kbi_table_machine(kbi_table* t, const kb_result* r) {
     kbi_text_free(&line);
 }
 
-// Counts the result of a comparison for the summary. winner: empty if none is significant.
+// Counts the result of a comparison for the summary. winner "": no significant winner.
 static void kbi_table_won(kbi_table* t, const kb_result* r, const char* winner) {
     kbi_wins w;
     w.groups = 0;
@@ -11317,7 +11315,7 @@ static void kbi_table_block(kbi_table* t, const kb_result* const* rows, int n, b
         int won = r != best ? 0 : r->winner_certain == 1 ? 2 : 1, indent = !t->alone;
         const char* label = kbi_table_label(t, r, compared);
         if (won) kbi_table_colour(t, "\033[1m");
-        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // the label has a line of its own
+        if (kbi_width(label, strlen(label)) + indent > t->layout.label) // the label gets its own line
             kbi_table_wrap(t, indent, label), label = "";
         kbi_puts(&t->text, indent ? " " : "");
         kbi_table_pad(t, indent - t->layout.label, label);
@@ -11346,7 +11344,7 @@ static void kbi_table_add(kbi_table* t, const kb_result* records, int64_t n) {
     kbi_table_flush(t);
 }
 
-// Explains each flag that was raised.
+// Explains the raised flags.
 static void kbi_summary_flags(kbi_table* t) {
     char head[80];
     const char* gap = "\n";
@@ -11411,7 +11409,7 @@ void kb_print(const kb_result* results, int64_t n) {
   >>csv       render: records as CSV.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// RFC 4180. An apostrophe precedes a text that spreadsheets could take for a formula (0xef: full-width signs).
+// Writes a text by RFC 4180. "'" precedes a text that a spreadsheet could take for a formula (0xef: wide signs).
 static void kbi_csv_text(kbi_text* t, const char* text) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, text), kbi_put(&clean, "", 0);
@@ -11427,7 +11425,7 @@ static void kbi_csv_flags(kbi_text* t, uint64_t flags) {
         if (flags >> f & 1) kbi_putf(t, "%s%s", flags & ((1ull << f) - 1) ? " " : "", kb_flag_name((kb_flag)f));
 }
 
-// Returns the names in the params, counters or environment of all records. The caller frees the array.
+// Returns all names in one object (params, counters, environment) of the records. The caller frees the array.
 static const char** kbi_object_names(const kb_result* records, int64_t n, const kbi_key* key, int* count) {
     const char** names = NULL;
     kbi_set known = KBI_BLANK;
@@ -11494,18 +11492,18 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 typedef struct kbi_progress {
     bool on, shown;
     int process, processes; // index and number of the processes that measure the same cases
-    int64_t began, last;    // ns: when the cases of a device began; when the line was last written
-    double allowed, finished, current; // s: allowed to all groups of the device, its finished groups, its current group
-    double took, group_began;          // s: taken by the finished groups; from `began` to the current group
+    int64_t began, last;    // ns: start of a device's cases; last update of the line
+    double allowed, finished, current; // limits in s: of all groups of the device, finished groups, current group
+    double took, group_began;          // s: time of the finished groups; start of the current group
 } kbi_progress;
 
-static void kbi_progress_begin(kbi_progress* p, double allowed) { // a device; allowed: s, for all of its groups
+static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: s, for all groups of a device
     p->allowed = allowed;
     p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // the next group; allowed: s, for this group
+static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: s, for the next group
     double now = (double)(kbi_now() - p->began) * 1e-9;
     if (p->current > 0) p->took += now - p->group_began;
     p->finished += p->current;
@@ -11513,7 +11511,7 @@ static void kbi_progress_group(kbi_progress* p, double allowed) { // the next gr
     p->group_began = now;
 }
 
-// Returns the estimated remaining seconds: groups take the same share of the allowed time as the finished groups.
+// Estimates the remaining seconds: groups will use the same share of their limit as the finished groups.
 static double kbi_time_left(const kbi_progress* p, double now) {
     double share = p->finished > 0 ? p->took / p->finished : 1;
     return KBI_MAX((p->allowed - p->finished) * share - (now - p->group_began), 0.0);
@@ -11524,7 +11522,7 @@ static void kbi_progress_clear(kbi_progress* p) {
     p->shown = false;
 }
 
-// Rewrites the line: the progress, and the name if it fits in at least eight columns.
+// Rewrites the line: the progress, and the name if at least eight columns are left.
 static void kbi_progress_line(const char* progress, const char* name) {
     kbi_text clean = KBI_BLANK, line = KBI_BLANK;
     int width = kbi_terminal_width(stderr) - 1; // some terminals start a new line after the last column
@@ -11553,20 +11551,20 @@ static void kbi_progress_show(kbi_progress* p, int done, int all, const char* na
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>budget    program: --budget, a time for the whole run: the share of each case, and the cases left out.
+  >>budget    program: --budget, a time limit for the run: the share of each case, and which cases are omitted.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// All remaining cases get the same share of the remaining time; a share is the max_time of a group. The mean time
-// that the measured cases took for set-up, check and audit is reserved for each case.
+// All remaining cases get the same share of the remaining time. This share is the max_time of their group. The
+// mean time that measured cases took for set-up, check and audit is reserved for each remaining case.
 typedef struct kbi_budget {
-    int64_t until;             // ns: when the budget ends; 0: there is none
-    double shares, cases;      // still to be measured, over all processes: shares that groups take; cases
-    double overhead, measured; // seconds that cases took beyond their shares; number of these cases
-    bool begun;                // a group was measured; the first one is measured in any event
+    int64_t until;             // ns: when the budget ends; 0: no budget
+    double shares, cases;      // remaining shares and cases, over all processes
+    double overhead, measured; // overhead: s beyond their shares; measured: number of cases
+    bool begun;                // a group was measured; the first is always measured
     int left_out;              // number of cases that were not run
 } kbi_budget;
 
-// Adds the shares of a group of n cases (n < 0: removes them), in which kbi_group_seconds counts its time.
+// Adds the shares of a group of n cases, or removes them if n < 0. Shares are the unit of kbi_group_seconds.
 static void kbi_budget_add(kbi_budget* b, const kbi_options* o, int n, double processes) {
     double warm = o->warmup_time >= 0 ? 0 : 0.5;
     b->shares += processes * (n ? warm * n + n + (n > 1) : 0);
@@ -11582,7 +11580,7 @@ static double kbi_budget_share(const kbi_budget* b, const kbi_options* o, int64_
     return KBI_MAX(KBI_MAX(share, 1e-3), o->min_time);
 }
 
-// Notes that a group of n cases with this share took so many seconds.
+// Records how many seconds a group of n cases with this share took.
 static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double share, double seconds) {
     double overhead = seconds - kbi_group_seconds(o, share, n);
     b->begun = true;
@@ -11590,8 +11588,8 @@ static void kbi_budget_took(kbi_budget* b, const kbi_options* o, int n, double s
     b->overhead += KBI_MAX(overhead, 0.0);
 }
 
-// Returns whether there is no time for another group. A record needs two processes. Therefore the second process
-// always runs, and the first one leaves it as much time as it took for the batch itself.
+// Returns whether no time is left for another group. A record needs two processes, so process 1 always runs, and
+// process 0 leaves it as much time as process 0 has used for the batch.
 static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int64_t batch_began, int64_t now) {
     if (!b->until || !b->begun || process == 1) return false;
     return now + (process == 0 && processes > 1 ? now - batch_began : 0) >= b->until;
@@ -11601,7 +11599,7 @@ static bool kbi_budget_over(const kbi_budget* b, int process, int processes, int
   >>worker    program: the process that runs cases for the supervisor.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Head of a message from a worker to the supervisor. The data follow as they are in memory.
+// Header of a message from a worker to the supervisor. The data follow.
 typedef struct kbi_message {
     uint32_t magic;      // KBI_MAGIC
     int32_t type, index; // kbi_message_type; index of the case in the plan
@@ -11609,26 +11607,26 @@ typedef struct kbi_message {
 } kbi_message;
 enum { KBI_MAGIC = 0x6b626e63, KBI_MESSAGE_LIMIT = 1 << 30 };
 
-// Size of the structure at the beginning of the data, by kbi_message_type.
+// Size of the structure at the start of the data, by kbi_message_type.
 static const size_t kbi_message_bytes[] = {
     0, sizeof(kbi_machine), 0, 0, sizeof(kbi_measured), sizeof(kbi_measured), sizeof(kbi_inside), 0
 };
 KBI_STATIC_ASSERT(KBI_COUNT(kbi_message_bytes) == KBI_DONE + 1, "a size for each message");
 
-// Started by a user or a program; by a supervisor to run cases; by a supervisor or kbench.py to measure with CUPTI.
-// KBI_BUSY: a worker that runs cases.
+// Who started this process. STARTED: a user or program; WORKER: a supervisor, to run cases (then BUSY); REFERENCE:
+// a supervisor or kbench.py, to time empty kernels by CUPTI.
 typedef enum kbi_role { KBI_STARTED, KBI_WORKER, KBI_REFERENCE, KBI_BUSY } kbi_role;
 
-// Read before main, which may change its arguments. kb_main removes the environment variable.
+// Set before main, which may change its arguments. kb_main removes the environment variable.
 static struct kbi_startup {
     kbi_role role;
-    pid_t process;    // this process; a process that a benchmark forks has another number
-    int in, out;      // worker: socket to the supervisor, -1; reference: device, pipe to the supervisor
-    kbi_text command; // this process's command line; each word ends with a zero byte
+    pid_t process;    // getpid() differs in a process that a benchmark forks
+    int in, out;      // WORKER: socket, -1; REFERENCE: device, pipe; both to the supervisor
+    kbi_text command; // command line; each argument ends with a zero byte
 } kbi_startup;
 
 #define KBI_STARTED_AS "KBENCH_STARTED_AS"
-#define KBI_WORKER_MARK (SIGRTMAX - 1) // ignored from exec until kb_main in a worker; valgrind uses SIGRTMAX
+#define KBI_WORKER_MARK (SIGRTMAX - 1) // a worker ignores it from exec to kb_main; valgrind uses SIGRTMAX
 
 KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     struct kbi_startup* start = &kbi_startup;
@@ -11646,7 +11644,7 @@ KBI_CONSTRUCTOR static void kbi_startup_read(void) {
     close(file);
 }
 
-// Returns an array of pointers to the words in a text, and NULL. The array is never freed.
+// Returns an array of pointers to the arguments in a text, terminated by NULL. It is never freed.
 static char** kbi_split_command(char* text, size_t size, int* count) {
     char** words = KBI_GROW(NULL, char*, size + 1);
     *count = 0;
@@ -11655,14 +11653,14 @@ static char** kbi_split_command(char* text, size_t size, int* count) {
     return words;
 }
 
-// Returns this process's command line, even if main passed another command line to kb_main.
+// Returns the command line of this process, even if main passed other arguments to kb_main.
 static char** kbi_own_words(const kbi_options* o) {
     int count;
     char** argv = kbi_split_command(kbi_startup.command.s, kbi_startup.command.n, &count);
     return count ? argv : o->argv;
 }
 
-// Receives, in a worker, the command line that the supervisor's main passed to kb_main.
+// Receives in a worker the arguments that main of the supervisor passed to kb_main.
 static bool kbi_receive_command(int* argc, char*** argv) {
     size_t size = 0;
     if (!kbi_read_all(kbi_startup.in, &size, sizeof size)) return false;
@@ -11671,7 +11669,7 @@ static bool kbi_receive_command(int* argc, char*** argv) {
     return *argc > 0;
 }
 
-// Executes another program in a child process. Its stderr and, if `all`, its stdout go to a file.
+// Executes another program in a child process. Its stderr (and stdout if `all`) is redirected to a file.
 KBI_INLINE void kbi_exec(char** argv, const char* path, bool all, pid_t parent) {
     int nowhere = kbi_open_file("/dev/null", O_RDWR), file = kbi_open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -11692,7 +11690,7 @@ static bool kbi_profiled(void) {
     return kbi_valgrind(); // by default, valgrind does not follow child processes
 }
 
-// Sends a message; `to` points to the socket. A result is followed by its arrays, and is freed.
+// Sends a message to the socket *to. A result is sent with its arrays, and freed.
 static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
     kbi_text message = KBI_BLANK;
     kbi_message head = { KBI_MAGIC, (int32_t)type, index, 0 };
@@ -11715,18 +11713,18 @@ static void kbi_send(void* to, kbi_message_type type, int index, void* data) {
     if (type == KBI_FOUND) KBENCH_FREE(data);
 }
 
-typedef struct kbi_job { // n bytes (whether a case is wanted) and n verdicts of the inspection follow
+typedef struct kbi_job { // followed by n bytes (1: the case is wanted) and n verdicts of the inspection
     int32_t first, n;    // cases of the plan
     int32_t device;
     int32_t process;      // index of the process among those that measure the same cases
-    uint32_t instruments; // bits of the instruments that profile the cases; 0: the cases are measured
+    uint32_t instruments; // bits of instruments for profiling; 0: measures the cases
     int32_t has_reference;
     double max_time;
-    kbi_reference reference; // durations of the calibration's launches by CUPTI
+    kbi_reference reference; // durations of empty kernels by CUPTI
     kbi_roofs roofs, core;   // peaks that earlier workers measured
 } kbi_job;
 
-// Does a job, in a worker or in the only process. The first job (b is NULL) opens the device. NULL after an error.
+// Runs a job, in a worker or with --no-isolate. The first job (b is NULL) opens the device. NULL after an error.
 static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, const kbi_case* cases,
                                       const char* wanted, const kbi_verdict* verdicts, const kbi_backend* b,
                                       kbi_machine* machine, const kbi_sink* sink) {
@@ -11752,7 +11750,7 @@ static const kbi_backend* kbi_job_run(const kbi_options* o, const kbi_job* job, 
     return b;
 }
 
-// Runs in the child process that measures the calibration's launches with CUPTI. Without CUPTI, it writes nothing.
+// Runs in the child process that times empty kernels by CUPTI. Without CUPTI, it writes nothing.
 static int kbi_reference_main(void) {
 #if KBI_CUDA
     kbi_machine machine;
@@ -11771,7 +11769,7 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
-    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor decides when the run ends
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor handles these
                                    SIGTTIN, SIGTTOU }; // a background process would stop at the terminal
     kbi_plan plan;
     kbi_machine machine;
@@ -11795,36 +11793,36 @@ static int kbi_worker_main(const kbi_options* o) {
         if (!b) return KBI_EXIT_USAGE;
         kbi_arena_free(&arena);
     }
-    _exit(0); // the CUDA runtime can hang in its exit handlers after the device was lost
+    _exit(0); // exit handlers of CUDA can hang after the device was lost
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>outputs   program: the files of registered outputs: opened before anything runs, replaced as a whole.
+  >>outputs   program: files of the registered output formats: opened before any case runs, replaced at the end.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { KBI_OUTPUT_FILES = 24 };
 typedef struct kbi_output_file {
     kbi_out to;
-    kbi_signature mark; // the first lines of such a file
+    kbi_signature mark; // how a file of this format begins
     void (*fill)(kbi_text* t, const kb_result* records, int64_t n);
 } kbi_output_file;
 
 typedef struct kbi_outputs {
     kbi_output_file of[KBI_OUTPUT_FILES];
     int n;
-    bool keeps;      // an output needs all records at the end of the run
-    kb_result* kept; // these records; the structure owns them
+    bool keeps;      // an output format needs all records at the end
+    kb_result* kept; // all records, owned here
     int64_t n_kept;
 } kbi_outputs;
 
-// The real paths of the files that options write, while kbi_outputs_apart runs. option: NULL: stdout or stderr.
+// Real paths of the files that options write, used by kbi_outputs_apart. An option of NULL means stdout or stderr.
 static struct kbi_destinations {
     const char* options[KBI_OUTPUT_FILES + 4];
     char* paths[KBI_OUTPUT_FILES + 4];
     int n;
 } kbi_destinations;
 
-// Notes that an option writes a file. Returns false after an error message if another option or stdout writes it.
+// Records that an option writes a file. false: another option or stdout writes it; an error was printed.
 static bool kbi_destination_take(const char* option, const char* path) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11843,7 +11841,7 @@ static bool kbi_destination_take(const char* option, const char* path) {
     return apart;
 }
 
-// Checks that options, stdout and stderr all write to different files. Returns false after an error message.
+// Checks that options, stdout and stderr write different files. Returns false after an error message.
 static bool kbi_outputs_apart(const kbi_options* o) {
     struct kbi_destinations* all = &kbi_destinations;
     struct stat about;
@@ -11863,7 +11861,7 @@ static bool kbi_outputs_apart(const kbi_options* o) {
     return apart;
 }
 
-static kbi_outputs* kbi_outputs_now; // outputs of this run, for outputs that open further files
+static kbi_outputs* kbi_outputs_now; // for output formats that open further files
 
 static void kbi_outputs_free(kbi_outputs* all) {
     for (int i = 0; i < all->n; i++) kbi_out_free(&all->of[i].to);
@@ -11872,7 +11870,7 @@ static void kbi_outputs_free(kbi_outputs* all) {
     memset(all, 0, sizeof *all);
 }
 
-// Opens a file that `fill` fills at the end of the run. Returns false after an error message.
+// Opens a file, which fill() writes at the end of the run. Returns false after an error message.
 static bool kbi_outputs_add(kbi_outputs* all, const char* option,
                             void (*fill)(kbi_text* t, const kb_result* records, int64_t n), const kbi_signature* mark,
                             const char* path, bool append) {
@@ -11884,7 +11882,7 @@ static bool kbi_outputs_add(kbi_outputs* all, const char* option,
     return all->n++, all->keeps = true;
 }
 
-// Opens the files of all outputs. Returns false after an error message; then no file is open.
+// Opens the files of all outputs. After an error message, returns false and leaves no file open.
 static bool kbi_outputs_open(kbi_outputs* all) {
     bool good = true;
     memset(all, 0, sizeof *all);
@@ -11908,7 +11906,7 @@ static bool kbi_outputs_stdout(const kbi_options* o) {
     return some;
 }
 
-// Writes all files. Without records, existing files stay.
+// Writes all files. If there are no records, existing files are not replaced.
 static bool kbi_outputs_write(kbi_outputs* all, const kb_result* records, int64_t n) {
     bool good = true;
     for (int i = 0; i < all->n; i++) {
@@ -11940,14 +11938,14 @@ static int kbi_outputs_end(const kb_result* records, int64_t n, int code) {
   >>supervisor program: the process that owns the terminal, the files and the watchdog. It never touches the GPU.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_worker { // as the supervisor sees it
+typedef struct kbi_worker { // the supervisor's data about a worker
     pid_t process;          // 0: there is none
-    int link;               // socket: command line and jobs to the worker, messages from it
-    int first;              // index of the case that ran first, -1: none
-    bool mixed;             // other cases ran, too
-    bool failed;            // a case failed: the next case gets another worker
+    int link;               // socket: sends command line and jobs, receives messages
+    int first;              // index of its first case; -1: none
+    bool mixed;             // it has run other cases, too
+    bool failed;            // a case failed, so the next case needs a new worker
     bool invalid;           // it sent an invalid message
-    bool ended;             // waited for; status is known
+    bool ended;             // status is set
     int status;             // as from waitpid
 } kbi_worker;
 
@@ -11958,11 +11956,11 @@ typedef struct kbi_group { // the comparison group that is being measured, inspe
     char* wanted;                // [n]: whether the case still has to run
     int64_t* spent_ns;           // [n]: time of the case in this worker
     const kbi_verdict* verdicts; // [n]: of the inspection
-    int current;                 // the case that the worker runs, -1: none
-    kbi_measured failed; // flags and message of the current case, if it failed or was skipped but has not ended
-    bool machine;        // the worker measures the machine, which does not count as the case's time
-    int64_t idle_ns;     // since the last message, outside any case
-    int deaths;          // workers in a row that ended before they began a case
+    int current;                 // index of the running case; -1: none
+    kbi_measured failed; // flags and message of the running case, if it has failed or was skipped
+    bool machine;        // measures the machine: not part of the case's time
+    int64_t idle_ns;     // ns since the last message, while no case runs
+    int deaths;          // consecutive workers that ended before a case began
 } kbi_group;
 
 typedef struct kbi_supervisor {
@@ -11970,27 +11968,27 @@ typedef struct kbi_supervisor {
     const kbi_plan* plan;
     kbi_recipe recipe; // from the options
     kbi_machine machine;
-    bool isolated, unseen, unstored; // unseen: an instrument saw nothing; unstored: a file could not be written
-    const kbi_backend* backend;      // backend of the only process
+    bool isolated, unseen, unstored; // unseen: an instrument found no data; unstored: a file was not written
+    const kbi_backend* backend;      // with --no-isolate
     kbi_worker worker;
     kbi_group group;
-    kbi_job job; // the current or the next one
+    kbi_job job; // current or next
     kbi_store store;
     kbi_outputs outputs;
-    kb_result run_record; // each record starts as a copy
-    kb_planned* planned;  // the plan's cases, with existing records that replace a measurement
+    kb_result run_record; // copied into each record
+    kb_planned* planned;  // cases of the plan, with records of earlier runs (--resume)
     kbi_table table;
-    kb_result* held; // records that are not yet printed: with --sort, until their operation is complete
+    kb_result* held; // records not yet printed: --sort waits until an operation is complete
     int64_t n_held;
     kbi_progress progress;
     kbi_budget budget;
-    bool silent; // no table, and no message without a table
+    bool silent; // prints no table and no notes
     unsigned instruments;       // bits of the instruments that profile cases
-    kbi_verdict* verdicts;      // verdicts of the inspection, for all cases
+    kbi_verdict* verdicts;      // of the inspection, for all cases
     char warned[400];           // the last warning about a case
     int64_t read_ns;            // when the supervisor last waited for messages
-    int done, absent, recalled; // number of cases: that ended, that this machine cannot run, that have a record
-    int inspected, counts[3];   // number of inspected cases; of new records, by kb_status
+    int done, absent, recalled; // number of cases: ended; not possible on this machine; already recorded
+    int inspected, counts[3];   // number of inspected cases; number of new records by kb_status
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -11998,21 +11996,21 @@ static struct kbi_control {
     kbi_supervisor run; // the current run
 } kbi_control;
 
-// The first signal ends the worker. In one process, a second signal ends a function that hangs. With a worker, no
-// signal ends the supervisor before the results are stored.
+// The first signal ends the worker. With --no-isolate, a second signal ends a function that hangs. Otherwise, no
+// signal ends the supervisor before it has stored the results.
 static void kbi_interrupt(int number) {
     signal(number, kbi_control.one_process || kbi_control.interrupted ? SIG_DFL : kbi_interrupt);
     kbi_control.interrupted = number;
 }
 
-// A signal that is ignored from the start (nohup, a shell's background job) stays ignored, except SIGTERM.
+// Signals that were ignored at the start (nohup, background jobs of a shell) stay ignored, except SIGTERM.
 static void kbi_watch_ends(void) {
     static const int numbers[] = { SIGINT, SIGHUP, SIGQUIT, SIGTERM };
     for (int i = 0; i < KBI_COUNT(numbers); i++)
         if (signal(numbers[i], kbi_interrupt) == SIG_IGN && numbers[i] != SIGTERM) signal(numbers[i], SIG_IGN);
 }
 
-// Returns whether a child process has ended. A traced process that only stopped has not ended.
+// Returns whether a child process has ended. A traced process that is only stopped has not.
 static bool kbi_ended(pid_t process, int* status) {
     int now = 0;
     pid_t got = waitpid(process, &now, WNOHANG);
@@ -12023,7 +12021,7 @@ static bool kbi_ended(pid_t process, int* status) {
 
 static bool kbi_worker_ended(kbi_worker* w) { return w->ended |= !w->ended && kbi_ended(w->process, &w->status); }
 
-// Ends the worker, if any, and its child processes. kill_now false: it gets 2 s to end, for its exit status.
+// Ends the worker, if any, and its child processes. kill_now false: first waits 2 s for it to exit.
 static void kbi_worker_end(kbi_worker* w, bool kill_now) {
     if (!w->process) return;
     close(w->link);
@@ -12048,7 +12046,7 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     if (process != 0) return process;
     char started_as[80], **argv = kbi_own_words(o);
     setpgid(0, 0);
-    dup2(2, 1); // the output of benchmarks is not part of the results
+    dup2(2, 1); // stdout of benchmarks is not part of the results
     signal(SIGXFSZ, SIG_DFL);
     signal(KBI_WORKER_MARK, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -12060,10 +12058,10 @@ static pid_t kbi_start_again(const kbi_options* o, kbi_role role, int in, int ou
     _exit(1);
 }
 
-// Limit in seconds for the start of the process and of the device, and for the measurement of peaks.
+// Time limit in seconds to start the process and the device, and to measure peaks.
 static double kbi_start_limit(const kbi_supervisor* s) { return KBI_MAX(120.0, s->o->timeout); }
 
-// Sends data to the worker. False: the worker has ended or did not read in time, or the run was interrupted.
+// Sends data to the worker. false: it has ended or did not read in time, or the run was interrupted.
 static bool kbi_worker_write(kbi_worker* w, const void* data, size_t n) {
     const char* p = (const char*)data;
     while (n && !kbi_control.interrupted) {
@@ -12094,12 +12092,12 @@ static bool kbi_worker_start(kbi_supervisor* s) { // false after an error messag
     w->link = link[0];
     for (int i = 0; i < s->o->argc; i++) kbi_put(&command, s->o->argv[i], strlen(s->o->argv[i]) + 1);
     if (!kbi_worker_write(w, &command.n, sizeof command.n) || !kbi_worker_write(w, command.s, command.n))
-        close(w->link), w->link = -1; // the worker ends instead of waiting for the rest
+        close(w->link), w->link = -1; // so that the worker ends
     kbi_text_free(&command);
     return true;
 }
 
-// Asks a child process for the durations of the calibration's launches by CUPTI, for 10 s at most.
+// Gets the durations of empty kernels, timed by CUPTI, from a child process, in at most 10 s.
 static void kbi_ask_reference(kbi_supervisor* s) {
     kbi_reference* to = &s->job.reference;
     int ends[2];
@@ -12120,7 +12118,7 @@ static void kbi_warn_once(kbi_supervisor* s, int i, const char* problem, const c
     snprintf(s->warned, sizeof s->warned, "%s", reason);
 }
 
-// Ends a case with its result, or with its profile (then m is NULL), and owns either.
+// Ends a case. Takes ownership of its result m or (m is NULL) of its profile.
 static void kbi_case_end(kbi_supervisor* s, int i, kbi_measured* m, kbi_inside* profile) {
     kbi_group* g = &s->group;
     g->wanted[i] = false;
@@ -12144,7 +12142,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     g->idle_ns = 0;
     switch (type) {
     case KBI_HELLO:
-        memmove(&s->machine, data, sizeof s->machine); // the same address with --no-isolate
+        memmove(&s->machine, data, sizeof s->machine); // may overlap: --no-isolate
         s->job.roofs = s->machine.roofs;
         s->job.core = s->machine.core;
         return;
@@ -12179,7 +12177,7 @@ static void kbi_handle_message(void* to, kbi_message_type type, int index, void*
     kbi_progress_show(&s->progress, s->done, s->plan->n, s->plan->cases[g->first + g->current].name);
 }
 
-// Called if a worker ended, or was ended, because of a case. A flag that the case had raised stays, such as OOM.
+// Fails a case whose worker has ended. If the case has already raised a flag, such as OOM, that flag is kept.
 static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* why) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -12189,13 +12187,13 @@ static void kbi_case_lost(kbi_supervisor* s, int i, kb_flag flag, const char* wh
     if (m.status != KB_SKIPPED) kbi_note(&m, "%s", why);
     m.wall_ns = (double)s->group.spent_ns[i];
     if (s->group.profiles)
-        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // the time that was measured stays
+        kbi_case_end(s, i, NULL, kbi_inside_without(m.message)); // keeps the measured time
     else
         kbi_case_end(s, i, &m, NULL);
 }
 
-// Called if the worker has ended (limit 0), or is over its limit in seconds and is ended here. The current case
-// fails. Without a current case, the worker is replaced twice before the first wanted case fails.
+// Handles a worker that has ended (limit 0) or exceeded its limit in seconds. The current case fails. If no case
+// has begun, the worker is replaced twice before the first wanted case fails.
 static void kbi_worker_lost(kbi_supervisor* s, double limit) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12222,7 +12220,7 @@ static void kbi_worker_lost(kbi_supervisor* s, double limit) {
 
 typedef enum kbi_link_state { KBI_LINK_OPEN, KBI_LINK_DONE, KBI_LINK_LOST } kbi_link_state;
 
-// Returns whether a message with this head is valid now.
+// Returns whether a message with this header is valid now.
 static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) {
     const kbi_group* g = &s->group;
     int i = m->index - g->first;
@@ -12234,7 +12232,7 @@ static bool kbi_message_possible(const kbi_supervisor* s, const kbi_message* m) 
     return i >= 0 && i < g->n && g->wanted && g->wanted[i];
 }
 
-// Copies the arrays that follow a result in a message of `size` bytes. False: the size is wrong.
+// Copies the arrays that follow a result in a message of `size` bytes. false: the size is wrong.
 static bool kbi_measured_receive(kbi_measured* m, size_t size) {
     const char* values = (const char*)(m + 1);
     double** arrays[] = { &m->samples, &m->round_ns, &m->control_ns };
@@ -12262,12 +12260,12 @@ static kbi_link_state kbi_receive(kbi_supervisor* s) {
     if (good) kbi_handle_message(s, (kbi_message_type)m.type, m.index, data);
     if (!good || m.type != KBI_FOUND) KBENCH_FREE(data);
     if (m.type != KBI_DONE) return good ? KBI_LINK_OPEN : KBI_LINK_LOST;
-    if (!m.index) kbi_worker_end(w, true); // this process can run no other job
+    if (!m.index) kbi_worker_end(w, true); // the worker can run no other job
     return KBI_LINK_DONE;
 }
 
-// Handles messages until the worker has done its job (KBI_LINK_DONE), has ended (KBI_LINK_LOST), was ended at its
-// time limit, or the run was interrupted (KBI_LINK_OPEN).
+// Handles messages until the worker has done its job (DONE), has ended or timed out (LOST), or the run was
+// interrupted (OPEN).
 static kbi_link_state kbi_listen(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12299,7 +12297,7 @@ static bool kbi_runs_here(const kbi_supervisor* s, const kbi_case* c) {
     return c->entry->needs != KB_NEEDS_CPU && c->entry->min_sm <= s->machine.sm;
 }
 
-// Begins a group in which no case is wanted yet. m: n results; profiles: n profiles, or NULL to measure the cases.
+// Initialises a group with no wanted case. m: n results; profiles: n profiles, or NULL to measure the cases.
 static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m, kbi_inside** profiles) {
     kbi_group* g = &s->group;
     memset(g, 0, sizeof *g);
@@ -12313,7 +12311,7 @@ static void kbi_group_open(kbi_supervisor* s, int first, int n, kbi_measured* m,
     g->verdicts = s->verdicts + first;
 }
 
-// Gives the worker all wanted cases of the group; without a worker, runs them here. False: the worker does not read.
+// Sends the wanted cases of the group to the worker, or runs them here (--no-isolate). false: sending failed.
 static bool kbi_job_send(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     const size_t n = (size_t)g->n;
@@ -12324,17 +12322,17 @@ static bool kbi_job_send(kbi_supervisor* s) {
     g->machine = false;
     g->idle_ns = 0;
     s->read_ns = kbi_now();
-    for (int i = 0; i < g->n; i++) g->spent_ns[i] = 0; // the time in an earlier worker does not count
+    for (int i = 0; i < g->n; i++) g->spent_ns[i] = 0; // time in this worker only
     if (s->isolated)
         return kbi_worker_write(&s->worker, &s->job, sizeof s->job) && kbi_worker_write(&s->worker, g->wanted, n) &&
                kbi_worker_write(&s->worker, g->verdicts, sizeof(kbi_verdict) * n);
     const kbi_sink sink = { kbi_handle_message, s };
     s->backend = kbi_job_run(s->o, &s->job, s->plan->cases, g->wanted, g->verdicts, s->backend, &s->machine, &sink);
-    kbi_process_start.known = false; // the program may change its process between two groups
+    kbi_process_start.known = false; // the program may change its state between groups
     return true;
 }
 
-// Learns the machine by a job without cases. False after an error message, or when the run was interrupted.
+// Gets the machine's data by a job without cases. false: an error was printed, or the run was interrupted.
 static bool kbi_learn_machine(kbi_supervisor* s) {
     bool gpu = KBI_CUDA && s->recipe.target == KBI_ON_GPU;
     kbi_group_open(s, 0, 0, NULL, NULL);
@@ -12348,12 +12346,12 @@ static bool kbi_learn_machine(kbi_supervisor* s) {
     bool ended = next == KBI_LINK_LOST && (!s->worker.process || kbi_worker_ended(&s->worker));
     kbi_worker_end(&s->worker, true);
     if (kbi_control.interrupted) return false;
-    if (ended) return kbi_error("the worker ended before it began; --no-isolate shows why");
+    if (ended) return kbi_error("the worker ended before it began a case; --no-isolate shows why");
     return kbi_error("the worker did not start in %.0f s; check that nvidia-smi answers, and that main reaches kb_main",
                      kbi_start_limit(s));
 }
 
-// Runs all wanted cases of the group, and closes it.
+// Runs all wanted cases of the group, and frees its arrays.
 static void kbi_measure_group(kbi_supervisor* s) {
     kbi_group* g = &s->group;
     kbi_worker* w = &s->worker;
@@ -12368,7 +12366,7 @@ static void kbi_measure_group(kbi_supervisor* s) {
         for (int i = 0; i < g->n; i++)
             if (g->wanted[i])
                 kbi_case_lost(s, i, started ? KB_FLAG_CUDA_ERROR : KB_FLAG_CRASHED,
-                              started ? "another case lost the device before this one"
+                              started ? "an earlier case lost the device"
                                       : "not run: its process could not be started");
     }
     KBENCH_FREE(g->spent_ns);
@@ -12377,17 +12375,17 @@ static void kbi_measure_group(kbi_supervisor* s) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown at once.
+  >>batches   program: a batch, the part of the plan that is measured, judged, recorded and shown together.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_BATCH_CASES = 16 }; // the least for a batch with several processes
+enum { KBI_BATCH_CASES = 16 }; // minimum for a batch with several processes
 
-// Consecutive groups of the plan with n cases. Each case that was measured has a row. The arrays lie in the arena.
+// Consecutive groups of the plan with n cases. Each measured case has a row. The arena owns the arrays.
 typedef struct kbi_batch {
     int first, n, processes, n_rows, n_groups;
     int64_t began;
     kbi_measured* m;       // [process * n + case]; without samples: not measured
-    bool* excluded;        // [case]: failed or was skipped in a process; later processes leave it out
+    bool* excluded;        // [case]: failed or skipped in a process; later processes omit it
     bool* late;            // [first case of a group]: --budget left no time for the group in a process
     kbi_inside** profiles; // [case]; NULL: not profiled
     kb_result* results;    // [row]
@@ -12395,8 +12393,8 @@ typedef struct kbi_batch {
     kbi_arena memory;
 } kbi_batch;
 
-// Returns the end of the batch that begins here. It is one group, unless each batch starts processes for --procs or
-// for profiles. In the only process, all cases come before all profiles. The last batch is not the smallest.
+// Returns the end of the batch that begins at `first`. A batch is one group, unless it needs processes for --procs
+// or for profiles: then it has KBI_BATCH_CASES or more. With --no-isolate, profiles follow all cases.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
@@ -12406,8 +12404,8 @@ static int kbi_batch_end(const kbi_supervisor* s, int first) {
     return end;
 }
 
-// Inspects in another process the CUDA calls of all cases before `end`, and for up to 10 s of more cases. Without
-// CUPTI, the first verdict holds for all cases.
+// Inspects, in another process, the CUDA calls of all cases before `end`, then of further cases for up to 10 s.
+// Without CUPTI, all cases get the first verdict.
 static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     if (!KBI_CUDA || !s->isolated || !s->machine.gpu_present || !s->recipe.audit || s->machine.tool[0]) return;
     if (s->inspected >= end) return;
@@ -12444,8 +12442,8 @@ static void kbi_inspect_to(kbi_supervisor* s, int first, int end) {
     s->instruments = instruments;
 }
 
-// Measures all groups in one process, which is a new one if there are several. With --budget, sets the max_time of
-// each group; a group for which a process has no time is left out, there and in later processes.
+// Measures all groups in one process (with --procs, in a new process). With --budget, sets max_time of each group.
+// If a process has no time for a group, that process and later ones omit the group.
 static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     const int process = s->job.process;
     kbi_budget* left = &s->budget;
@@ -12481,7 +12479,7 @@ static void kbi_batch_measure(kbi_supervisor* s, kbi_batch* b) {
     if (b->processes > 1) kbi_worker_end(&s->worker, true);
 }
 
-// Profiles the cases that have times, in a process that measures nothing, because a profiler stays loaded.
+// Profiles the cases that have times, in a separate process, because a profiler stays loaded.
 static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
     bool late = s->budget.until && kbi_now() > s->budget.until;
     if (!s->instruments || !kbi_profile_bits(!s->machine.gpu_present) || s->machine.tool[0] || late) return;
@@ -12496,7 +12494,7 @@ static void kbi_batch_profile(kbi_supervisor* s, kbi_batch* b) {
     kbi_worker_end(&s->worker, true);
 }
 
-// Number of cases of the plan, all shards together, with the operation and direction of this case.
+// Returns the number of cases of the plan (all shards) with the operation and direction of this case.
 static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     int64_t n = 0;
     for (const kbi_case* c = plan->cases; c < plan->cases + plan->n_all; c++)
@@ -12504,7 +12502,7 @@ static int64_t kbi_planned(const kbi_plan* plan, const kbi_case* like) {
     return n;
 }
 
-// Judges the measured cases (each process, all processes together, then each group), and makes a record of each.
+// Judges the measured cases: each process, all processes together, then each group. Makes a record of each case.
 static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     const int n = b->n, processes = b->processes;
     const size_t cases = (size_t)n, cells = cases * (size_t)processes;
@@ -12513,7 +12511,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     kbi_pools pools;
     kbi_pools_open(&pools, &b->memory, n, processes);
     kbi_record_machine(&s->run_record, &s->machine);
-    int* selected = KBI_ARRAY(&b->memory, int, cases); // process whose result is recorded, or -1
+    int* selected = KBI_ARRAY(&b->memory, int, cases); // representative process, or -1
     int* rows = KBI_ARRAY(&b->memory, int, cases);     // the case of each row
     for (int i = 0; i < n; i++) {
         double values[KBI_PROCESSES], sum = 0;
@@ -12542,7 +12540,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
         *r = judged[i * processes + selected[i]];
         if (processes > 1 && r->status == KB_OK)
             kbi_judge_merge(r, by_case + i * processes, processes, m, &pools.times.spread[pooled++]);
-        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // judged processes skip the same cases
+        else if (processes > 1 && (r->status == KB_FAILED || selected[i] > 0)) // not if all processes skipped it
             kbi_judge_name_process(r, selected[i], processes);
         kbi_record_case(r, c, m);
         r->planned = kbi_planned(s->plan, c);
@@ -12569,7 +12567,7 @@ static void kbi_batch_judge(kbi_supervisor* s, kbi_batch* b) {
     for (kbi_compared* c = b->groups; c < b->groups + b->n_groups; c++) kbi_judge_group(c, &pools);
 }
 
-// Prints the held records, and frees the records that no output needs later.
+// Prints the held records, and frees them unless an output needs them.
 static void kbi_show_held(kbi_supervisor* s) {
     if (!s->silent) kbi_table_add(&s->table, s->held, s->n_held);
     for (int64_t i = 0; i < s->n_held; i++) {
@@ -12588,7 +12586,7 @@ static void kbi_records_append(kb_result** all, int64_t* n_all, const kb_result*
     *n_all += n;
 }
 
-// Stores and prints the records of a group, and owns them. appended: also written to --jsonl.
+// Stores and prints the records of a group, and takes ownership. appended: also appends them to --jsonl.
 static void kbi_output_group(kbi_supervisor* s, const kb_result* results, int n, bool appended) {
     kbi_progress_clear(&s->progress);
     if (!n) return;
@@ -12642,14 +12640,14 @@ static void kbi_output_recalled(kbi_supervisor* s, int first, int end) {
     for (int i = first; i < end; i++) {
         if (!s->planned[i].record) continue;
         results[n] = *s->planned[i].record;
-        results[n++].owned = NULL; // the output that recalled the record owns it
+        results[n++].owned = NULL; // owned by the output that recalled the record
     }
     kbi_output_group(s, results, n, false);
     KBENCH_FREE(results);
 }
 
-// Adds the plan's cases on this device to the budget, and counts them. Returns the longest time in seconds that they
-// can take. devices: number of devices still to be measured, this one included.
+// Adds the cases for this device to the budget, and counts them. Returns an upper bound for their time in seconds.
+// devices: number of devices still to be measured, including this one.
 static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     const kbi_options* o = s->o;
     double seconds = 0;
@@ -12667,7 +12665,7 @@ static double kbi_plan_time(kbi_supervisor* s, int devices, int* cases) {
     return s->budget.until ? KBI_MAX((double)(s->budget.until - kbi_now()) * 1e-9 / devices, 0.0) : seconds;
 }
 
-// Runs all groups on a device. required: fails without a GPU. Returns 0, or the exit code if the run cannot go on.
+// Runs all groups on a device. required: fails without a GPU. Returns 0, or the exit code if the run must end.
 static int kbi_run_device(kbi_supervisor* s, int device, bool required) {
     const kbi_plan* plan = s->plan;
     const kbi_options* o = s->o;
@@ -12837,7 +12835,7 @@ static void kbi_env_roofs(const kbi_roofs* roofs, const char* whose) {
     }
 }
 
-// Prints the machine's keys of the record, and the calibration of the timers.
+// Prints the keys of a record about the machine, and the calibration of the timers.
 static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     kbi_supervisor* s = kbi_supervisor_init(o, plan, stdout);
     const kbi_machine* m = &s->machine;
@@ -12860,17 +12858,17 @@ static int kbi_show_env(const kbi_options* o, const kbi_plan* plan) {
     if (!KBI_FIBERS) kbi_env_line("interleaved rounds", "off: no fibers for this C library and processor", "");
     const struct {
         const char* name;
-        double value; // left out if not known or 0
+        double value; // omitted if unknown or 0
         const char* unit;
-    } numbers[] = { { "step of the host's clock", kbi_clock_step(), "ns" },
-                    { "cost of reading it", kbi_measure_wall_bias(), "ns" },
+    } numbers[] = { { "resolution of the host's clock", kbi_clock_step(), "ns" },
+                    { "time to read the host's clock", kbi_measure_wall_bias(), "ns" },
                     { "share of L2 that eviction empties", 100 * m->cold, "%" },
                     { "    by the counters of DRAM", m->counted_cold, "%" },
-                    { "step of event times", m->quantum, "ns" },
-                    { "empty pair of events", m->empty_pair, "ns" },
-                    { "cold: reading for an empty kernel", m->floor[0], "ns" },
+                    { "resolution of event times", m->quantum, "ns" },
+                    { "time of an empty event pair", m->empty_pair, "ns" },
+                    { "cold: event time of empty kernel", m->floor[0], "ns" },
                     { "    subtracted bias", m->bias[0], "ns" },
-                    { "hot: reading for an empty kernel", m->floor[1], "ns" },
+                    { "hot: event time of empty kernel", m->floor[1], "ns" },
                     { "    subtracted bias", m->bias[1], "ns" },
                     { "graph: time of an empty kernel", m->floor[2], "ns" },
                     { "an empty kernel's own duration", m->floor[1] - m->bias[1], "ns" },
@@ -12908,16 +12906,16 @@ static void kbi_dry_run(kbi_text* t, const kbi_options* o, const kbi_plan* plan)
   >>embed     program: measuring inside another program.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// A function with its description; without a function, a block between kb_open and kb_close.
+// A description with its function, or with a block between kb_open and kb_close.
 typedef struct kbi_pending {
     kb_desc desc;
     kb_entry entry;
     kb_function fn;
     void* user;
-    const char* fault; // fault of the description; NULL: none
+    const char* fault; // error in the description; NULL: none
 } kbi_pending;
 
-static struct kbi_host_program { // the program's process; the device is opened once
+static struct kbi_host_program { // state of a program that calls kb_run etc.; opens the device once
     const kbi_backend* backend;
     kbi_machine machine;
     int device;
@@ -12946,8 +12944,8 @@ static const char* kbi_desc_fault(const kb_desc* d) {
     return NULL;
 }
 
-// Checks a description and makes a case of it, with copies of its texts in the arena. first: the first description of
-// a comparison, which has the defaults of the others, or NULL. A case with a fault keeps only its names.
+// Checks a description and makes a case of it. Copies its texts to the arena. first: first description of a
+// comparison, with the defaults for the others, or NULL. After an error, the case has only its names.
 static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_pending* first, kbi_arena* a,
                                  kb_body body, const kb_build* build) {
     const kb_param* values[KBI_DIMENSIONS];
@@ -13000,7 +12998,7 @@ static kbi_case kbi_pending_case(kbi_pending* g, const kb_desc* desc, const kbi_
     return c;
 }
 
-// Makes the recipe of a description, and opens the device when it is first used.
+// Makes the recipe of a description, and opens the device on first use.
 static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
     kbi_recipe_default(r);
     r->device = d->device;
@@ -13017,7 +13015,7 @@ static void kbi_host_program_open(kbi_recipe* r, const kb_desc* d) {
 
 static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kbi_recipe* recipe) {
     kb_result r;
-    m->leaked = KB_NONE; // the program may keep memory
+    m->leaked = KB_NONE; // memory that the program keeps is no leak
     kbi_record_run(&r, 0, NULL, recipe->seed);
     kbi_record_machine(&r, &kbi_host_program.machine);
     kbi_judge(&r, m, &kbi_host_program.machine);
@@ -13026,7 +13024,7 @@ static kb_result kbi_pending_result(const kbi_case* c, kbi_measured* m, const kb
 }
 
 typedef struct kbi_embedded {
-    kbi_run run; // first: kb_close gets a pointer to it
+    kbi_run run; // must be first: kb_close gets a pointer to it
     kbi_recipe recipe;
     kbi_case planned;
     kbi_pending pending;
@@ -13107,7 +13105,7 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
         for (size_t k = 0; k < i && !g->fault; k++)
             if (!pending[k].fault && kbi_is(cases[k].name, cases[i].name))
                 g->fault = "kb_compare: two functions have one name; give each its kb_desc.implementation";
-        kbi_measured_clear(&m[i]); // until the result of the case arrives
+        kbi_measured_clear(&m[i]); // default result
         m[i].status = KB_FAILED;
         m[i].flags = (uint64_t)1 << KB_FLAG_CUDA_ERROR;
         kbi_note(&m[i], "another function of the comparison lost the device, and this process cannot get it back");
@@ -13137,7 +13135,7 @@ kb_result kb_run_from(const kb_desc* desc, kb_function fn, void* user, const kb_
 }
 
 #if defined(KBENCH_SHARED)
-// For a binding, before the first measurement: takes the output of a process with KBI_REFERENCE. False: invalid.
+// Takes the output of a KBI_REFERENCE process. A binding calls it before the first measurement. False: invalid.
 #if defined(__cplusplus)
 extern "C"
 #endif
@@ -13184,9 +13182,9 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     if (marked) signal(KBI_WORKER_MARK, SIG_DFL);
     kbi_process.program = argc > 0 ? (slash ? slash + 1 : argv[0]) : "kbench";
     kbi_open_standard_files();
-    unsetenv(KBI_STARTED_AS); // a program that a benchmark starts is not a worker
+    unsetenv(KBI_STARTED_AS); // programs that a benchmark starts are no workers
     kbi_startup.process = getpid();
-    if (kbi_startup.role == KBI_STARTED && marked) // this process would start workers, and they more workers
+    if (kbi_startup.role == KBI_STARTED && marked) // workers would start workers without end
         return kbi_error("a worker's main started this program again without %s in its environment. Keep that "
                          "variable when main calls exec.",
                          KBI_STARTED_AS),
@@ -13236,7 +13234,7 @@ static int kbi_main(kbi_options* o, int argc, char** argv) {
     return code;
 }
 
-// Returns the exit code of the run, or KBI_EXIT_FAILED if stdout did not take all output.
+// Returns the exit code of the run, or KBI_EXIT_FAILED if writing to stdout failed.
 int kb_main(int argc, char** argv) {
     kbi_options o;
     kbi_options_default(&o);

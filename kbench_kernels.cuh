@@ -5390,7 +5390,8 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * P32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, P8), by32 = kbki_threads(share, P32);
-    const bool early = by8 <= 1024 && n.rows * size * by8 <= kbki_sms() * 1024;
+    // two CTAs of at most 512 threads share an SM, so that clusters of 8 leave no SM of a GPC idle
+    const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, P8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, P32, false>,
         size, (int)(early ? by8 : by32), 0, n.rows, false, st, n.x, n.w, n.b, n.y, n.mean, n.rstd, n.rows, n.cols);
@@ -6911,9 +6912,9 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     2.000 FLOP/B; floor on an H200 192.8 us = 824.3 MB / 4.276 TB/s; on this GPU 270.2 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 split   1729 us  18 %      -   32 96 % 71 %      32 k  log-softmax to memory in f32, then a gather
-    2 online 605.7 us  51 % 2.86 x   29 95 % 41 %      1238  CTA per row, online softmax, one read
-    3 unroll 270.3 us 115 % 2.24 x   54 48 % 91 %      13 k  16-byte vectors, four in flight per thread
+    1 split   1736 us  18 %      -   32 96 % 71 %      32 k  log-softmax to memory in f32, then a gather
+    2 online 604.3 us  51 % 2.87 x   29 95 % 41 %      1247  CTA per row, online softmax, one read
+    3 unroll 271.0 us 115 % 2.23 x   56 49 % 91 %      6471  16-byte vectors, four in flight per thread
     end of measured */
 KBKI_TENSORS(cross_entropy_fwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[3] = kbki_out("lse", KBK_KF32, rows, 1, 0),
@@ -7239,8 +7240,8 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 naive   1677 us  37 %      -   20 82 % 29 %         0  one element per thread
-    2 unroll 540.3 us 116 % 3.10 x   32 89 % 90 %         0  16-byte vectors, two in flight per thread
+    1 naive   1570 us  40 %      -   20 81 % 31 %         0  one element per thread
+    2 unroll 540.7 us 116 % 2.90 x   32 83 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
 // Like that of normal logits
 KBKI_TENSORS(cross_entropy_bwd, 5, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
@@ -7370,10 +7371,10 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 split   812.2 us  77 %      -   54 75 % 90 %      13 k  fwd unroll, then bwd unroll
-    2 fused   706.6 us  89 % 1.15 x   62 43 % 87 %      17 k  CTA per row, second read backwards
-    3 shared  573.3 us 109 % 1.23 x   64 39 % 85 %    1124 k  row in shared memory, one read
-    4 cluster 593.8 us 106 % 0.97 x   62 46 % 82 %    1388 k  row over 2 to 8 CTAs, sums by DSMEM
+    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  fwd unroll, then bwd unroll
+    2 fused   703.8 us  89 % 1.16 x   64 43 % 87 %      16 k  CTA per row, second read backwards
+    3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
+    4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row over 2 to 8 CTAs, sums by DSMEM
     end of measured */
 // |loss| + 1/4, because a loss near 0 is a difference of larger numbers
 KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
@@ -11350,7 +11351,10 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
+            // not needed here, but for operands at other addresses
+            size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
+            if (!why && room) why = kbki_check_workspace(a, room);
             return why ? why : kbki_mm_thin<T>(a, st);
         }
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Counts the share of each flag in record files. A flag that many rows have is ignored by readers.
+"""Counts the share of each flag in record files. Readers ignore a flag that many rows have.
 
     python3 tests/flags.py FILE...    FILE: records of --json or --jsonl. Prints each flag and its share of the times. The
                                       exit code is 1 if FLOOR, OUTLIERS, UNSETTLED or AUTOCORR has more than 5 %.
@@ -18,7 +18,7 @@ def records(path):
         found = json.loads(text)
     except ValueError:  # one a line
         found = [json.loads(line) for line in text.splitlines() if line.strip()]
-    if isinstance(found, dict):  # evidence with other data next to the records
+    if isinstance(found, dict):  # a file that holds other data besides the records
         found = found["kbench"] if isinstance(found.get("kbench"), list) else [found]
     return [r for r in found if r.get("status", "ok") == "ok" and r.get("time_ms") is not None]
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Checks the layout of a header: contents list, order of stages, calls to later stages, prefixes, and size.
+"""Checks the layout of a header: list of contents, order of stages, calls to functions of later stages, prefixes of
+names, and size.
 
     layout.py FILE                prints each error on a line; the exit code is 1 if there is one
 
-A section begins with a ruler, then `  >>tag  text`. In kbench.h, after the line "Stop here", the text begins with the
-section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before each use, so a function
-can only call earlier stages. This script checks the exceptions: forward declarations of functions of later stages, and
-calls of public functions that a later stage defines.
+A section begins with a ruler, then `  >>tag  text`. In kbench.h, the title of a section after the line "Stop here"
+begins with the section's stage and a colon. Sections are in the order of STAGES. C requires a declaration before each
+use, so a function can normally call only functions of earlier stages. This script checks the two exceptions: forward
+declarations of functions of later stages, and calls of public functions that a later stage defines.
 """
 import re
 import sys
@@ -20,7 +21,7 @@ PREFIX = {'kbench.h': r'(KB|KBI|KBENCH|kb|kbi)(_|$)|_(DEFAULT|GNU)_SOURCE$', 'kb
 
 
 def code_of(text):
-    """The text without comments and string literals; lines keep their numbers."""
+    """Returns the text without comments and string literals; line numbers do not change."""
     blank = lambda m: re.sub(r'[^\n]', ' ', m.group(0))
     return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', blank, text, flags=re.S)
 
@@ -30,7 +31,7 @@ def check(path):
         text = f.read()
     name, lines, code = re.sub(r'.*/', '', path), text.split('\n'), code_of(text).split('\n')
     found = []
-    # sections: (tag, stage, first line), lines counted from 0
+    # sections: (tag, stage, index of the first line)
     sections, stop = [], next((i for i, s in enumerate(lines) if s.startswith('  Stop here')), None)
     for i, s in enumerate(lines[1:], 1):
         m = re.match(r'  >>(\w+)\s+(?:(\w+):)?', s)
@@ -70,7 +71,7 @@ def check(path):
             if STAGES.index(stage) < last:
                 found.append(f'>>{tag} ({stage}) is out of the order of the stages')
             last = max(last, STAGES.index(stage))
-    # where each function is defined, and which are only declared, or called, before that
+    # finds where each function is defined, and which functions are declared or called before their definition
     stage_of, where = {}, {}
     ends = [s[2] for s in behind[1:]] + [len(lines)]
     for (tag, stage, at), end in zip(behind, ends):

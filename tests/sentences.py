@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Sentences that people read, drawn at random for a review of the language.
+"""Prints a random sample of the sentences that people read, for a review of the language.
 
     python3 tests/sentences.py [--count 100] [--seed N] [FILE...]
 
-Draws from comments, documents, docstrings and messages of all source files, or of the files named. A line is
-FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by its line of code.
-Without --seed every call draws others; the seed is printed on stderr.
-With --words WORD,WORD... it prints every sentence that holds one of these words or phrases instead; exit code 1 if
-there is one.
+The sample is drawn from comments, documents, docstrings and messages of all source files, or of the given files. A
+line of output is FILE:LINE, a tab, and the sentence. A fragment, such as the comment of a field, is followed by its
+line of code. Without --seed, every call draws other sentences; the seed is printed on stderr. With --words
+WORD,WORD... the script instead prints every sentence that contains one of these words or phrases. The exit code is 1
+if it finds a sentence.
 """
 import argparse
 import inspect
@@ -21,16 +21,18 @@ import tokenize
 
 C_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*|\'(?:\\.|[^\'\\\n])\'', re.S)
 EVIDENCE = re.compile(r'^tests/(evidence|fixtures)/(?!README)')
-# a table, a command, code, a heading, the licence or a mark of tests/run.sh inside a comment or docstring
+# matches lines of a comment or docstring that are not prose: table, command, code, heading, licence, or a mark of
+# tests/run.sh
 NO_PROSE = re.compile(r'\s{4}|\s*\S.*\S\s{3,}\S|#|--- |-{9}|SPDX|measures time$|takes long$|only in make|>>|[{}$|]')
 ITEM = re.compile(r'\s*([-*]|\d+\.|:\w+:|[A-Za-z_.]+:|a program of its own:) ')
 
 
 def paragraphs(line, text):
-    """(line, text) of each paragraph and list item of a comment or docstring, on one line each."""
+    """Yields (line, text) for each paragraph and list item of a comment or docstring; the text is joined to one
+    line."""
     start, part = line, []
     for i, s in enumerate(text.split('\n') + ['']):
-        goes_on = part and ITEM.match(part[0]) and s.startswith('   ')  # the next line of a list item
+        goes_on = part and ITEM.match(part[0]) and s.startswith('   ')  # s continues a list item
         ends = not s.strip() or NO_PROSE.match(s) and not goes_on
         if part and (ends or ITEM.match(s) and part[-1][-1] in '.:;'):
             yield start, ' '.join(part)
@@ -41,7 +43,7 @@ def paragraphs(line, text):
 
 
 def comment_pieces(text, mark):
-    """Paragraphs of the comments that begin with `mark` and have their own lines."""
+    """Yields the paragraphs of comments that begin with `mark` and stand alone on their lines."""
     block = []
     for i, s in enumerate(text.split('\n') + [''], 1):
         if s.lstrip().startswith(mark) and not s.startswith('#!'):
@@ -72,7 +74,7 @@ def c_pieces(text):
 
 
 def hash_pieces(text):
-    """Paragraphs and messages of a shell script or a Makefile, as in comment_pieces."""
+    """Yields the paragraphs and messages of a shell script or a Makefile, in the form of comment_pieces()."""
     yield from comment_pieces(text, '#')
     for m in re.finditer(r'(?:echo|skip|fail) "([^"\n]*)"', text):
         yield text.count('\n', 0, m.start()) + 1, m.group(1), code_line(text, m.start())
@@ -102,7 +104,8 @@ def markdown_pieces(text):
 
 
 def sentences(path):
-    """(line, sentence, line of code or '') of a file; the code only for a fragment: a label, the comment of a field."""
+    """Yields (line, sentence, code) for each sentence of a file. For a fragment, such as a label or the comment of a
+    field, code is its line of code; otherwise it is empty."""
     with open(path, encoding='utf-8') as f:
         text = f.read()
     ending = path.rsplit('.', 1)[-1]

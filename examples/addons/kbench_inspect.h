@@ -6,20 +6,20 @@
     #include "kbench_inspect.h"        after kbench.h, in the file that defines KBENCH_IMPLEMENTATION
 
    It adds these options to a program: --profile, --counters, --trace, --energy, --sass, --ncu and --nsys. For these
-   options the blocks run again, in processes that measure no time. NVTX ranges show a profiler the current case and
-   its phase.
+   options the blocks run again, in processes that measure no time. NVTX ranges tell an external profiler which case
+   and phase is running.
 
 CONTENTS (search for the tag)
 
     >>options       the add-on's options: one row each
     >>summed        sums, overlap and gaps of a block's kernels, copies and calls. Pure functions
-    >>perf          the processor's counters for host work, from the kernel's perf_event_open
+    >>perf          the CPU's counters for host work, from the Linux call perf_event_open
     >>energy        the energy of a launch, from NVML's counter; measured apart from the times
     >>activity      the kernels, copies and calls of each run of the block, from CUPTI's activity records
     >>counters      hardware counters of the block, from CUPTI's range profiler
     >>counted       compares counters with the declared bytes and operations; what bounds a case
     >>launches      reads the CSV of a profiler: kernels and their metrics, aggregated by case
-    >>profile       shows a profile: below the case's row of the table, and as a timeline
+    >>profile       prints a profile below the case's row of the table, or writes it as a timeline
     >>machine_code  the machine code of the longest kernel, from the CUDA Toolkit's disassembler
     >>vendor        runs this program under ncu or nsys, where it runs each block once
     >>nvtx          NVTX ranges with the names of cases and phases
@@ -95,7 +95,7 @@ static const kb_option kbi_inspect_rows[] = {
 
 static void kbi_inspect_start(void) { memset(&kbi_inspect_given, 0, sizeof kbi_inspect_given); }
 
-// Checks that an option that profiles GPU work can have its GPU. Returns false after an error message.
+// Returns false after an error message if an option needs a GPU that the other options exclude.
 static bool kbi_inspect_agree(void) {
     const kbi_options* o = kbi_options_now;
     static const int tools[] = { KBI_INSPECT_ncu, KBI_INSPECT_nsys, KBI_INSPECT_energy };
@@ -104,7 +104,7 @@ static bool kbi_inspect_agree(void) {
         if (kbi_is(o->device, "all") && tools[i] != KBI_INSPECT_energy)
             why = "it profiles one GPU; select it with --device N";
         else if (kbi_is(o->device, "cpu") || (!KBI_CUDA && !o->device))
-            why = "it profiles GPU work; --device cpu and a build without CUDA have none";
+            why = "it profiles GPU work, which --device cpu and a build without CUDA cannot run";
         if (why && kbi_inspect_given.on[tools[i]])
             return kbi_error("--%s: %s", kbi_inspect_rows[tools[i]].name, why), false;
     }
@@ -125,7 +125,7 @@ static kbi_counter* kbi_counters_at(kbi_inside* in) {
 
 static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
 
-// Removes a counter, as if it had not been requested.
+// Removes a counter from the profile.
 static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
     kbi_counter* at = kbi_counters_at(in) + counter;
     size_t behind = kbi_inside_size(in) - (size_t)((const char*)(at + 1) - (const char*)in);
@@ -139,20 +139,20 @@ static double kbi_counted(const kbi_inside* in, const char* name) { // NaN: not 
     return NAN;
 }
 
-typedef struct kbi_sum {    // the events with the same name, grid and block
-    const kbi_event* first; // the first of these events
+typedef struct kbi_sum {    // sum over the events with equal name, grid and block
+    const kbi_event* first; // first event of the sum
     int64_t calls;
     double total; // ns
 } kbi_sum;
 
 typedef struct kbi_profile {
-    kbi_sum *device, *host; // kernels, copies and memsets; calls on the host; both by total time, the longest first
+    kbi_sum *device, *host; // GPU work; host calls; sorted by total time, descending
     int n_device, n_host;
-    double device_ns, host_ns;  // sums of all of these
-    double span, busy, run;     // ns per run: first start to last end; an event at work; the block on the host
-    double gaps, gap_ns;        // per run: number and total time of gaps without an event at work
-    double launch_ns;           // host time of a call that submits work
-    double overlap, concurrent; // share of copy time beside a kernel; of busy time with two events. NaN: no such time
+    double device_ns, host_ns;  // total time of device and of host
+    double span, busy, run;     // ns per run: first start to last end; GPU busy; the block on the host
+    double gaps, gap_ns;        // per run: number and total time of gaps in which the GPU is idle
+    double launch_ns;           // ns: mean host time of a call that submits work
+    double overlap, concurrent; // share of copy time during kernels; of busy time with 2+ events; NaN: none
 } kbi_profile;
 
 static bool kbi_event_on_device(const kbi_event* e) { return e->kind >= KBI_EVENT_KERNEL; }
@@ -179,18 +179,18 @@ static void kbi_sums_add(kbi_sum* sums, int* n, kbi_map* known, const kbi_event*
     s->total += (double)(e->end - e->start);
 }
 
-typedef struct kbi_edge { // the begin or the end of an event
+typedef struct kbi_edge { // the start or the end of an event
     int64_t at;
     int32_t run, copy, step;
 } kbi_edge;
 
-static int kbi_edges_order(const void* a, const void* b) { // at equal times, ends come first
+static int kbi_edges_order(const void* a, const void* b) { // at equal times, ends precede starts
     const kbi_edge *x = (const kbi_edge*)a, *y = (const kbi_edge*)b;
     if (x->run != y->run) return x->run < y->run ? -1 : 1;
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : x->step - y->step;
 }
 
-// Computes overlap, concurrency and gaps by a sweep over the begins and ends of events.
+// Computes overlap, concurrency and gaps from the sorted starts and ends of events.
 static void kbi_profile_sweep(kbi_profile* p, const kbi_edge* edges, int64_t n, int runs) {
     double busy = 0, both = 0, many = 0, copying = 0, gap_ns = 0, span = 0, gaps = 0;
     int64_t kernels = 0, copies = 0;
@@ -255,7 +255,7 @@ static void kbi_profile_fill(kbi_profile* p, const kbi_inside* in) {
     KBENCH_FREE(edges);
 }
 
-// Stores a text of the profile under a key; returns its offset.
+// Stores a text of the profile, unless the key has one; returns the offset of the key's text.
 KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_mapped* slot = kbi_map_find(&in->names, key);
@@ -266,7 +266,7 @@ KBI_INLINE int32_t kbi_insight_text(uint64_t key, const char* text) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>perf        the processor's counters for host work, from the kernel's perf_event_open.
+  >>perf        the CPU's counters for host work, from the Linux call perf_event_open.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // as in linux/perf_event.h
@@ -275,15 +275,14 @@ enum { KBI_PERF_EVENTS = 8, KBI_PERF_SLOTS = KBI_PERF_EVENTS, KBI_PERF_BACKEND, 
 
 static const struct {
     const char* name;
-    uint32_t type; // 0: a hardware event; 1: a software event of the kernel
+    uint32_t type; // type of perf_event_attr: 0: hardware event; 1: software event of the Linux kernel
     uint64_t event;
 } kbi_perf_events[KBI_PERF_EVENTS] = { { "cycles", 0, 0 },           { "instructions", 0, 1 },
                                        { "branches", 0, 4 },         { "branch_misses", 0, 5 },
                                        { "cache_references", 0, 2 }, { "cache_misses", 0, 3 },
                                        { "stalled_cycles", 0, 8 },   { "page_faults", 1, 2 } };
 
-// The folders in which the kernel describes events of the processor. The event slots must lead the group of the
-// other two.
+// Folders in sysfs that describe the CPU's events. The event "slots" must be the leader of the group of all three.
 static const char* const kbi_perf_cores[] = { "cpu", "cpu_core" };
 static const char* const kbi_perf_slots[] = { "slots", "topdown-be-bound", "topdown-mem-bound" };
 
@@ -292,8 +291,8 @@ static struct kbi_perf {
     int64_t runs, began;
 } kbi_perf;
 
-// Opens an event of this thread and of the threads that it starts. The event counts user code only, which most
-// systems allow without privileges.
+// Opens a counter of an event in this thread and the threads that it starts. It counts user code only, which most
+// systems permit without privileges.
 static int kbi_perf_event(uint32_t type, uint64_t event, int leader) {
     enum { KBI_PERF_SIZE = 64, KBI_OFF = 1, KBI_INHERIT = 2, KBI_USER = 0x60, KBI_TIMES = 3 };
     struct { // the first version of perf_event_attr
@@ -311,8 +310,8 @@ static bool kbi_perf_config(const char* text, uint64_t* event) {
     return *event = code | (uint64_t)mask << 8, code < 256 && mask < 256;
 }
 
-// Opens the events for the top-down method (Yasin 2014): the share of issue slots lost to memory, or to the whole
-// back end.
+// Opens the events for the top-down method (Yasin 2014): the shares of issue slots lost to memory, and to the back
+// end in total.
 static void kbi_perf_open_slots(void) {
     static const char root[] = "/sys/bus/event_source/devices";
     char path[160], line[160];
@@ -346,7 +345,7 @@ static bool kbi_perf_open(kb_state* kb) {
     for (int i = KBI_PERF_SLOTS; i < KBI_PERF_ALL; i++) kbi_perf.files[i] = -1;
     if (n) kbi_perf_open_slots();
     kbi_perf.runs = 1;
-    return true; // the counters that are available are reported
+    return true; // counters that could not be opened are left out
 }
 
 static void kbi_perf_all(unsigned long call) {
@@ -362,7 +361,7 @@ static int64_t kbi_perf_begin(kb_state* kb) {
     return kbi_perf.runs;
 }
 
-// Repeats the block for at least a millisecond, so that the cost of the calls themselves is negligible.
+// Repeats the block for at least 1 ms, so that the cost of the calls that control the counters is negligible.
 static bool kbi_perf_end(kb_state* kb) {
     enum { KBI_PERF_MOST = 1 << 24 };
     kbi_perf_all(KBI_PERF_DISABLE);
@@ -374,7 +373,7 @@ static void kbi_perf_close(kb_state* kb) {
     (void)kb;
     double values[KBI_PERF_ALL];
     for (int i = 0; i < KBI_PERF_ALL; i++) {
-        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns running: less if hardware counters are shared
+        uint64_t read[3] = { 0, 0, 0 }; // value; ns enabled; ns counted (less if the hardware is shared)
         values[i] = NAN;
         if (kbi_perf.files[i] < 0) continue;
         if (kbi_read_some(kbi_perf.files[i], read, sizeof read) == (ssize_t)sizeof read && read[2])
@@ -385,7 +384,7 @@ static void kbi_perf_close(kb_state* kb) {
     double slots = values[KBI_PERF_SLOTS], cycles = values[0], stalled = values[6];
     if (slots > 0) kbi_insight_count("memory_bound_pct", "%", 100 * values[KBI_PERF_MEMORY] / slots);
     if (slots > 0) kbi_insight_count("backend_bound_pct", "%", 100 * values[KBI_PERF_BACKEND] / slots);
-    // a counter of this name that the slots gave is kept
+    // kbi_insight_count ignores this if the slots gave backend_bound_pct
     if (cycles > 0) kbi_insight_count("backend_bound_pct", "%", 100 * stalled / cycles);
 }
 
@@ -394,21 +393,21 @@ static void kbi_perf_close(kb_state* kb) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-typedef struct kbi_joules { // the energy counter and the time of a step
+typedef struct kbi_joules { // an update of the energy counter
     double mj;
-    int64_t at, launches; // at: ns; launches: number of launches done
+    int64_t at, launches; // time in ns; number of launches before the update
 } kbi_joules;
 
-// The counter increases in steps, every 20 to 100 ms. The energy between two steps is precise, the energy between
-// two arbitrary readings is not. Therefore only readings directly after a step count.
-static struct kbi_energy { // state of the case
-    cudaGraphExec_t many;  // a graph with many copies of the block; NULL: the block is launched alone
+// NVML updates the counter every 20 to 100 ms. The energy between two updates is precise; the energy between two
+// arbitrary readings is not. Therefore only readings directly after an update are used.
+static struct kbi_energy { // state for the current case
+    cudaGraphExec_t many;  // graph of many copies of the block; NULL: single launches
     bool capturing, failed;
-    double last, batch_ns;    // last: the latest reading; batch_ns: duration of the latest batch
-    int64_t began, launches;  // ns; launches since then
+    double last, batch_ns;    // latest reading in mJ; duration of the latest batch
+    int64_t began, launches;  // start of the measurement in ns; launches since
     int64_t submitting;       // ns: start of the current batch
     int64_t each;             // launches per batch, about 10 ms
-    kbi_joules first, latest; // steps of the counter; at 0: none seen yet
+    kbi_joules first, latest; // first and latest update; at == 0: none yet
 } kbi_energy;
 
 static bool kbi_energy_read(double* mj) {
@@ -418,7 +417,7 @@ static bool kbi_energy_read(double* mj) {
     return *mj = (double)now, true;
 }
 
-// Reads the counter and notes a step. Steps in the first `skip` ns do not count.
+// Reads the counter and stores an update, unless it is in the first `skip` ns of the measurement.
 static void kbi_energy_note(int64_t skip) {
     struct kbi_energy* e = &kbi_energy;
     kbi_joules step = { NAN, 0, e->launches };
@@ -439,12 +438,12 @@ static void kbi_energy_restart(void) {
     e->began = kbi_now();
 }
 
-static double kbi_energy_span(void) { // ns between the first and the latest step
+static double kbi_energy_span(void) { // ns between the first and the latest update
     const struct kbi_energy* e = &kbi_energy;
     return e->latest.at ? (double)(e->latest.at - e->first.at) : 0;
 }
 
-// Measures the idle power; the clocks first get time to fall.
+// Measures the idle power, after a pause in which the clocks fall.
 static void kbi_energy_idle(void) {
     static const int64_t falls = 100000000, rest = 500000000, patience = 2000000000; // ns
     struct timespec pause = { 0, 5000000 };
@@ -481,7 +480,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
         kbi_graph_capture_begin();
         return kbi_energy.each = g->launches;
     }
-    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // the first run may include the loading of code
+    int64_t ns = KBI_MAX(run->work.estimate_ns, (int64_t)1); // may include the loading of code
     kbi_energy.submitting = kbi_now();
     if (kbi_energy.batch_ns > 0 && kbi_energy.batch_ns < 0.5 * (double)KBI_BATCH_NS)
         return kbi_energy.each = KBI_MIN(2 * kbi_energy.each, (int64_t)KBI_MOST);
@@ -489,7 +488,7 @@ static int64_t kbi_energy_begin(kb_state* kb) {
     return kbi_energy.each = KBI_MAX((int64_t)1, KBI_MIN(KBI_BATCH_NS / ns, (int64_t)KBI_MOST));
 }
 
-// Returns after a batch whether another one is needed. Long batches need a longer window.
+// Ends a batch; returns whether another batch is needed. Long batches need a longer measurement.
 static bool kbi_energy_batch(int64_t launches) {
     const double window = 2e9, most = 10e9, batches = 20; // ns
     struct kbi_energy* e = &kbi_energy;
@@ -534,7 +533,7 @@ static void kbi_energy_close(kb_state* kb) {
   >>activity    the kernels, copies and calls of each run of the block, from CUPTI's activity records.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_INSIDE_EVENTS = 1 << 16 }; // most events of a case
+enum { KBI_INSIDE_EVENTS = 1 << 16 }; // largest number of events of a case
 
 typedef struct kbi_recorded { // an event; the correlation id connects device work with the call that submitted it
     kbi_event event;
@@ -575,8 +574,9 @@ static int32_t kbi_copy_name(const kbi_activity_copy* r) {
     return kbi_insight_text((uint64_t)(uintptr_t)name, name);
 }
 
-// Computes how many warps of a kernel fit on a multiprocessor, and which resource limits them. Registers are given to
-// warps in units of 256, in four partitions; shared memory in units of 128 bytes (CUDA C++ Programming Guide).
+// Computes how many warps of a kernel fit on a multiprocessor, and which resource limits them. Registers are
+// allocated to warps in units of 256, in four partitions; shared memory in units of 128 bytes (CUDA C++ Programming
+// Guide).
 static void kbi_event_occupancy(kbi_event* e) {
     const kbi_gpu* g = &kbi_meter.gpu;
     int warps = (e->block[0] * e->block[1] * e->block[2] + 31) / 32, most = g->max_threads / 32;
@@ -618,7 +618,7 @@ static void kbi_activity_kernel(const kbi_activity* r, kbi_recorded* to) {
     to->correlation = r->correlation;
 }
 
-// Stores one record. Runs on a thread of CUPTI while the engine waits.
+// Stores one record. A thread of CUPTI calls it while kbench waits.
 static void kbi_activity_record(const kbi_activity* r) {
     kbi_recorded to;
     memset(&to, 0, sizeof to);
@@ -663,7 +663,7 @@ static bool kbi_activity_open(kb_state* kb) {
     for (; n < KBI_COUNT(kbi_activities) && !error; n++) error = c->enable(kbi_activities[n]);
     if (error) kbi_activity_off(n - 1), kbi_insight_say("%s", kbi_cupti_error_text("cuptiActivityEnable", error, why));
     if (error) return false;
-    c->flush(1); // delivers the records of the set-up
+    c->flush(1); // delivers older records, before the callback below is set
     c->look = kbi_activity_record;
     kbi_meter.insight.head.runs = -1;
     kbi_meter.insight.began = kbi_now();
@@ -675,7 +675,7 @@ static int64_t kbi_activity_now(void) {
     return kbi_meter.cupti.time(&ns) == 0 ? (int64_t)ns : 0;
 }
 
-// Starts a run like the timed ones: cold or hot, and behind the launch gate if possible.
+// Starts a run under the conditions of a timed run: cold or hot cache, and the launch gate closed if possible.
 static int64_t kbi_activity_begin(kb_state* kb) {
     kbi_run* run = kb->run;
     kbi_insight* in = &kbi_meter.insight;
@@ -692,22 +692,21 @@ static bool kbi_activity_end(kb_state* kb) {
     kbi_launch_end();
     kbi_meter.gpu.at = 0;
     if (kbi_meter.gpu.alarmed && kb->run->sampling.gated)
-        return kb->run->sampling.gated = false, true; // the block waits at the gate and runs again without it
+        return kb->run->sampling.gated = false, true; // the block waits for its work: run it without the gate
     if (in->head.runs >= 0) in->window[in->head.runs][1] = ends;
     in->head.runs++;
     bool long_enough = in->head.runs > 0 && kbi_now() - in->began > (int64_t)2000000000;
     return in->head.runs < KBI_INSIDE_RUNS && !long_enough;
 }
 
-static int kbi_recorded_order(const void* a, const void* b) { // enclosing events come first
+static int kbi_recorded_order(const void* a, const void* b) { // an enclosing event precedes events inside it
     const kbi_event *x = &((const kbi_recorded*)a)->event, *y = &((const kbi_recorded*)b)->event;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     if (x->kind != y->kind) return x->kind - y->kind; // a call before the work that it submits
     return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
-// Finds the runs and their calls. Only the outermost of nested calls is kept. callers: the call of each correlation
-// id.
+// Writes an event for each run and each outermost call. callers maps each correlation id to the index of its call.
 static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* events, kbi_map* callers) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_event outer;
@@ -732,7 +731,7 @@ static void kbi_activity_calls(const kbi_recorded* all, size_t n, kbi_text* even
     }
 }
 
-// Turns the records into the events of the block.
+// Converts CUPTI's records into the events of the block.
 static void kbi_activity_collect(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     kbi_recorded* all = (kbi_recorded*)(void*)in->events.s;
@@ -777,11 +776,10 @@ static void kbi_activity_close(kb_state* kb) {
   >>counters    hardware counters of the block, from CUPTI's range profiler.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Each function of the profiler takes one structure. Its fields begin at multiples of 8 bytes or share such a word, so
-// the structures are written as words. Their sizes end with the last field. tests/compile/cupti.cpp compares offsets
-// and sizes with CUPTI's headers.
-// clang-format off
-#define KBI_RANGE_CALLS(x) /* name in the library, size of its structure; words of that from 2 on */                 \
+// Each function of the profiler takes one structure. Its fields start at multiples of 8 bytes or share an 8-byte
+// word, so it is written as an array of words. Its size is the end of its last field. tests/compile/cupti.cpp
+// compares offsets and sizes with CUPTI's headers. clang-format off
+#define KBI_RANGE_CALLS(x) /* function name, size of its structure in bytes; words from 2 on */                     \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
     x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
     x(CHIP, cuptiDeviceGetChipName, 32) /* 2: device; 3: its name */                                                 \
@@ -822,8 +820,8 @@ static const struct {
 #undef KBI_X
 };
 
-// Sets: few takes one pass of the block, usual takes three, all takes about 16. If two rows have the same name, a
-// chip has only one of the metrics.
+// Sets: few takes one pass of the block, usual takes three, all takes about 16. Two rows have the same name if the
+// metric's name depends on the chip.
 static const struct {
     const char *name, *metric, *unit;
     int set; // 0: few, 1: usual, 2: all
@@ -867,14 +865,14 @@ static const struct {
                            2 } };
 
 enum { KBI_METRICS = 64, KBI_PASSES = 64 };
-static struct kbi_range_state { // state of the case
+static struct kbi_range_state { // state of the profiler for the current case
     int (*calls[KBI_RANGE_COUNT])(uint64_t*);
     uint64_t host, profiler; // objects of CUPTI
     const char *metrics[KBI_METRICS], *names[KBI_METRICS], *units[KBI_METRICS];
-    char own[512]; // metrics requested by name
+    char own[512]; // names of the metrics that the user listed
     int n, passes;
     bool begun, failed;
-    bool cold_asked; // asked once per process
+    bool cold_asked; // whether kbi_range_cold ran in this process
     double cold;     // the result of kbi_range_cold
     kbi_text availability, config, data;
 } kbi_range_state;
@@ -917,7 +915,7 @@ static bool kbi_range_supported(int device) {
     return false;
 }
 
-// Adds a metric if the chip has it, because one unknown metric would make the whole configuration fail. named: the
+// Adds a metric if the chip has it, because one unknown metric would make the configuration fail. named: whether the
 // user requested it by name.
 static void kbi_range_offer(const char* metric, const char* name, const char* unit, bool named) {
     struct kbi_range_state* r = &kbi_range_state;
@@ -947,7 +945,7 @@ static bool kbi_range_choose(const char* set) {
     return kbi_range_state.n > 0;
 }
 
-// Computes the configuration of the hardware for a set of metrics on a chip; needs no GPU.
+// Computes the configuration of the counters for a set of metrics on a chip; needs no GPU.
 static bool kbi_range_configure(const char* chip, const char* set) {
     struct kbi_range_state* r = &kbi_range_state;
     uint64_t host[6] = { 0, 0, 0, KBI_WORD_OF(chip), KBI_WORD_OF(r->availability.s), 0 };
@@ -979,7 +977,7 @@ static void kbi_range_end(void) {
     kbi_text_free(&r->data);
 }
 
-// Sets up the profiler of this context with one range around the block. kbench runs the block again for each pass.
+// Sets up the profiler of the current CUDA context for one range, the block. kbench runs the block once per pass.
 static bool kbi_range_begin(int device, const char* set_of) {
     enum { KBI_USER_RANGE = 2, KBI_USER_REPLAY = 3 };
     struct kbi_range_state* r = &kbi_range_state;
@@ -988,7 +986,7 @@ static bool kbi_range_begin(int device, const char* set_of) {
     uint64_t init[2] = { 0, 0 }, chip[4] = { 0, 0, (uint64_t)device, 0 };
     kbi_driver_find("cuCtxGetCurrent", 4000, &current);
     if (current) current(&context);
-    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // once per process; it ends with the process
+    r->begun = r->begun || kbi_range(KBI_RANGE_INIT, init); // CUPTI is initialized once per process and never closed
     if (!r->begun || !kbi_range_supported(device) || !kbi_range(KBI_RANGE_CHIP, chip)) return false;
     uint64_t room[5] = { 0, 0, KBI_WORD_OF(context), 0, 0 }, enable[4] = { 0, 0, KBI_WORD_OF(context), 0 };
     if (!kbi_range(KBI_RANGE_AVAILABLE, room)) return false;
@@ -1008,7 +1006,8 @@ static bool kbi_range_begin(int device, const char* set_of) {
     return kbi_range(KBI_RANGE_DATA, data) && kbi_range(KBI_RANGE_SET, set);
 }
 
-// The pass counts all work between begin and end. kbi_range_pass_end returns whether another pass is needed.
+// Starts a pass, which counts all GPU work until kbi_range_pass_end. That function returns whether another pass is
+// needed.
 static void kbi_range_pass_begin(void) {
     uint64_t start[3] = { 0, 0, kbi_range_state.profiler },
              push[4] = { 0, 0, kbi_range_state.profiler, KBI_WORD_OF("block") };
@@ -1046,8 +1045,8 @@ static void kbi_range_evict(void) {
     kbi_evict();
 }
 
-// Checks the eviction with counters: reads as much data as L2 holds, evicts it, reads it again, and returns the
-// percentage that came from DRAM. NaN: unknown; the profile has the reason.
+// Checks the eviction: reads data of the size of L2, evicts it, reads it again, and returns the percentage of the
+// second read that came from DRAM. NaN: unknown; the profile has the reason.
 static double kbi_range_cold(const kbi_machine* m) {
     size_t size = (size_t)KBI_MAX(m->l2, (int64_t)0) & ~(size_t)4095;
     char* probe = NULL;
@@ -1070,7 +1069,7 @@ static double kbi_range_cold(const kbi_machine* m) {
     return good ? 100 * values[0] / (double)size : (double)NAN;
 }
 
-// Adds the share of L2 that the eviction empties to the machine, for --env.
+// Stores the percentage of L2 that the eviction empties in the machine's properties, for --env.
 static void kbi_measure_counted_cold(kbi_machine* m) {
     m->counted_cold = kbi_range_cold(m);
     snprintf(m->counted_why, sizeof m->counted_why, "%.190s", kbi_meter.insight.head.message);
@@ -1115,9 +1114,9 @@ static void kbi_counters_close(kb_state* kb) {
   >>counted     compares counters with the declared bytes and operations; what bounds a case.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Compares declared bytes with counted bytes. If the data is much larger than L2 and did not come from L2, the
-// count is the DRAM traffic plus what may still be in L2. Otherwise it is the L2 traffic. A count above the
-// declaration is no error: data that is read twice is compulsory traffic only once.
+// Compares declared bytes with counted bytes. If the case is cold and its data is at least four times L2, the bound
+// is the DRAM traffic plus the size of L2. Otherwise it is the L2 traffic. More counted than declared bytes are no
+// error: kb_bytes counts data once, even if the kernel reads it twice.
 static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const kbi_machine* machine) {
     double dram = kbi_counted(in, "dram_bytes"), l2 = kbi_counted(in, "l2_bytes"), size = (double)machine->l2;
     bool far = kbi_is(r->cache, "cold") && r->bytes >= 4 * size && kbi_finite(dram);
@@ -1135,13 +1134,13 @@ static void kbi_judge_declared_bytes(kb_result* r, const kbi_inside* in, const k
     }
 }
 
-// Compares declared operations with the largest number that the counted instructions can have done. Comparisons,
-// roots and exponentials have no agreed count. Tensor core instructions are not compared.
-static double kbi_counted_flops(const kbi_inside* in) { // operations of f32 and f64 that are certain
+static double kbi_counted_flops(const kbi_inside* in) { // additions, multiplications and FMAs of f32 and f64
     return kbi_counted(in, "fadd") + kbi_counted(in, "fmul") + 2 * kbi_counted(in, "ffma") + kbi_counted(in, "dadd") +
            kbi_counted(in, "dmul") + 2 * kbi_counted(in, "dfma");
 }
 
+// Compares declared operations with the largest number that the counted instructions can perform. This bound is
+// loose, because programs count comparisons, roots and exponentials differently. Skips blocks that use tensor cores.
 static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     double fp32 = kbi_counted(in, "fp32_instructions"), fp64 = kbi_counted(in, "fp64_instructions");
     double fp16 = kbi_counted(in, "fp16_instructions"), tensor = kbi_counted(in, "tensor_instructions");
@@ -1161,8 +1160,8 @@ static void kbi_judge_declared_flops(kb_result* r, const kbi_inside* in) {
     }
 }
 
-// Converts shares of the profiled time into shares of the block's time. The profiled time includes 40 to 80 us of
-// the profiler (H200). The profiled time itself is then removed.
+// Converts percentages of the profiled time into percentages of the block's time, because the profiler adds 40 to 80
+// us (H200). Then it removes the counter of the profiled time.
 static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
     static const char* const shares[] = { "dram_pct", "l2_pct", "sm_pct", "memory_pct" };
     const double longer = kbi_counted(in, KBI_RANGE_TIME) / (1e6 * r->time_ms);
@@ -1174,8 +1173,8 @@ static void kbi_judge_counted_time(const kb_result* r, kbi_inside* in) {
         if (kbi_is(of[i].name, KBI_RANGE_TIME)) kbi_inside_drop(in, i);
 }
 
-// Determines the bound: the busiest unit if it is busy enough, otherwise the nearest roof, otherwise latency. Data
-// that a short kernel writes may still be in L2 at its end.
+// Determines the bound: the busiest unit if it is busy enough, otherwise the nearest roof, otherwise latency. DRAM
+// counters alone do not suffice, because data that a short kernel writes may still be in L2 at its end.
 static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     static const struct {
         const char *counter, *name, *bound;
@@ -1204,7 +1203,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
     if (near) kbi_putf(&why, "%s%s roof %.0f %%", n++ ? ", " : "", r->roof, r->gpu_efficiency);
     if (r->flags >> KB_FLAG_FLOOR & 1 && most < enough && !near) bound = "launch";
     if (kbi_finite(warps)) kbi_putf(&why, "%s%.0f %% of the warps active", n ? ", " : "", warps);
-    if (n > 1) { // a single number proves nothing
+    if (n > 1) { // one counter alone does not show the bound
         r->bound = bound;
         kbi_judge_say(r, "bound by %s: %s%s", bound, why.s,
                       kbi_is(bound, "latency") ? ": no unit is busy enough" : "");
@@ -1217,7 +1216,7 @@ static void kbi_judge_bound(kb_result* r, const kbi_inside* in) {
 static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counter out[2]) {
     static const char* const names[][2] = { { "intensity_dram", "dram_bytes" }, { "intensity_l2", "l2_bytes" } };
     double sure = kbi_counted_flops(in), tensor = kbi_counted(in, "tensor_instructions");
-    // some f16 instructions run on the tensor pipe
+    // GPUs run some f16 instructions on the tensor pipe
     bool moves = !(tensor > 0) || 32 * tensor == kbi_counted(in, "fp16_instructions");
     double flops = r->flops > 0 ? r->flops : moves ? sure : 0;
     int n = 0;
@@ -1233,7 +1232,7 @@ static int kbi_judge_levels(const kb_result* r, const kbi_inside* in, kbi_counte
     return n;
 }
 
-// A case counts as cold only if the counters confirm that the eviction works.
+// Withdraws the time of a cold case if the counters show that the eviction does not empty L2.
 static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
     const double enough = 90;
     double gone = kbi_counted(in, "evicted_pct");
@@ -1246,28 +1245,28 @@ static void kbi_judge_counted_cold(kb_result* r, const kbi_inside* in) {
 
 static void kbi_judge_energy(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     (void)machine;
-    if (r->status != KB_OK || !(in->energy_mj > 0)) return; // no energy for a case that --counters found warm
+    if (r->status != KB_OK || !(in->energy_mj > 0)) return; // NOT_COLD cases get no energy
     r->energy_mj = in->energy_mj;
     if (in->idle_w > 0) r->idle_power_w = in->idle_w;
     if (r->flops > 0) r->flops_per_joule = r->flops / (in->energy_mj * 1e-3);
     if (r->bytes > 0) r->bytes_per_joule = r->bytes / (in->energy_mj * 1e-3);
 }
 
-// Reports for host work the share of the processor's issue slots that waited for memory, if the processor counts
-// it. Cache misses alone prove nothing, because most of them overlap with other work.
+// Reports for host work the share of the CPU's issue slots that waited for memory, if the CPU counts it. The number
+// of cache misses does not show this, because most misses overlap with other work.
 static void kbi_judge_host_bound(kb_result* r, const kbi_inside* in) {
     double memory = kbi_counted(in, "memory_bound_pct"), backend = kbi_counted(in, "backend_bound_pct");
     if (!kbi_finite(kbi_counted(in, "cycles"))) return;
     if (kbi_finite(memory))
-        kbi_judge_say(r, "bound by memory for %.0f %% of the processor's issue slots", memory);
+        kbi_judge_say(r, "%.0f %% of the processor's issue slots waited for memory", memory);
     else if (kbi_finite(backend))
-        kbi_judge_say(r, "bound by memory or by execution units for %.0f %% of the processor's issue slots", backend);
+        kbi_judge_say(r, "%.0f %% of the processor's issue slots waited for memory or execution units", backend);
     else
         kbi_judge_say(r, "the share of time bound by memory is unknown: this processor counts neither "
                          "topdown-be-bound nor stalled-cycles-backend");
 }
 
-// Judges a case that has a time.
+// Computes the results that follow from the profile of a case.
 static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     kbi_counter levels[2];
     if (r->status == KB_OK) kbi_judge_counted_cold(r, in);
@@ -1280,7 +1279,7 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
         kbi_judge_bound(r, in);
         kbi_judge_host_bound(r, in);
     }
-    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters); // derived counters follow the measured ones
+    kbi_record_counters(r, kbi_counters_of(in), (int)in->counters); // levels follow
     kbi_record_counters(r, levels, kbi_judge_levels(r, in, levels));
 }
 
@@ -1288,15 +1287,16 @@ static void kbi_judge_inside(kb_result* r, kbi_inside* in, const kbi_machine* ma
   >>launches    reads the CSV of a profiler: kernels and their metrics, aggregated by case.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_metric { // a number of a kernel over its launches
+typedef struct kbi_metric { // a metric, aggregated over the launches of a kernel
     const char *name, *unit;
-    double sum, weight; // an average is sum / weight; weight 0: the value is sum
+    double sum, weight; // value: sum / weight (average), or sum if weight is 0
 } kbi_metric;
 
-// The launches of a kernel with one grid and block in the timed block of a case, or the total of all its kernels.
+// The launches of one kernel with one grid and block size in the timed block of a case, or the total of all kernels
+// of a case.
 typedef struct kbi_launches {
     int number;         // index of the case, as encoded in its marks
-    bool whole;         // for the total: the end mark was found
+    bool whole;         // in the total: whether the end mark was found
     const char* kernel; // NULL: the total
     const char *grid, *block;
     int64_t calls;
@@ -1305,7 +1305,7 @@ typedef struct kbi_launches {
     int n;
 } kbi_launches;
 
-typedef struct kbi_launch_list { // entries of a case are consecutive, the total first
+typedef struct kbi_launch_list { // the entries of a case are consecutive; its total is first
     kbi_launches* of;
     int n;
     kbi_arena text;
@@ -1334,7 +1334,7 @@ static double kbi_launches_value(const kbi_launches* l, const char* name) {
 
 // --- aggregation ---
 
-// Returns the factor from a unit to seconds, bytes or hertz. *base: the first letter of that unit. 0: another unit.
+// Returns the factor from a unit to seconds, bytes or hertz, and sets *base to 's', 'b', 'B' or 'h'; 0: another unit.
 static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     static const char* const names[] = { "second", "sec", "s", "bytes", "byte", "B", "hz" };
     static const char prefixes[] = "numKMGT";
@@ -1349,7 +1349,8 @@ static double kbi_unit_factor(const char* unit, size_t n, char* base) {
     return 0;
 }
 
-// Returns the factor from a unit to ns, bytes or its base unit, per second for rates. out: the base unit.
+// Returns the factor from a unit to its base unit (ns, byte, hz or itself; rates: per second), which it stores in
+// out.
 static double kbi_unit_base(const char* unit, char out[40]) {
     size_t n = strcspn(unit, "/");
     char base = 0, below = 0;
@@ -1371,8 +1372,8 @@ static bool kbi_ends(const char* s, const char* end) {
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-// Adds a launch of `ns`. Sums, times and bytes are added. For launch parameters the largest value is kept. All
-// other metrics are shares or rates, averaged with the duration as weight.
+// Adds the metric x of a launch that took `ns`. Sums, times and bytes are added. Of launch parameters, the largest
+// value is kept. All other metrics are shares or rates; their average is weighted by duration.
 static void kbi_metric_add(kbi_launch_list* l, kbi_launches* to, const char* name, const char* unit, double x,
                            double ns) {
     char base[40];
@@ -1433,11 +1434,11 @@ static bool kbi_tool_number(const char* s, double* out) {
 typedef struct kbi_csv_reader {
     kbi_launch_list* to;
     char* at;
-    char **cells, **head, **units; // cells of this record; of the heading; of the row of units
+    char **cells, **head, **units; // cells of the current row; of the heading; of the row of units
     int n, size, n_head;
-    int inside;     // the case between whose marks the reader is; -1: none
-    double ended;   // ns: end of the last work between the marks; NaN: none yet
-    kbi_metric* of; // metrics of the launch that is being read, in the file's units
+    int inside;     // index of the case whose start mark was read last; -1: none, or after its end mark
+    double ended;   // ns: latest end of the work since the mark; NaN: none yet
+    kbi_metric* of; // metrics of the current launch, in the file's units
     int n_of, room;
     double ns;
 } kbi_csv_reader;
@@ -1498,7 +1499,8 @@ static double kbi_column_number(const kbi_csv_reader* r, const char* name) {
 
 // --- launches ---
 
-// Reads a mark. The grid of a mark encodes the case: 2 n + 1 before its block, 2 n + 2 after it.
+// Reads a mark. A mark is a launch of kbi_null. Its grid size encodes case n: 2 n + 1 before the block, 2 n + 2 after
+// it.
 static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     char digits[16];
     size_t n = 0;
@@ -1514,7 +1516,7 @@ static void kbi_csv_mark(kbi_csv_reader* r, const char* grid_text) {
     r->ended = NAN;
 }
 
-// Ends a launch, which is a mark or belongs to the current case.
+// Handles a launch that was read completely: a mark, or a kernel of the current case.
 static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char* grid, const char* block) {
     bool mark = strncmp(kernel, "kbi_null", 8) == 0;
     if (mark) kbi_csv_mark(r, grid);
@@ -1531,7 +1533,7 @@ static void kbi_csv_launch_end(kbi_csv_reader* r, const char* kernel, const char
     r->ns = 0;
 }
 
-// Adds a metric of the current launch. The texts must outlive the aggregation.
+// Adds a metric of the current launch. It stores the pointers name and unit until the file is read.
 static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit, double x) {
     char base[40];
     if (kbi_is(name, "gpu__time_duration.sum")) r->ns = x * kbi_unit_base(unit, base);
@@ -1545,7 +1547,7 @@ static void kbi_csv_metric(kbi_csv_reader* r, const char* name, const char* unit
 
 // --- ncu: one row per launch, with a row of units above (--page raw) ---
 
-// Skips columns that are not measurements: device attributes, and parts of other metrics.
+// Returns whether a column is a measurement, and not a device attribute or a part of another metric.
 static bool kbi_ncu_metric(const char* name) {
     return strstr(name, "__") && strncmp(name, "device__", 8) != 0 && !strchr(name, ':');
 }
@@ -1591,7 +1593,7 @@ static void kbi_nsys_record(kbi_csv_reader* r) {
     int before = r->inside;
     kbi_csv_launch_end(r, name, of[0], of[1]);
     if (r->inside < 0 || r->inside != before) return;
-    // The time of a case lasts from the first start to the last end, gaps included, and grows with each row.
+    // the time of a case, with gaps: extend it to the end of this row
     double end = KBI_MAX(kbi_finite(r->ended) ? r->ended : start, start + ns);
     double more = end - (kbi_finite(r->ended) ? r->ended : start);
     kbi_launches* all = &r->to->of[kbi_launches_find(r->to, r->inside, NULL, NULL, NULL)];
@@ -1620,7 +1622,7 @@ static bool kbi_tool_csv_read(kbi_launch_list* to, const char* text) {
         if (head) r.head = kbi_csv_row_copy(r.head, &r), r.n_head = r.n;
         if (!head && nsys) kbi_nsys_record(&r);
         if (!head && !nsys) kbi_ncu_record(&r);
-        // skips lines that tools and programs print between records
+        // skips lines that tools and programs print between rows
         for (r.at += strspn(r.at, " "); *r.at && *r.at != '"' && !isdigit((unsigned char)*r.at);)
             r.at += strcspn(r.at, "\n"), r.at += *r.at == '\n', r.at += strspn(r.at, " ");
     }
@@ -1657,10 +1659,10 @@ static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, i
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>profile     shows a profile: below the case's row of the table, and as a timeline.
+  >>profile     prints a profile below the case's row of the table, or writes it as a timeline.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_PROFILE_ROWS = 10 }; // most rows of each kind
+enum { KBI_PROFILE_ROWS = 10 }; // largest number of rows per table
 
 // Wraps a text under an indent.
 static void kbi_profile_wrap(kbi_text* t, int indent, int width, const char* text) {
@@ -1752,7 +1754,7 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
 
 enum { KBI_TRACE_HOST = 1000, KBI_TRACE_LANES = 8, KBI_TRACE_ROWS = 256 };
 
-typedef struct kbi_trace_row { // a row of the timeline, with parallel lines for slices that overlap
+typedef struct kbi_trace_row { // a row of the timeline; slices that overlap use separate lines
     int process;
     uint32_t lane;
     int64_t until[KBI_TRACE_LANES]; // end of the last slice of each line
@@ -1774,7 +1776,7 @@ static void kbi_trace_begin(kbi_tracing* t, char phase, int process, int64_t lin
     t->any = true;
 }
 
-static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; digits in every locale
+static void kbi_trace_time(kbi_tracing* t, const char* key, int64_t ns) { // in us; the locale has no effect
     kbi_putf(t->out, ",\"%s\":%lld.%03d", key, (long long)(ns / 1000), (int)(ns % 1000));
 }
 
@@ -1791,7 +1793,7 @@ static void kbi_trace_name(kbi_tracing* t, const char* what, int process, int64_
     kbi_puts(t->out, "}}");
 }
 
-// Returns a line of a row on which a slice overlaps no other slice. Work of one stream may overlap.
+// Returns a line of a row on which a slice overlaps no other slice. Even events of one stream may overlap.
 static int64_t kbi_trace_line(kbi_tracing* t, int process, uint32_t lane, int64_t start, int64_t end) {
     char name[64];
     int i = 0, line = 0;
@@ -1906,7 +1908,7 @@ static bool kbi_tool_find(const char* name, char out[512]) {
     return found;
 }
 
-// Builds the command that prints the code. Returns false if a name is not safe in a shell command.
+// Builds the command that prints the code. Returns false if a name contains characters that a shell would interpret.
 static bool kbi_code_command(kbi_text* command, const char* tool, const char* symbol) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
     char* self = realpath("/proc/self/exe", NULL);
@@ -1916,8 +1918,7 @@ static bool kbi_code_command(kbi_text* command, const char* tool, const char* sy
     return good;
 }
 
-// Prints the code below the row of the case, or below its comparison group. A line on stderr says why there is
-// none.
+// Prints the code below the row of the case, or below its comparison group. If there is no code, a warning says why.
 static void kbi_code_show(const kb_result* r) {
     FILE* out = kbi_control.run.table.how.out;
     kbi_profile p;
@@ -1954,7 +1955,8 @@ static void kbi_code_show(const kb_result* r) {
   >>vendor      runs this program under ncu or nsys, where it runs each block once.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Calls the benchmark function once more for a profiler. A hot block runs once before the profiled run.
+// Calls the benchmark function once more for a profiler. If the cache state is hot, the block first runs once without
+// profiling.
 static void kbi_marked_call(kbi_run* run, int number) {
     run->call.marked = number;
     run->call.profile_runs = run->recipe->mode == KBI_COLD ? 1 : 2;
@@ -1965,7 +1967,7 @@ static void kbi_marked_call(kbi_run* run, int number) {
 
 // --- the profiled program: this program in another process ---
 
-// Returns whether the program reached its end. *at: the last case begun; -1: none.
+// Returns whether the program reached its end. Sets *at to the index of the last case that it started; -1: none.
 static bool kbi_progress_read(const char* path, int* at) {
     kbi_text text = KBI_BLANK;
     bool over = false;
@@ -1981,8 +1983,8 @@ static bool kbi_progress_read(const char* path, int* at) {
     return over;
 }
 
-// Runs each case's check, and its block between marks. The file gets a line for each case begun ("at 3"), then "done",
-// or "no GPU".
+// For each case, runs the check, and the block between two marks. Appends a line to the file before each case ("at
+// 3"), and at the end "done" or "no GPU".
 static int kbi_profiled_main(const kbi_options* o) {
     kbi_supervisor* s = &kbi_control.run;
     kbi_plan plan;
@@ -2005,7 +2007,7 @@ static int kbi_profiled_main(const kbi_options* o) {
         kbi_run_init(run, s->backend, &s->machine, &s->recipe, &plan.cases[i]);
         kbi_check_call(run);
         if (run->m.status == KB_OK) kbi_marked_call(run, i);
-        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the device state is lost with this process
+        if (kbi_lost(run)) return KBI_EXIT_FAILED; // the error destroyed the CUDA context
     }
     KBENCH_FREE(run);
     fputs(here ? "done\n" : "no GPU\n", f);
@@ -2013,14 +2015,14 @@ static int kbi_profiled_main(const kbi_options* o) {
     return KBI_EXIT_FINE;
 }
 
-// The files of a tool. The names of nsys's files follow from the name of the report.
+// The files of a tool. nsys derives the names of the last two from the name of its report.
 enum { KBI_FILE_PROGRESS, KBI_FILE_CSV, KBI_FILE_OUTPUT, KBI_FILE_REPORT };
 static const char* const kbi_vendor_file_names[] = { "progress",        "csv",          "output", "report",
                                                      "report.nsys-rep", "report.sqlite" };
 
 typedef struct kbi_vendor { // an external profiler and its files
     kbi_supervisor* s;
-    const char *name, *report; // report: path without its extension
+    const char *name, *report; // report: path of the report without extension
     char tool[512], folder[200], files[4][240];
     kbi_text command; // in shell syntax
     kbi_launch_list* launches;
@@ -2051,7 +2053,7 @@ static void kbi_vendor_word(kbi_vendor* v, const char* word) {
     kbi_puts(&v->command, " "), kbi_put_quoted(&v->command, word);
 }
 
-// Adds this program with its own command line, without the options that start tools.
+// Appends this program and its command line to the command, without --ncu and --nsys.
 static void kbi_vendor_self(kbi_vendor* v) {
     char** words = kbi_own_words(v->s->o);
     char* path = strchr(words[0], '/') ? NULL : realpath("/proc/self/exe", NULL);
@@ -2064,7 +2066,7 @@ static void kbi_vendor_self(kbi_vendor* v) {
     }
 }
 
-// Metrics of every GPU from sm_75 on, in few passes. Metrics of the launch configuration need no pass.
+// Metrics of every GPU from sm_75 on, in few passes. Metrics named launch__ need no pass.
 #define KBI_NCU_METRICS                                                                                           \
     "gpu__time_duration.sum,dram__bytes.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_bytes.sum," \
     "l1tex__t_sector_hit_rate.pct,lts__t_sector_hit_rate.pct,sm__warps_active.avg.pct_of_peak_sustained_active,"  \
@@ -2073,7 +2075,8 @@ static void kbi_vendor_self(kbi_vendor* v) {
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum,smsp__sass_thread_inst_executed_op_ffma_pred_on.sum,"    \
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum,launch__registers_per_thread"
 
-// Clocks stay as in the timed runs. Caches are flushed before each kernel if the timed samples are cold.
+// Appends the options of ncu. Clocks are not changed. Caches are flushed before each kernel if the timed samples are
+// cold.
 static void kbi_ncu_words(kbi_vendor* v) {
     const char* set = kbi_inspect_given.ncu;
     kbi_puts(&v->command, " --profile-from-start off --target-processes application-only --clock-control none");
@@ -2084,15 +2087,15 @@ static void kbi_ncu_words(kbi_vendor* v) {
     kbi_vendor_word(v, set ? set : KBI_NCU_METRICS);
 }
 
-// Adds the words for nsys, which traces the whole process without slowing the blocks. Only work between marks
-// counts.
+// Appends the options of nsys. It traces the process from start to end; the reader later uses only work between
+// marks.
 static void kbi_nsys_words(kbi_vendor* v) {
     kbi_puts(&v->command, " profile --trace=cuda,nvtx --cuda-graph-trace=node --sample=none --cpuctxsw=none");
     kbi_puts(&v->command, " --force-overwrite=true --output");
     kbi_vendor_word(v, v->report);
 }
 
-// Sums are computed from single launches, because the sums of nsys do not distinguish cases.
+// Builds the command that exports single launches, because nsys can sum launches only over the process, not per case.
 static void kbi_nsys_stats(kbi_vendor* v) {
     char file[300];
     snprintf(file, sizeof file, "%.280s.nsys-rep", v->report);
@@ -2107,10 +2110,10 @@ static int64_t kbi_size_of(const char* path) {
     return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-static const double kbi_vendor_patience = 10; // multiple of --timeout, because a case takes longer under a profiler
+static const double kbi_vendor_patience = 10; // factor on --timeout: a case takes longer under a profiler
 
-// Prints and runs the command, with its output in a file, and waits. Stops it if a case makes no progress. Returns the
-// status of waitpid; -1: no process was started, or it was stopped.
+// Prints the command, runs it with its output in a file, and waits for its end. Stops it if its files do not grow for
+// too long. Returns the status of waitpid; -1: the command was not started, or was stopped.
 static int kbi_vendor_run(kbi_vendor* v, const char* output, bool profiled) {
     kbi_text script = KBI_BLANK, progress = KBI_BLANK;
     char shell[] = "/bin/sh", c[] = "-c";
@@ -2148,7 +2151,7 @@ static int kbi_vendor_run(kbi_vendor* v, const char* output, bool profiled) {
 // --- error messages ---
 
 static const struct {
-    const char *sign, *cure; // sign: part of the tool's error message
+    const char *sign, *cure; // sign: text by which the error is recognized
 } kbi_vendor_errors[] = {
     { "ERR_NVGPUCTRPERM", "only an administrator may read the GPU's counters. Run as root, start the container with "
                           "--cap-add=SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0" },
@@ -2164,7 +2167,7 @@ static const struct {
     { "nrecogni", "this version does not know the options above. Use a newer one" }, // unrecogni[sz]ed option
 };
 
-// Reports a failure in one line: the remedy if the error is known, otherwise the words of the tool.
+// Prints an error in one line: its cause and remedy if it is known, otherwise the tool's own message.
 static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text output = KBI_BLANK;
     const char *cure = NULL, *first = "", *last = "nothing";
@@ -2191,7 +2194,7 @@ static void kbi_vendor_explain(const kbi_vendor* v, int status) {
     kbi_text_free(&output);
 }
 
-// Reads what the tool wrote, or creates it from the tool's report.
+// Reads the CSV file that the tool wrote; for nsys, first exports it from the report.
 static void kbi_vendor_read(kbi_vendor* v) {
     kbi_text csv = KBI_BLANK;
     bool nsys = kbi_is(v->name, "nsys");
@@ -2337,15 +2340,15 @@ static int kbi_profiled_instead(const char* value) {
   >>nvtx        NVTX ranges with the names of cases and phases.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// NVTX without its header, which takes a second to compile. A profiler names its library in the environment; this
-// library asks for a table of slots and stores its functions there. Without a profiler, a range costs one
-// comparison.
-enum { KBI_NVTX_CORE2 = 5 }; // the module for ranges in a domain; then its slots
+// NVTX without its header, which takes a second to compile. A profiler sets an environment variable to the path of
+// its library. The library requests a table and stores pointers to its functions there. Without a profiler, a range
+// costs one comparison.
+enum { KBI_NVTX_CORE2 = 5 }; // number of the NVTX module for ranges in a domain; below, its slots
 enum { KBI_NVTX_START = 2, KBI_NVTX_END = 3, KBI_NVTX_REGISTER = 10, KBI_NVTX_DOMAIN = 12 };
 
 enum { KBI_NVTX_MODULES = 7, KBI_NVTX_SLOTS = 16 };
 typedef void (*kbi_nvtx_function)(void);
-static struct { // slots that the tool's library fills with its functions
+static struct { // function pointers that the profiler's library sets
     bool asked;
     void* domain; // NULL: no tool is attached
     kbi_nvtx_function slots[KBI_NVTX_MODULES][KBI_NVTX_SLOTS], *table[KBI_NVTX_MODULES][KBI_NVTX_SLOTS + 1];
@@ -2371,7 +2374,7 @@ static int kbi_nvtx_module(int module, kbi_nvtx_function*** table, unsigned* siz
     return 1;
 }
 
-static void kbi_nvtx_version(uint32_t version) { (void)version; } // the library reports its own version
+static void kbi_nvtx_version(uint32_t version) { (void)version; } // NVTX requires this callback
 
 static const void* kbi_nvtx_export(uint32_t id) {
     static const struct {
@@ -2399,8 +2402,8 @@ static void kbi_nvtx_open(void) {
     if (domain) kbi_nvtx.domain = domain("kbench");
 }
 
-// Ends a range and begins one with this name. Implementations alternate, so ranges overlap. The characters / [ ] *
-// + , @ have a meaning in tools and become blanks.
+// Ends a range and begins one with this name. Ranges may overlap, because implementations alternate. The characters /
+// [ ] * + , @ are special in tools and are replaced by blanks.
 static void kbi_nvtx_show(uint64_t* range, const char* text, const char* category) {
     uint64_t (*start)(void*, const kbi_nvtx_event*);
     void (*end)(void*, uint64_t);
@@ -2445,7 +2448,7 @@ static bool kbi_activity_wanted(const char* value) { // --profile, --trace and -
     return true;
 }
 
-// Judges the energy, unless --counters does so after deciding whether the case was cold.
+// Stores the energy in the record. If --counters is on, kbi_judge_inside does this, after the test of the eviction.
 static void kbi_judge_energy_alone(kb_result* r, kbi_inside* in, const kbi_machine* machine) {
     if (!kbi_inspect_given.on[KBI_INSPECT_counters]) kbi_judge_energy(r, in, machine);
 }

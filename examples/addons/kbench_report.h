@@ -16,7 +16,7 @@ CONTENTS (search for the tag)
     >>reader       records from JSON objects
     >>reading      files of records: an array, one record per line, or the records inside a page
     >>changes      pairs the records of two runs; the data types of changes. Pure functions
-    >>differences  the differences between two machines, and whether times of both may be compared
+    >>differences  the differences between two machines, and whether their times are comparable
     >>compare      statistics of changes: intervals, verdicts, and trends over a history
     >>shifts       prints changes and trends
     >>markdown     records as Markdown tables, as for a pull request
@@ -60,7 +60,7 @@ typedef const char* kbi_two[2];
     KBI_TEXT(html, "html", "FILE", "out", "a page with figures, tables and the records", KBI_FILE) \
     KBI_TEXT(svg, "svg", "FILE", "out", "one figure; --plot names its kind", KBI_FILE | KBI_RARE) \
     KBI_TEXT(plot, "plot", "KIND", "out", "kind of figure for --svg; see below", KBI_IN_LOAD | KBI_RARE) \
-    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable (any matches)", \
+    KBI_LIST(where, "where", "KEY=VALUE,...", "out", "records for --svg; repeatable: any may match", \
         KBI_REPEATS | KBI_IN_LOAD | KBI_RARE) \
     KBI_TEXT(report, "report", "DIR", "out", "comparison.csv, comparison.md and report.md", KBI_FILE | KBI_RARE) \
     KBI_BARE(resume, "resume", "out", "measure only cases missing in --jsonl FILE", KBI_RARE) \
@@ -74,7 +74,7 @@ typedef const char* kbi_two[2];
         KBI_MEASURES | KBI_IN_LOAD) \
     KBI_X(compare, "compare", "A B", "compare", "what changed from A to B; nothing runs", kbi_two, kbi_take_pair, \
         KBI_ANY, KBI_APART | KBI_IN_COMPARE | KBI_RARE) \
-    KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; learn the noise", \
+    KBI_TEXT(history, "history", "FILE", "compare", "append this run; show trends; estimate noise", \
         KBI_MEASURES | KBI_IN_SHOWN | KBI_RARE) \
     KBI_SHARE(threshold, "threshold", "compare", "slowdown that is a regression; 5 %", 0, 1000, \
       KBI_ALWAYS | KBI_RARE) \
@@ -224,24 +224,24 @@ static bool kbi_report_agree(void) {
 enum {
     KBI_READ_TEXT = 1 << 20, // longest string, in bytes
     KBI_READ_NUMBER = 100,
-    KBI_READ_DEPTH = 32 // deepest nesting of values that this version does not know
+    KBI_READ_DEPTH = 32 // deepest nesting of lists and objects in a key that this version of kbench ignores
 };
 
 typedef struct kbi_records { // records of one or several files, in the order of the files
-    kb_result* of;           // texts, parameters and samples of the records are in the arena
+    kb_result* of;           // the arena owns the texts, parameters and samples of the records
     int64_t n, size;
     kbi_arena arena;
-    kbi_map texts, cases; // texts read so far; the first record of each case of a run on a device
+    kbi_map texts, cases; // texts: all texts so far; cases: first record of each (case, run, device)
     int64_t replaced;     // records that replaced an earlier copy of the same measurement
-    int64_t twice;        // records with the same name as another record of their run, but with other values
+    int64_t twice;        // records with the name of another record of their run and different values
 } kbi_records;
 
-typedef struct kbi_reader { // reads a text in memory; the text ends with a zero byte
-    const char* path;       // for messages; NULL: print no messages
+typedef struct kbi_reader { // state of the parser of a text in memory that ends with a zero byte
+    const char* path;       // name of the file in messages; NULL: print no messages
     int64_t line;
     const char *at, *end;
     bool lines, torn;    // lines: one record per line; torn: the text ends in the middle of a record
-    bool newer, strange; // whether the warning about a later schema, or about unknown flags, was printed
+    bool newer, strange; // newer: warned about a later schema; strange: warned about unknown flags
     kbi_text token;      // the last string
     kbi_records* to;
     kb_result blank;
@@ -254,12 +254,12 @@ typedef struct kbi_reader { // reads a text in memory; the text ends with a zero
 typedef struct kbi_scanned { // a number of JSON
     double x;
     int64_t i;
-    bool whole, fits; // whole: without point and exponent; fits: i has its value
+    bool whole, fits; // whole: no decimal point or exponent; fits: i holds the exact value
 } kbi_scanned;
 
 KBI_SLOW_END
-// Returns whether a JSON number begins at s. *end: the number's end, or the first byte that is not valid. The text
-// ends with a zero byte.
+// Returns whether a JSON number begins at s. Sets *end to the end of the number, or to the first invalid byte. The
+// text ends with a zero byte.
 static bool kbi_scan_end(const char* s, const char** end, bool* whole) {
     static const char digits[] = "0123456789";
     const char *p = s + (*s == '-'), *first = p;
@@ -303,8 +303,8 @@ static void kbi_reader_text(kbi_reader* r, const char* s, size_t n) {
 // next byte; -1: end of the text
 static inline int kbi_peek(const kbi_reader* r) { return r->at < r->end ? (unsigned char)*r->at : -1; }
 
-// Reports a syntax error and returns false. At the end of a line or of the file, or at the zero bytes that a crash
-// left at the end of a file, the record is torn: it is incomplete, not wrong.
+// Reports a syntax error and returns false. If the error is at the end of the line or file, or at zero bytes that
+// a crash left at the end of the file, the record is torn: it is incomplete, but its syntax is not wrong.
 KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, ...) {
     char what[200];
     int c = kbi_peek(r);
@@ -327,7 +327,7 @@ KBI_PRINTF(2, 3) static bool kbi_reader_fail(kbi_reader* r, const char* format, 
     return false;
 }
 
-// Reports a value that is valid JSON but not valid in a record; returns false.
+// Prints an error for a value that is valid JSON but not valid in a record; returns false.
 KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format, ...) {
     char what[300];
     va_list list;
@@ -339,7 +339,8 @@ KBI_PRINTF(2, 3) static bool kbi_reader_wrong(kbi_reader* r, const char* format,
     return false;
 }
 
-// Skips white space and returns the next byte. With one record per line, the line end is not white space.
+// Skips white space and returns the next byte. If the file has one record per line, the line end does not count as
+// white space.
 static int kbi_reader_space(kbi_reader* r, bool inside) {
     for (;; r->at++) {
         int c = kbi_peek(r);
@@ -361,7 +362,7 @@ static bool kbi_reader_hex(kbi_reader* r, unsigned* out) {
     return true;
 }
 
-static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; U+FFFD for code points that UTF-8 cannot encode
+static void kbi_reader_put(kbi_text* t, unsigned c) { // appends c as UTF-8, or U+FFFD if UTF-8 cannot encode c
     char s[4];
     size_t n = 0;
     if (c == 0 || (c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
@@ -377,7 +378,7 @@ static void kbi_reader_put(kbi_text* t, unsigned c) { // as UTF-8; U+FFFD for co
     kbi_put(t, s, n);
 }
 
-static bool kbi_reader_escape(kbi_reader* r) { // called after the backslash
+static bool kbi_reader_escape(kbi_reader* r) { // reads the characters after the backslash
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int c = kbi_peek(r);
     const char* at = c > 0 ? strchr(from, c) : NULL;
@@ -386,7 +387,7 @@ static bool kbi_reader_escape(kbi_reader* r) { // called after the backslash
     if (c != 'u') return kbi_reader_fail(r, "the escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u");
     r->at++;
     if (!kbi_reader_hex(r, &first)) return false;
-    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // the first half of a pair
+    while (first >= 0xd800 && first < 0xdc00 && kbi_peek(r) == '\\') { // high surrogate
         r->at++;
         if (kbi_peek(r) != 'u') return kbi_reader_put(&r->token, first), kbi_reader_escape(r);
         r->at++;
@@ -462,7 +463,7 @@ static bool kbi_read_key(kbi_reader* r) {
 }
 KBI_SLOW_BEGIN
 
-static bool kbi_read_any(kbi_reader* r, int depth) { // a value of a key that this version does not know
+static bool kbi_read_any(kbi_reader* r, int depth) { // skips the value of an unknown key
     int c = kbi_peek(r), more;
     kbi_scanned number;
     if (c == '"') return kbi_read_text(r);
@@ -486,7 +487,7 @@ static bool kbi_read_any(kbi_reader* r, int depth) { // a value of a key that th
 enum { KBI_READ_PARAMS = 256 }; // most axes of a case
 
 KBI_SLOW_END
-// Stores equal texts once, because the records of a run have many texts in common.
+// Returns a copy of a text that the records own. Equal texts are stored once, because records share many texts.
 static const char* kbi_records_text(kbi_records* to, const char* s, size_t n) {
     uint64_t key = kbi_hash(14695981039346656037u, s);
     kbi_mapped* slot = kbi_map_find(&to->texts, key);
@@ -602,7 +603,7 @@ static bool kbi_read_whole(kbi_reader* r, const kbi_key* key, int64_t* out) {
     return *out = x.i, true;
 }
 
-// Reads the value of a key into its field, which was cleared before.
+// Reads the value of a key into its field. The caller has set the field to its empty value; null leaves it.
 static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     static const char digits[] = "-0123456789";
     static const struct {
@@ -631,8 +632,8 @@ static bool kbi_read_field(kbi_reader* r, const kbi_key* key, void* field) {
     return false;
 }
 
-// Returns the index of a key in kbi_keys, -1 if it is unknown. Files have keys in this order, so the next one is
-// tried first.
+// Returns the index of a key in kbi_keys, -1 if it is unknown. Files list keys in the order of kbi_keys, so the
+// search starts at index next.
 static int kbi_read_key_place(const char* name, int next) {
     if (next < KBI_COUNT(kbi_keys) && strcmp(kbi_keys[next].name, name) == 0) return next;
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++)
@@ -640,8 +641,8 @@ static int kbi_read_key_place(const char* name, int next) {
     return -1;
 }
 
-// Reads a key that is not in the table. In schemas 1 and 2, the key mode held cache and timer, and shared_buffers
-// was called stage_shared.
+// Reads the value of a key that is not in kbi_keys. In schemas 1 and 2, the key "mode" contained cache and timer,
+// and "shared_buffers" was named "stage_shared". Other keys are skipped.
 static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     if (kbi_is(r->token.s, "stage_shared"))
         return kbi_read_field(r, kbi_key_named("shared_buffers"), &out->shared_buffers);
@@ -654,7 +655,7 @@ static bool kbi_read_older(kbi_reader* r, kb_result* out) {
     return true;
 }
 
-// Reads keys and values into a record that has values already.
+// Reads the keys and values of a JSON object into a record; fields without a key keep their values.
 static bool kbi_read_keys(kbi_reader* r, kb_result* out) {
     bool seen[KBI_COUNT(kbi_keys)] = { false };
     int at = -1, more;
@@ -684,14 +685,14 @@ static bool kbi_read_record(kbi_reader* r, kb_result* out) {
             "are left out.",
             r->path, (long long)r->line, (long long)out->schema, KBI_SCHEMA),
             r->newer = true;
-    // The record is written again in the present schema.
+    // kbench writes all records in the current schema
     if (out->schema != KB_NONE && out->schema < KBI_SCHEMA) out->schema = KBI_SCHEMA;
     return true;
 }
 KBI_SLOW_BEGIN
 
-// Returns whether two records with the same name, device and run come from one measurement. They do if a file was
-// read twice, or the --json and --jsonl files of one run were read.
+// Returns whether two records with the same name, device and run come from one measurement. Such copies occur if a
+// file was read twice, or if both the --json and the --jsonl file of one run were read.
 static bool kbi_same_measurement(const kb_result* a, const kb_result* b) {
     return a->status == b->status && memcmp(&a->time_ms, &b->time_ms, sizeof a->time_ms) == 0 &&
            memcmp(&a->wall_ms, &b->wall_ms, sizeof a->wall_ms) == 0;
@@ -740,7 +741,7 @@ static void kbi_reader_begin(kbi_reader* r, const char* path, int64_t line, kbi_
     r->line = line;
     r->to = to;
     kbi_result_clear(&r->blank);
-    KBENCH_FREE(r->blank.owned); // owns nothing: its texts are in the arena of all records
+    KBENCH_FREE(r->blank.owned); // a record from a file owns no memory: its texts are in the arena
     r->blank.owned = NULL;
 }
 
@@ -753,8 +754,8 @@ static void kbi_reader_end(kbi_reader* r) {
   >>reading     files of records: an array, one record per line, or the records inside a page.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Reads one record per line. A torn line is skipped: the run was killed while it wrote the line, or the disk was
-// full.
+// Reads one record per line. A torn line is skipped: the program was killed while it wrote the line, or the disk
+// was full.
 static bool kbi_read_lines(kbi_reader* r) {
     kb_result record;
     int c;
@@ -763,7 +764,7 @@ static bool kbi_read_lines(kbi_reader* r) {
         bool good = kbi_read_record(r, &record);
         if (!good && !r->torn) return false;
         if (good && (c = kbi_reader_space(r, true)) >= 0 && c != '\n')
-            return kbi_reader_fail(r, "a record must end with its line");
+            return kbi_reader_fail(r, "nothing may follow a record on its line");
         if (good) kbi_records_add(r->to, &record);
         if (good) continue;
         kbi_warn("%s:%lld: this line ends in the middle of a record and is left out. The run ended while it wrote "
@@ -785,7 +786,7 @@ static bool kbi_read_array(kbi_reader* r) {
     return more == 0;
 }
 
-static bool kbi_read_this(kbi_reader* r, const char* text) { // each part may follow white space
+static bool kbi_read_this(kbi_reader* r, const char* text) { // skips text; white space may precede each part of it
     for (; *text; text++) {
         if (*text == ' ') {
             kbi_reader_space(r, false);
@@ -797,8 +798,8 @@ static bool kbi_read_this(kbi_reader* r, const char* text) { // each part may fo
     return true;
 }
 
-// Reads the records in a page of --html. First come the keys that all records have in common. Text of other origin
-// cannot imitate the mark, because quotation marks in it are escaped.
+// Reads the records in a page of --html. The page stores keys with the same value in all records once, before the
+// records. Other text on the page cannot contain the mark, because quotation marks in that text are escaped.
 static bool kbi_read_page(kbi_reader* r) {
     static const char mark[] = "id=\"kbench-data\">";
     size_t n = 0;
@@ -863,32 +864,32 @@ static bool kbi_read_records(kbi_records* to, const char* path) {
   >>changes     pairs the records of two runs; the data types of changes. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
-typedef struct kbi_rules { // how changes are judged; fractions, not percent
+typedef struct kbi_rules { // limits for judging changes, as fractions: 0.05 is 5 %
     double threshold, memory_threshold, alpha;
-    double noise; // widening of an interval if the difference between runs is unknown
+    double noise; // added to each end of an interval if the scatter between runs was not measured
 } kbi_rules;
 
-// The source of a change's interval, from the weakest to the strongest.
+// What the interval of a change was computed from, from the weakest to the strongest evidence.
 typedef enum kbi_evidence {
     KBI_EVIDENCE_NONE,      // no interval
-    KBI_EVIDENCE_SAMPLES,   // the intervals of the two records, widened by the noise
-    KBI_EVIDENCE_HISTORY,   // the differences between runs in the history
-    KBI_EVIDENCE_PROCESSES, // the medians of fresh processes
-    KBI_EVIDENCE_ROUNDS     // the interleaved rounds of a race
+    KBI_EVIDENCE_SAMPLES,   // the intervals of both records, widened by kbi_rules.noise
+    KBI_EVIDENCE_HISTORY,   // the scatter of earlier runs in the --history file
+    KBI_EVIDENCE_PROCESSES, // the medians of several processes of a run (--procs)
+    KBI_EVIDENCE_ROUNDS     // the ratios of the interleaved rounds of --race
 } kbi_evidence;
 
-typedef struct kbi_change {          // a change of one case, in logarithms of new time over old time
-    const kb_result *before, *after; // NULL: the case was added, or removed
+typedef struct kbi_change {          // the change of one case; times are compared by log(new time / old time)
+    const kb_result *before, *after; // before NULL: the case is new; after NULL: the case was removed
     kbi_evidence evidence;
-    double log, se, df, wide, lo, hi; // standard error, its degrees of freedom, widening of the interval
-    double run_sd, run_df;            // standard deviation of one run, from a history; NAN: unknown
-    double p;                         // p-value of "within the threshold", adjusted for all cases (Holm 1979)
-    double memory;                    // new memory over old memory; NAN: not both are known
+    double log, se, df, wide, lo, hi; // estimate, standard error, its degrees of freedom, widening, interval
+    double run_sd, run_df;            // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
+    double p;                         // p-value of "the change is within the threshold", adjusted (Holm 1979)
+    double memory;                    // new memory / old memory; NAN: one of them is unknown
     kb_verdict verdict;               // SLOWER, FASTER: than the old run; EQUIVALENT: within the threshold
-    bool regressed, improved;         // by more than the threshold
-    bool open;                        // neither beyond the threshold nor within it is certain
+    bool regressed, improved;         // significantly slower, or faster, by more than the threshold
+    bool open;                        // it is uncertain whether the change exceeds the threshold
     bool more, less;                  // memory grew or shrank by more than the threshold
-    bool apart;                       // not comparable: other machine, cache state or timer
+    bool apart;                       // not comparable: machine, cache state or timer differ
 } kbi_change;
 
 typedef struct kbi_changes {
@@ -896,19 +897,19 @@ typedef struct kbi_changes {
     int64_t n;
 } kbi_changes;
 
-typedef struct kbi_trend { // one case over the runs of a history; the last run is the current one
+typedef struct kbi_trend { // the times of one case in all runs of a --history file and the current run
     const kb_result* last;
     int64_t runs;
-    double first, middle, now; // ms; middle: the median of the runs before the current one
-    double sd, df;             // scatter of one run around the trend; see kbi_runs_scatter
-    double slope;              // per run, of the logarithm (Theil 1950, Sen 1968)
-    double p;                  // p-value of no trend (Mann 1945, Kendall 1975)
+    double first, middle, now; // ms: first run; median of the runs before the current run; current run
+    double sd, df;             // standard deviation of one run around the trend, and its degrees of freedom
+    double slope;              // change of the log time per run (Theil 1950, Sen 1968)
+    double p;                  // p-value of the hypothesis "no trend" (Mann 1945, Kendall 1975)
 } kbi_trend;
 
-typedef struct kbi_assessment { // the counts of all changes
+typedef struct kbi_assessment { // number of changes of each kind
     int64_t compared, regressed, improved, more, less, slower, faster, open, added, removed, broken, recovered, apart;
     int64_t evidence_counts[KBI_EVIDENCE_ROUNDS + 1];
-    double geomean; // geometric mean of new time over old time; NAN: nothing was compared
+    double geomean; // geometric mean of new time / old time; NAN: no case was compared
     const kbi_change* worst;
 } kbi_assessment;
 
@@ -923,9 +924,9 @@ typedef struct kbi_contrast { // the comparison of a run with an earlier run
 
 // --- pairs ---
 
-typedef struct kbi_named { // a record, sorted by name
+typedef struct kbi_named { // a record, for sorting by name
     const kb_result* r;
-    int64_t at, device, rank; // at: position in the input; rank: number among records with this name
+    int64_t at, device, rank; // at: index in the input; rank: 0, 1, ... among records with the same name
 } kbi_named;
 
 static int kbi_order_named(const void* a, const void* b) {
@@ -941,9 +942,9 @@ static int kbi_order_at(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorts records by name and device. If several runs have records of one name and device, the last run is kept.
-// Older versions allowed two records of one name in a run; they are paired in their order. Returns the number of
-// records kept.
+// Sorts records by name and device. If several runs have records with the same name and device, only the records
+// of the last run are kept. Older versions of kbench allowed two records with the same name in a run; rank then
+// pairs the first with the first. Returns the number of records kept.
 static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     int64_t left = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -968,8 +969,8 @@ static int64_t kbi_name_records(kbi_named* out, const kb_result* r, int64_t n) {
     return left;
 }
 
-// Pairs the records of each case; with several devices, in the order of the devices. The changes are in the order
-// of `after`; removed cases follow.
+// Pairs the records that have the same case name in `before` and `after`. A case on several devices is paired in
+// the order of the device numbers. The changes are in the order of `after`; removed cases come last.
 static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb_result* after, int64_t m) {
     kbi_named* x = KBI_GROW(NULL, kbi_named, n);
     kbi_named* y = KBI_GROW(NULL, kbi_named, m);
@@ -990,7 +991,7 @@ static kbi_changes kbi_pair_records(const kb_result* before, int64_t n, const kb
         memset(&at[j], 0, sizeof *at);
         at[j].before = order == 0 ? x[i++].r : NULL;
         at[j].after = y[j].r;
-        y[j].device = j; // index of its change
+        y[j].device = j; // from here on, device is the index into `at`
         j++;
     }
     qsort(y, (size_t)m, sizeof *y, kbi_order_at);
@@ -1019,7 +1020,7 @@ static double kbi_memory_of(const kb_result* r, bool device) {
     return r->host_memory_mb * 1048576;
 }
 
-// Returns the severity of a regression, by its size in thresholds.
+// Returns the severity of a regression, which depends on the slowdown divided by the threshold.
 static const char* kbi_severity(const kbi_change* c, double threshold) {
     double times = c->regressed ? expm1(c->log) / threshold : 0;
     if (c->more && kbi_finite(c->memory)) times = KBI_MAX(times, (c->memory - 1) / (2 * threshold));
@@ -1027,17 +1028,18 @@ static const char* kbi_severity(const kbi_change* c, double threshold) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>differences the differences between two machines, and whether times of both may be compared.
+  >>differences the differences between two machines, and whether their times are comparable.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_env_how { KBI_ENV_TOLD, KBI_ENV_OFF, KBI_ENV_MAJOR, KBI_ENV_BUILD } kbi_env_how;
 
-// The effect of a difference in each key. TOLD: it is only listed. OFF: the times are not comparable. MAJOR: this
-// holds if the first number of the version differs. BUILD: if optimisation or instrumentation differ. Only the
-// first difference in the first three keys is reported.
+// What a difference in each key means. TOLD: the difference is only listed. OFF: the times are not comparable.
+// MAJOR: the times are not comparable if the major version differs. BUILD: the times are not comparable if
+// optimisation or instrumentation differ. If several of the first three keys differ, kbi_env_differs reports only
+// the first of them.
 enum { KBI_ENV_DRIVER = 2 };
 static const struct {
-    const char *key, *words; // words: the key's name in messages
+    const char *key, *words; // words: name of the key in messages
     kbi_env_how how;
 } kbi_env_keys[] = { { "backend", "backend", KBI_ENV_OFF },
                      { "gpu", "GPU", KBI_ENV_OFF },
@@ -1060,7 +1062,7 @@ static const struct {
 
 // NULL: unknown
 static const char* kbi_env_value(const kb_result* r, int key, char number[40]) {
-    static const kbi_key* keys[32]; // cached, because the search dominates the time with many records
+    static const kbi_key* keys[32]; // cached, because searching the keys for each record is slow
     if (!keys[key]) keys[key] = kbi_key_named(kbi_env_keys[key].key);
     const kbi_key* k = keys[key];
     double x = kbi_field_number(r, k);
@@ -1080,8 +1082,8 @@ static const char* kbi_env_build(const char* build, char out[160]) {
     return out;
 }
 
-// Returns whether two values of a key make times not comparable. An unknown value is not a difference, but a
-// missing GPU is.
+// Returns whether two values of a key make times not comparable. If one value is unknown, the times count as
+// comparable, except if only one record has a GPU.
 static bool kbi_env_off(int key, const char* x, const char* y) {
     char one[160], other[160];
     if (!x || !y) return kbi_is(kbi_env_keys[key].key, "gpu") && x != y;
@@ -1120,15 +1122,15 @@ static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* wh
 
 typedef struct kbi_difference {
     const char *key, *before, *after;
-    int64_t pairs; // pairs of records with this difference
-    bool off;      // the difference makes times not comparable
+    int64_t pairs; // number of pairs of records with this difference
+    bool off;      // whether it makes the times not comparable
 } kbi_difference;
 
 enum { KBI_DIFFERENCES = 64 };
 typedef struct kbi_differences {
     kbi_difference of[KBI_DIFFERENCES];
     int n;
-    int64_t pairs, left; // left: differences that did not fit into the list
+    int64_t pairs, left; // number of compared pairs; of differences that did not fit into the list
     kbi_arena texts;
 } kbi_differences;
 
@@ -1156,8 +1158,6 @@ static const char* kbi_env_fact(const kb_param* p, char number[40]) {
     return kbi_number(p->type == KB_AXIS_INTS ? (double)p->i : p->r, number);
 }
 
-// Adds the differences of a pair: the keys of the table, then the values of the environment that both records
-// have.
 static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb_result* b) {
     char one[40], other[40];
     d->pairs++;
@@ -1176,7 +1176,8 @@ static void kbi_differences_add(kbi_differences* d, const kb_result* a, const kb
         }
 }
 
-// Adds the differences of all pairs. If no case is in both sets, the first records of both sets are compared.
+// Collects the differences of all pairs. If `before` and `after` have no case in common, their first records are
+// compared.
 static void kbi_differences_of(kbi_differences* d, const kbi_changes* c) {
     const kb_result *before = NULL, *after = NULL;
     memset(d, 0, sizeof *d);
@@ -1206,13 +1207,13 @@ static double kbi_middle(double* x, int64_t n) { // the median; sorts x
 // --- scatter between runs ---
 
 enum {
-    KBI_ALIKE = 96,          // cases of similar length that share their variance
-    KBI_PROCESSES_READ = 64, // most processes of a record
-    KBI_RUNS_READ = 40,      // most runs of a history: the last ones
+    KBI_ALIKE = 96,          // number of cases of similar duration whose variance is pooled
+    KBI_PROCESSES_READ = 64, // largest number of processes read from a record
+    KBI_RUNS_READ = 40,      // number of runs read from a history: the most recent runs
     KBI_RUNS_ENOUGH = 6
 };
 
-typedef struct kbi_length { // a case, sorted by its time
+typedef struct kbi_length { // a case, for sorting by its time
     double ms;
     int64_t at;
 } kbi_length;
@@ -1222,8 +1223,9 @@ static int kbi_order_length(const void* a, const void* b) {
     return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms) : (x->at > y->at) - (x->at < y->at);
 }
 
-// kbi_spread_of for any number of cases with `each` values: in subsets of similar length, because kbi_spread_of
-// compares each case with all others. A case may have no values (NAN); n below 2 then means unknown.
+// Calls kbi_spread_of on subsets of cases with similar durations, because its cost grows with the square of the
+// number of cases. A case has up to `each` values; missing values are NAN. If a case has fewer than two values,
+// the field n of its result is 0.
 static void kbi_spread_subsets(const double* values, int each, int64_t n, const double* times, kbi_spread* out) {
     kbi_length* order = KBI_GROW(NULL, kbi_length, n);
     double* subset = KBI_GROW(NULL, double, (size_t)each * KBI_ALIKE);
@@ -1278,8 +1280,8 @@ static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out
     KBENCH_FREE(times);
 }
 
-// Computes the change from the processes of both sides. If only one side has several processes, its scatter is
-// used for both. Returns false if neither side has.
+// Computes a change from the process medians of the old record (b) and of the new record (a). If only one record
+// has several processes, its scatter is used for both. Returns false if neither record has several processes.
 static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kbi_spread* a) {
     bool knows_b = b->n > 1 && b->df > 0 && kbi_finite(b->sd), knows_a = a->n > 1 && a->df > 0 && kbi_finite(a->sd);
     if (!knows_a && !knows_b) return false;
@@ -1287,19 +1289,19 @@ static bool kbi_change_by_processes(kbi_change* c, const kbi_spread* b, const kb
     double vb = sb->sd * sb->sd / (knows_b ? b->n : 1), va = sa->sd * sa->sd / (knows_a ? a->n : 1), v = va + vb;
     c->log = (knows_a ? a->mean : log(c->after->time_ms)) - (knows_b ? b->mean : log(c->before->time_ms));
     c->se = sqrt(v);
-    // degrees of freedom: Welch 1947
+    // effective degrees of freedom (Welch 1947)
     c->df = knows_a && knows_b && v > 0 ? v * v / (va * va / a->df + vb * vb / b->df) : sa->df;
     c->evidence = KBI_EVIDENCE_PROCESSES;
     return true;
 }
 
-// Returns the standard error of a record's logarithmic median, from the record's interval; NAN without an interval.
+// Returns the standard error of the log of a record's median, from its interval; NAN without an interval.
 static double kbi_own_error(const kb_result* r) {
     if (!(r->time_ms_ci_low > 0) || !(r->time_ms_ci_high >= r->time_ms_ci_low)) return (double)NAN;
     return log(r->time_ms_ci_high / r->time_ms_ci_low) / (2 * 1.959963984540054);
 }
 
-// Computes the change and its standard error, from the best source.
+// Computes the change and its standard error from the strongest evidence that the records have.
 static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spread* a, double noise) {
     double own = hypot(kbi_own_error(c->before), kbi_own_error(c->after)), runs = 1.4142135623730951 * c->run_sd;
     c->log = log(c->after->time_ms / c->before->time_ms);
@@ -1318,9 +1320,10 @@ static void kbi_change_measure(kbi_change* c, const kbi_spread* b, const kbi_spr
 
 // --- history ---
 
-// Estimates the scatter of one run from the steps between neighbouring runs (von Neumann 1941): half the mean
-// square of the steps, with two thirds of their number as degrees of freedom. Steps above six times their robust
-// standard deviation (1.4826 times the median step) are true changes and are left out.
+// Estimates the standard deviation of one run from the differences between consecutive runs (von Neumann 1941).
+// The variance is half the mean square of the differences; its degrees of freedom are two thirds of their number.
+// Differences above six robust standard deviations (1.4826 times the median absolute difference) count as real
+// changes of the program and are left out.
 static void kbi_runs_scatter(const double* x, int64_t n, double* sd, double* df) {
     double step[KBI_RUNS_READ], squares = 0;
     int64_t kept = 0;
@@ -1349,7 +1352,7 @@ static void kbi_runs_slope(const double* x, int64_t n, double* slope, double* p)
     *p = z > 0 ? 2 * kbi_student_tail(z, 1e7) : 1;
 }
 
-// Computes the trend of n runs of one case, in the order of the runs. The last run may be the judged run.
+// Computes the trend of n runs of one case, in the order of the runs.
 static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     double x[KBI_RUNS_READ], earlier[KBI_RUNS_READ];
     int64_t skipped = KBI_MAX(n - KBI_RUNS_READ, (int64_t)0);
@@ -1364,8 +1367,8 @@ static void kbi_trend_of(kbi_trend* t, const kbi_named* of, int64_t n) {
     t->middle = t->runs > 1 ? exp(kbi_middle(earlier, t->runs - 1)) : t->now;
 }
 
-// Cases with a short history borrow variance from the other cases. The common variance gets the weight of the
-// case's own variance, and at least four degrees of freedom. The variance of a case is never reduced.
+// Combines the variance of each case with the pooled variance of the other cases. The pooled variance gets as many
+// degrees of freedom as the case's own variance, but at least four. The variance of a case never becomes smaller.
 static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     double sum = 0, known = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1380,8 +1383,8 @@ static void kbi_trends_pool(kbi_trend* t, int64_t n) {
     }
 }
 
-// Returns the trends of all cases with times in a history, sorted by name; the caller frees them. Runs of one case
-// on two devices are two cases.
+// Returns the trends of all cases in a history that have a time, sorted by name; the caller frees them. A case
+// that ran on two devices has two trends.
 static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* count) {
     kbi_named* order = KBI_GROW(NULL, kbi_named, n);
     kbi_trend* t = KBI_GROW(NULL, kbi_trend, n);
@@ -1405,7 +1408,8 @@ static kbi_trend* kbi_trends(const kb_result* const* runs, int64_t n, int64_t* c
     return t;
 }
 
-// Copies the scatter from the history to each change. The trends are sorted by name.
+// Copies the standard deviation of one run from the trend of each case to its change. The trends must be sorted by
+// name.
 static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
     for (int64_t i = 0; i < c->n; i++) {
         const char* name = c->of[i].after ? c->of[i].after->name : NULL;
@@ -1417,7 +1421,7 @@ static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
             else
                 high = middle;
         }
-        // With several devices, the noisiest device counts.
+        // If the case ran on several devices, use the largest standard deviation.
         for (; name && low < n && kbi_is(t[low].last->name, name); low++) {
             if (!kbi_finite(t[low].sd) || c->of[i].run_sd > t[low].sd) continue;
             c->of[i].run_sd = t[low].sd;
@@ -1428,7 +1432,7 @@ static void kbi_changes_learn(kbi_changes* c, const kbi_trend* t, int64_t n) {
 
 // --- verdicts ---
 
-typedef struct kbi_chance { // a p-value, sorted by size
+typedef struct kbi_chance { // a p-value, for sorting
     double p;
     int64_t at;
 } kbi_chance;
@@ -1438,8 +1442,8 @@ static int kbi_order_chance(const void* a, const void* b) {
     return x->p != y->p ? (x->p > y->p) - (x->p < y->p) : (x->at > y->at) - (x->at < y->at);
 }
 
-// Adjusts p-values for multiple tests (Holm 1979): each p is multiplied by the number of p-values that are not
-// smaller, and is at least the previous one.
+// Adjusts p-values for multiple tests (Holm 1979): in ascending order, each p-value is multiplied by the number of
+// p-values from this one on, and raised to the previous result if it is smaller.
 static void kbi_holm(kbi_chance* all, int64_t n) {
     double most = 0;
     qsort(all, (size_t)n, sizeof *all, kbi_order_chance);
@@ -1449,17 +1453,17 @@ static void kbi_holm(kbi_chance* all, int64_t n) {
     }
 }
 
-// Returns the two-sided p-value of a change, against changes of at most `limit`.
+// Returns the two-sided p-value of the hypothesis that the log change is at most `limit` in size.
 static double kbi_change_p(const kbi_change* c, double limit) {
     double beyond = fabs(c->log) - c->wide - limit;
     if (!(beyond > 0)) return 1;
     return c->se > 0 ? 2 * kbi_student_tail(beyond / c->se, KBI_MIN(c->df, 1e7)) : 0;
 }
 
-// Computes intervals, verdicts and regressions from log, se, df and wide of each change with a source. A
-// regression lies wholly beyond the threshold, and an equivalent case wholly within it. SLOWER means significantly
-// slower, by any amount. Regressions and verdicts hold at level alpha for all cases together; each interval holds
-// on its own.
+// Computes intervals, verdicts and regressions from the fields log, se, df and wide of each change. A case is a
+// regression if its interval lies completely beyond the threshold, and EQUIVALENT if its interval lies completely
+// within the threshold. SLOWER means significantly slower by any amount. The error probability alpha applies to
+// the regressions and verdicts of all cases together, but to each interval separately.
 static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     kbi_chance* far = KBI_GROW(NULL, kbi_chance, c->n);
     kbi_chance* any = KBI_GROW(NULL, kbi_chance, c->n);
@@ -1499,7 +1503,8 @@ static void kbi_changes_judge(kbi_changes* c, const kbi_rules* rules) {
     KBENCH_FREE(any);
 }
 
-// Compares memory, which is known exactly: that of the GPU, or that of the host if neither side uses GPU memory.
+// Compares peak memory, which has no measurement error: GPU memory, or host memory if neither record uses GPU
+// memory.
 static void kbi_change_memory(kbi_change* c, double threshold) {
     c->memory = (double)NAN;
     if (!kbi_comparable(c)) return;
@@ -1526,18 +1531,18 @@ static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
     KBENCH_FREE(after);
 }
 
-// Fewest rounds of a race. A race ends when its intervals are narrow; with fewer rounds, they may be narrow by
-// chance.
+// Smallest number of rounds before a race may end because its intervals are narrow. After fewer rounds, intervals
+// are often narrow by chance.
 enum { KBI_RACE_ROUNDS = 6 };
 static bool kbi_race_enough(int rounds, double widest, const kbi_rules* rules) {
     return rounds >= KBI_RACE_ROUNDS && widest <= log1p(rules->threshold) / 3;
 }
 
-// Computes the changes of a race. logs[i * rounds + k] is the log ratio of case i in round k, NAN if the round has
-// none. Returns the largest half-width of the intervals that hold for all cases together; infinite if a case has
-// no interval. A race stops when its intervals are narrow, and so more often when the scatter was underestimated
-// (Chow and Robbins 1965). Unadjusted, an interval misses in up to 7.5 % of races instead of 5 %. The factor 1 +
-// 1.5 / rounds corrects this.
+// Computes the changes of a race. logs[i * rounds + k] is the log ratio of case i in round k, NAN if case i has no
+// time in round k. Returns the largest half-width of the intervals at joint confidence over all cases; infinite if
+// a case has no interval. A race stops when its intervals are narrow, which happens more often when the scatter is
+// underestimated (Chow and Robbins 1965). Without a correction, up to 7.5 % of the intervals miss the true ratio
+// instead of 5 %. The factor 1 + 1.5 / rounds corrects the coverage.
 static double kbi_compare_rounds(kbi_changes* c, const double* logs, int rounds, const kbi_rules* rules) {
     kbi_spread* s = KBI_GROW(NULL, kbi_spread, c->n);
     double* times = KBI_GROW(NULL, double, c->n);
@@ -1602,7 +1607,7 @@ static kbi_assessment kbi_assess(const kbi_changes* c) {
   >>shifts      prints changes and trends.
 ---------------------------------------------------------------------------------------------------------------*/
 
-enum { KBI_CHANGES_ALL = 48 }; // up to this many changes, all are shown
+enum { KBI_CHANGES_ALL = 48 }; // if there are at most this many changes, all are printed
 
 static const char* kbi_show_change(double log, char out[40]) {
     double percent = 100 * expm1(log);
@@ -1623,7 +1628,7 @@ static const char* kbi_show_interval(double lo, double hi, char out[96]) {
     return out;
 }
 
-// Returns a short description of a change, and the colour of the description.
+// Returns a short description of a change; sets *colour to its ANSI colour code.
 static const char* kbi_change_words(const kbi_change* c, double threshold, const char** colour, char out[64]) {
     bool bad = c->regressed || c->more, good = c->improved || c->less;
     *colour = bad ? "\033[31m" : good ? "\033[32m" : "";
@@ -1671,7 +1676,7 @@ static void kbi_changes_case(kbi_table* t, int used, const char* program, const 
     kbi_text_free(&s);
 }
 
-// too narrow for intervals
+// the terminal is too narrow for intervals
 static bool kbi_changes_narrow(const kbi_table* t) { return t->how.width < 60; }
 
 static void kbi_changes_row(kbi_table* t, const kbi_change* c, double threshold, const char* program) {
@@ -1707,7 +1712,8 @@ static void kbi_changes_heading(kbi_table* t, const kbi_rules* rules) {
     kbi_puts(&t->text, "  case\n");
 }
 
-// Prints the sources of the intervals, because they decide how far the intervals can be trusted.
+// Prints what the intervals were computed from, because rounds and processes give more reliable intervals than
+// samples.
 static void kbi_changes_evidence(kbi_table* t, const kbi_assessment* a, const kbi_rules* rules) {
     static const char* const words[] = { "no interval: too few samples", "the two runs' own samples",
                                          "the differences between runs in the history", "fresh processes (--procs)",
@@ -1730,7 +1736,6 @@ static void kbi_count_words(kbi_text* line, int64_t n, const char* words) {
     if (n) kbi_putf(line, "%s%lld %s", line->n ? ", " : "", (long long)n, words);
 }
 
-// Summarises all changes in a sentence.
 static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi_rules* rules) {
     char number[40], limit[40];
     kbi_show_percent(rules->threshold, limit);
@@ -1768,7 +1773,7 @@ static void kbi_changes_words(kbi_text* line, const kbi_assessment* a, const kbi
     kbi_puts(line, ".");
 }
 
-// programs: the name of the new side of each change; NULL if there is only one.
+// programs: for each change, the name of the new program; NULL if the comparison has only one new run.
 static void kbi_changes_show(const kbi_how* how, const kbi_changes* c, const kbi_rules* rules,
                              const kbi_assessment* a, const char* const* programs) {
     kbi_table t;
@@ -1809,14 +1814,15 @@ static void kbi_differences_show(const kbi_how* how, const kbi_differences* d) {
         kbi_table_wrap(&t, 1, line.s);
         kbi_text_free(&line);
     }
-    if (d->left) kbi_table_wrap(&t, 1, "- and more that are not listed");
+    if (d->left) kbi_table_wrap(&t, 1, "- further differences are not listed");
     if (off) kbi_table_wrap(&t, 0, "*: this difference makes the times not comparable");
     kbi_table_flush(&t);
 }
 
 // --- history ---
 
-// Prints the trend of each case with a history: the last run against the earlier ones, and the slope.
+// Prints for each case with earlier runs the time of the last run, its change from the median of the earlier runs,
+// and the slope.
 static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t n, const char* path) {
     kbi_table t;
     char a[40], b[40], now[40];
@@ -1851,8 +1857,7 @@ static void kbi_trends_show(const kbi_how* how, const kbi_trend* trends, int64_t
   >>markdown    records as Markdown tables, as for a pull request.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Escapes text of other origin, so that it stays in its cell and is not read as a column, HTML, emphasis or a
-// link.
+// Escapes a text from a record, so that Markdown does not read it as a column, HTML, emphasis or a link.
 static void kbi_md_text(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
@@ -1887,7 +1892,7 @@ static bool kbi_md_same_machine(const kb_result* a, const kb_result* b) {
            kbi_same_text(a->cuda, b->cuda) && kbi_same_text(a->git_commit, b->git_commit);
 }
 
-// Writes the first two columns of a row.
+// Writes the first two columns of a row: the case and the implementation.
 static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, "| ");
     kbi_md_text(t, r->implementation ? r->implementation : "");
@@ -1904,7 +1909,7 @@ static void kbi_md_case(kbi_text* t, const kb_result* r) {
     kbi_puts(t, " |");
 }
 
-// Returns the status that replaces the number of a failed case.
+// Returns the word that replaces the time of a failed or skipped case: a flag, "skipped" or "FAILED".
 static const char* kbi_md_word(const kb_result* r) {
     for (int f = 0; f < KB_FLAG_COUNT; f++)
         if (r->flags >> f & 1 && kb_flag_is_error((kb_flag)f)) return kb_flag_name((kb_flag)f);
@@ -1917,7 +1922,7 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     for (int i = 0; i < n; i++) {
         kbi_text s = KBI_BLANK;
         kbi_cell_text(&s, &cells[i], r);
-        // a doubtful number is withheld
+        // a failed or skipped case shows no numbers
         if (r->status != KB_OK) s.n = 0, kbi_puts(&s, i ? "" : kbi_md_word(r));
         kbi_puts(t, i || !won ? " " : " **");
         kbi_md_text(t, s.s ? s.s : "");
@@ -1931,7 +1936,7 @@ static void kbi_md_row(kbi_text* t, const kb_result* r, const kbi_cell* cells, i
     kbi_puts(t, "|\n");
 }
 
-// Returns whether a counter comes from a profiler, which has many counters. Names of kb_count have no points.
+// Returns whether a counter comes from a profiler. Names of counters of kb_count contain no periods.
 static bool kbi_profilers(const char* name) { return strchr(name, '.') || strncmp(name, "launch__", 8) == 0; }
 
 // Writes a table of the cases of one operation, with the columns for which at least one case has a value.
@@ -1957,7 +1962,7 @@ static void kbi_md_table(kbi_text* t, const kb_result* records, int n) {
         count += some;
     }
     for (int c = 0, room = KBI_COUNTERS; c < counters; c++) {
-        if (kbi_profilers(names[c])) continue; // too many rows for a page
+        if (kbi_profilers(names[c])) continue; // profilers report too many counters for a table
         if (!room) left++;
         if (!room) continue;
         kbi_cell* cell = &cells[count++];
@@ -2015,9 +2020,10 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
 
 // --- repetitions, which these tools test ---
 
-// Independent repetitions are processes. Parts of one process's samples agree more than runs do, so a test would
-// report noise as a change. All cases of a file get the same number of repetitions, the smallest of all cases,
-// because the tools test the cases of a run in the same way.
+// Returns the number of repetitions that are written for each case. A repetition is the median of one process.
+// Subsets of the samples of one process differ less than processes do, so a test on them would report noise as a
+// change. All cases get the smallest number of processes of any case, because the tools expect the same number for
+// all cases.
 static int kbi_repetitions(const kb_result* records, int64_t n) {
     int64_t count = KBI_PROCESSES;
     bool some = false;
@@ -2032,8 +2038,8 @@ static double kbi_repetition(const kb_result* r, int count, int which) { // ms
 
 // --- Google Benchmark's JSON ---
 
-// Cases without a time are left out of the benchmarks and listed in the context, because many tools show the time
-// of an entry even if its error field is set.
+// Lists the cases without a time in the object "context" instead of the list "benchmarks", because many tools show
+// the time of an entry even if its error field is set.
 static void kbi_gbench_failed(kbi_text* t, const kb_result* records, int64_t n) {
     for (int status = KB_FAILED, some; status <= KB_SKIPPED; status++) {
         some = 0;
@@ -2081,7 +2087,7 @@ static void kbi_gbench_context(kbi_text* t, const kb_result* r, int64_t n) {
     kbi_puts(t, "},\n\"benchmarks\": [");
 }
 
-typedef struct kbi_gbench_family { // index of the record's family, and its index within the family
+typedef struct kbi_gbench_family { // family: index of the family (operation); instance: index within the family
     int64_t family, instance;
     int repetitions;
 } kbi_gbench_family;
@@ -2098,13 +2104,14 @@ static void kbi_gbench_begin(kbi_text* t, const kb_result* r, const char* suffix
     kbi_text_free(&name);
 }
 
-static void kbi_gbench_time(kbi_text* t, double x) { // for both clocks, because readers compare either
+static void kbi_gbench_time(kbi_text* t, double x) {
+    // some tools compare CPU times, so x is written as both
     kbi_puts(t, "\"real_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"cpu_time\": "), kbi_json_real(t, x);
     kbi_puts(t, ", \"time_unit\": \"ns\"");
 }
 
-// User counters become keys next to the keys of the format. A counter whose name is a key of the format is renamed.
+// Writes user counters as additional keys of the entry. A counter is renamed if its name is a key of the format.
 static void kbi_gbench_counters(kbi_text* t, const kb_result* r) {
     static const char own[] = "name,family_index,per_family_instance_index,run_name,run_type,repetitions,"
                               "repetition_index,threads,iterations,real_time,cpu_time,time_unit,bytes_per_second,"
@@ -2193,7 +2200,7 @@ static void kbi_gbench(kbi_text* t, const kb_result* records, int64_t n) {
 
 // --- Go's benchmark format: what benchstat reads ---
 
-// Replaces blanks, and an end that would be read as a number of processors.
+// Writes a benchmark name: replaces blanks, and a suffix such as -8 that benchstat would read as GOMAXPROCS.
 static void kbi_go_name(kbi_text* t, const char* name) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, name);
@@ -2210,7 +2217,7 @@ static void kbi_go_name(kbi_text* t, const char* name) {
     kbi_text_free(&clean);
 }
 
-static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never with an exponent
+static void kbi_go_value(kbi_text* t, double x, const char* unit) { // writes x without an exponent
     char number[400];
     if (!kbi_finite(x)) return;
     snprintf(number, sizeof number, x >= 1e6 ? "%.0f" : "%.9f", x);
@@ -2223,8 +2230,8 @@ static void kbi_go_value(kbi_text* t, double x, const char* unit) { // never wit
     kbi_putf(t, " %s %s", number, unit);
 }
 
-// Writes counters, for example "12 hits" or "0.93 hit_ratio-%". The unit names what is compared, so no two values
-// may have the same unit.
+// Writes counters, for example "12 hits" or "0.93 hit_ratio-%". benchstat compares values by their unit, so each
+// value of a case needs its own unit.
 static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     for (int64_t i = 0; i < r->counters.n; i++) {
         const char *name = r->counters.of[i].name, *unit = kbi_object_text(&r->counter_units, name);
@@ -2236,7 +2243,7 @@ static void kbi_go_counters(kbi_text* t, const kb_result* r) {
     }
 }
 
-// Writes the settings that are constant from run to run. benchstat does not compare results with different values.
+// Writes the settings that are the same in all runs. benchstat does not compare results whose settings differ.
 static void kbi_go_machine(kbi_text* t, const kb_result* r) {
     const char* texts[][2] = { { "gpu", r->gpu }, { "cpu", r->cpu } };
     for (int i = 0; i < KBI_COUNT(texts); i++) {
@@ -2324,14 +2331,13 @@ static void kbi_report_cases(kbi_text* t, const kb_result* records, int64_t n) {
 }
 
 enum { KBI_REPORT_BOUNDS = 5 };
-typedef struct kbi_report_sum { // cases of an operation with a common key
+typedef struct kbi_report_sum { // sums over the cases of an operation that have the same key
     const kb_result* first;
     int64_t n, value, wins, bound[KBI_REPORT_BOUNDS];
     double logs, efficiency;
     const kb_result *best, *worst; // by efficiency
 } kbi_report_sum;
 
-// Adds a case to the sum with this key; creates the sum if necessary.
 static kbi_report_sum* kbi_report_add(kbi_report_sum* sums, int64_t* count, kbi_map* map, const kb_result* r,
                                       const char* what, int64_t value) {
     char text[40];
@@ -2355,7 +2361,7 @@ static bool kbi_report_timed(const kb_result* r) {
     return r->status == KB_OK && r->time_ms > 0 && kbi_finite(r->time_ms);
 }
 
-// Geometric means by one of the size axes, if it has at least two values.
+// Writes geometric means for each value of a size axis, if the axis has at least two values.
 static void kbi_report_by(kbi_text* t, const kb_result* records, int64_t n, const char* name) {
     const kbi_key* key = kbi_key_named(name);
     kbi_report_sum* sums = KBI_GROW(NULL, kbi_report_sum, n + 1);
@@ -2397,7 +2403,7 @@ static const struct {
     { "launch", "do more work per launch: a larger batch, fused kernels, a CUDA graph" }
 };
 
-// Returns the sums of an operation's cases, by implementation.
+// Returns one sum over the cases of an operation for each implementation.
 static kbi_report_sum* kbi_report_sums(const kb_result* records, int64_t n, int64_t* count) {
     kbi_report_sum* sums = KBI_GROW(NULL, kbi_report_sum, n + 1);
     kbi_map map = KBI_BLANK;
@@ -2494,7 +2500,7 @@ static void kbi_report(kbi_text* t, const kb_result* records, int64_t n) {
   >>svg         SVG: shapes, scales, axes, labels, colours.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Escapes text of other origin for HTML and XML, in text and rules.
+// Escapes a text from a record for HTML and XML, in elements and attributes.
 static void kbi_markup(kbi_text* t, const char* s) {
     kbi_text clean = KBI_BLANK;
     kbi_clean(&clean, s);
@@ -2515,13 +2521,13 @@ static void kbi_markup(kbi_text* t, const char* s) {
     kbi_text_free(&clean);
 }
 
-static void kbi_draw_number(kbi_text* t, double x) { // rounded to a tenth of a pixel; always finite
+static void kbi_draw_number(kbi_text* t, double x) { // rounded to 0.1 pixels; 0 if x is not finite
     long long tenths = kbi_finite(x) && fabs(x) < 1e9 ? llround(10 * x) : 0, whole = llabs(tenths) / 10;
     kbi_putf(t, "%s%lld", tenths < 0 ? "-" : "", whole);
     if (tenths % 10) kbi_putf(t, ".%lld", llabs(tenths) % 10);
 }
 
-// Formats markup: ~ is a double, ^ an int, $ a text that is escaped, and @ a text that is inserted as it is.
+// Formats markup: ~ inserts a double, ^ an int, $ a text that is escaped, and @ a text without escaping.
 static void kbi_draw(kbi_text* t, const char* form, ...) {
     va_list list;
     va_start(list, form);
@@ -2542,7 +2548,7 @@ static void kbi_draw(kbi_text* t, const char* form, ...) {
     va_end(list);
 }
 
-static const double kbi_glyph = 6.5; // width of a character of the labels in wide fonts, in pixels
+static const double kbi_glyph = 6.5; // assumed width of a character in labels, in pixels; true for wide fonts
 
 // Cuts a text to `most` characters.
 static const char* kbi_clip(const char* s, int most, kbi_text* out) {
@@ -2558,7 +2564,7 @@ static const char* kbi_clip(const char* s, int most, kbi_text* out) {
     return out->s;
 }
 
-// Draws text. anchor: start, middle or end; style: classes of kbi_svg_style, or "".
+// Draws text. anchor: SVG text-anchor (start, middle or end); style: CSS classes of kbi_svg_style, or "".
 static void kbi_draw_text(kbi_text* t, double x, double y, const char* anchor, const char* style, const char* text) {
     kbi_draw(t, "<text x='~' y='~'", x, y);
     if (*style) kbi_draw(t, " class='@'", style);
@@ -2574,7 +2580,7 @@ static void kbi_draw_line(kbi_text* t, double x1, double y1, double x2, double y
 
 enum { KBI_HUES = 6, KBI_DASHES = 4 };
 
-static const char* const kbi_mark_shapes[] = { // relative to their centre, about 7 pixels wide
+static const char* const kbi_mark_shapes[] = { // SVG paths relative to the centre, about 7 pixels wide
     "-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
     "-3-3h6v6h-6z",
     "0-4.2l4 7h-8z",
@@ -2585,7 +2591,7 @@ static const char* const kbi_mark_shapes[] = { // relative to their centre, abou
     "-4 0h8m-4-4v8"
 };
 
-// style: further classes; tip: tooltip, or NULL.
+// style: additional CSS classes; tip: tooltip, or NULL.
 static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark, const char* style, const char* tip) {
     kbi_draw(t, "<path class='mk k^@' d='M~ ~m@'", hue, style, x, y, kbi_mark_shapes[mark]);
     if (tip)
@@ -2594,7 +2600,7 @@ static void kbi_draw_mark_of(kbi_text* t, double x, double y, int hue, int mark,
         kbi_puts(t, "/>");
 }
 
-// who: the index of an implementation.
+// Draws the mark of the implementation with index who.
 static void kbi_draw_mark(kbi_text* t, double x, double y, int who, const char* tip) {
     kbi_draw_mark_of(t, x, y, who % KBI_HUES, who % KBI_COUNT(kbi_mark_shapes), "", tip);
 }
@@ -2630,8 +2636,8 @@ static double kbi_at(const kbi_scale* s, double x) {
     return s->from + KBI_MAX(-0.5, KBI_MIN(share, 1.5)) * (s->to - s->from);
 }
 
-// Returns a scale for values from lo to hi, with room at both ends, also if lo equals hi. Records are untrusted:
-// values are clamped to 1e-30 ... 1e30, so that quotients stay finite.
+// Returns a scale that covers lo to hi with a margin at both ends, also if lo equals hi. The values come from a
+// file, so they are clamped to the range from 1e-30 to 1e30, which keeps quotients finite.
 static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
     const double least = log_ ? 1e-30 : -1e30, most = 1e30;
     kbi_scale s = { KBI_MIN(KBI_MAX(lo, least), most), KBI_MIN(KBI_MAX(hi, least), most), 0, 1, log_ };
@@ -2648,7 +2654,7 @@ static kbi_scale kbi_scale_of(double lo, double hi, double room, bool log_) {
 
 enum { KBI_TICKS = 16 };
 
-// Round values within the scale, about `most` of them.
+// Computes about `most` round values within the scale; returns their number.
 static int kbi_ticks(const kbi_scale* s, int most, double out[KBI_TICKS]) {
     static const double steps[] = { 1, 2, 5, 10 };
     double decades = s->log ? log10(s->hi / s->lo) : 0;
@@ -2685,7 +2691,7 @@ static const char* kbi_tick_text(double x, char out[40]) {
     return out;
 }
 
-// Returns a size in the usual notation: 4096 is 4K.
+// Returns a size as text, with a binary suffix if possible: 4096 is 4K.
 static const char* kbi_size_text(double x, char out[40]) {
     static const char units[] = "KMGT";
     int u = -1;
@@ -2701,7 +2707,7 @@ typedef struct kbi_frame {
     kbi_scale x, y;
 } kbi_frame;
 
-// Draws grid lines and numbers at the left for ticks on y; the unit is 1 / scale.
+// Draws grid lines and the numbers of the y axis. A number is the y value times scale.
 static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char* title) {
     double ticks[KBI_TICKS], left = f->x.from, top = f->y.to;
     char text[40];
@@ -2714,7 +2720,7 @@ static void kbi_draw_y(kbi_text* t, const kbi_frame* f, double scale, const char
     kbi_draw_text(t, left, top - 8, "start", "dim", title);
 }
 
-// Draws ticks and numbers at the bottom. Numbers that would touch the previous one are left out.
+// Draws the ticks and numbers of the x axis. A number is left out if it would touch the previous number.
 static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, const char* const* labels, int n,
                        const char* title) {
     double base = f->y.from, until = -1e9;
@@ -2733,7 +2739,6 @@ static void kbi_draw_x(kbi_text* t, const kbi_frame* f, const double* values, co
     kbi_text_free(&cut);
 }
 
-// Draws ticks and numbers at round values at the bottom.
 static void kbi_draw_round_x(kbi_text* t, const kbi_frame* f, int most, const char* title) {
     double ticks[KBI_TICKS];
     char text[KBI_TICKS][40];
@@ -2798,12 +2803,12 @@ typedef struct kbi_subset { // a subset of the records
     int64_t n;
 } kbi_subset;
 
-typedef struct kbi_scene { // everything that is drawn
+typedef struct kbi_scene { // the input of all figures of a page
     const kb_result* of;
     int64_t n;
     kbi_subset timed;             // records with a time
-    const kbi_contrast* contrast; // with an earlier run; NULL if there is none
-    const char** who;             // implementations in order of appearance; the index selects the colour
+    const kbi_contrast* contrast; // comparison with an earlier run; NULL: no comparison
+    const char** who;             // implementations in order of first record; the index selects the colour
     int n_who;
     kbi_arena arena;
 } kbi_scene;
@@ -2854,10 +2859,10 @@ static int kbi_scene_who(const kbi_scene* s, const kb_result* r) {
 
 // --- grouping ---
 
-typedef struct kbi_grouping { // common properties of a subset's records, besides machine, cache and timer
+typedef struct kbi_grouping { // properties that are equal within a subset, besides machine, cache and timer
     bool operation, implementation, params, run;
-    bool numbers;          // numbers: numeric parameters may differ
-    const char *but, *nor; // parameters that may differ
+    bool numbers;          // whether numeric parameters may differ within a subset
+    const char *but, *nor; // names of two parameters that may differ; NULL: none
 } kbi_grouping;
 
 static bool kbi_param_is_number(const kb_param* p) {
@@ -2887,7 +2892,7 @@ static uint64_t kbi_grouping_key(const kb_result* r, const kbi_grouping* w) {
     return h;
 }
 
-// Splits records into subsets with equal keys, in order of appearance.
+// Splits records into subsets with equal grouping properties, in the order of each subset's first record.
 static kbi_subset* kbi_split(kbi_scene* s, kbi_subset all, const kbi_grouping* w, int64_t* count) {
     kbi_subset* subsets = KBI_ARRAY(&s->arena, kbi_subset, all.n + 1);
     int64_t* at = KBI_GROW(NULL, int64_t, all.n);
@@ -2911,7 +2916,7 @@ static kbi_subset* kbi_split(kbi_scene* s, kbi_subset all, const kbi_grouping* w
 
 // --- axes ---
 
-static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: no such axis, or not a number
+static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: no such axis, or its value is text
     for (int64_t i = 0; i < r->params.n; i++) {
         const kb_param* p = &r->params.of[i];
         if (kbi_is(p->name, name))
@@ -2920,8 +2925,8 @@ static double kbi_axis_value(const kb_result* r, const char* name) { // NAN: no 
     return (double)NAN;
 }
 
-static int64_t kbi_unique(double* x, int64_t n) { // sorts x and moves the distinct values to the front; returns
-                                                  // their number
+// Sorts x and moves the distinct values to the front; returns their number.
+static int64_t kbi_unique(double* x, int64_t n) {
     int64_t left = 0;
     kbi_sort(x, n);
     for (int64_t i = 0; i < n; i++)
@@ -2929,8 +2934,8 @@ static int64_t kbi_unique(double* x, int64_t n) { // sorts x and moves the disti
     return left;
 }
 
-static int64_t kbi_axis_distinct(kbi_subset subset, const char* name) { // 0: a record has no positive number on this
-                                                                        // axis
+// Returns the number of distinct values on an axis; 0 if a record has no positive number on this axis.
+static int64_t kbi_axis_distinct(kbi_subset subset, const char* name) {
     double* x = KBI_GROW(NULL, double, subset.n);
     int64_t n = 0;
     for (int64_t i = 0; i < subset.n; i++) {
@@ -2943,11 +2948,11 @@ static int64_t kbi_axis_distinct(kbi_subset subset, const char* name) { // 0: a 
 }
 
 enum { KBI_AXES = KBI_DIMENSIONS };
-typedef struct kbi_swept { // the axes along which a subset was swept; axes with most values first
+typedef struct kbi_swept { // the axes with several values in a subset; the axis with most values first
     const char* of[KBI_AXES];
     int64_t values[KBI_AXES];
     int n;
-    bool together; // the axes change together, so the cases form a line and not a grid
+    bool together; // all axes change at once (512x512, 1024x1024), so the cases do not form a grid
 } kbi_swept;
 
 static void kbi_sweep_of(kbi_scene* s, kbi_subset subset, kbi_swept* out) {
@@ -2980,7 +2985,7 @@ static double kbi_panel_x(const kbi_panel* p, const kb_result* r) {
 
 // --- selection of records: KEY=VALUE,KEY=VALUE with keys of the record, or axes ---
 
-static const char* kbi_where_key(const char* name) { // short names, as in options
+static const char* kbi_where_key(const char* name) { // translates short names of options, such as op
     static const char* const words[][2] = { { "op", "operation" },
                                             { "impl", "implementation" },
                                             { "dir", "direction" } };
@@ -3030,8 +3035,8 @@ static bool kbi_where_holds(const char* list, const kb_result* r) {
     return true;
 }
 
-// Checks that all keys of a --where are keys of the record, or axes of one of these records. Returns false after an
-// error message. With records NULL only the syntax is checked.
+// Checks that all keys of a --where are keys of the record, or axes of one of these records. Checks only the
+// syntax if records is NULL. Returns false after an error message.
 static bool kbi_where_known(const char* list, const kb_result* records, int64_t n) {
     char name[64], value[128];
     for (const char* p = list;; p++) {
@@ -3074,7 +3079,7 @@ static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char*
     return kept;
 }
 
-// "layernorm fwd bf16", followed by the axes if params is set.
+// Returns the text "layernorm fwd bf16", followed by the axes if params is true.
 static const char* kbi_case_text(kbi_scene* s, const kb_result* r, bool params) {
     kbi_text t = KBI_BLANK;
     kbi_clean(&t, r->operation ? r->operation : "");
@@ -3160,14 +3165,14 @@ static void kbi_find_lots(kbi_scene* s, kbi_subset all, const kbi_grouping* alik
     }
 }
 
-static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per machine
+static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // makes one figure per machine
     static const kbi_grouping machine = { false, false, false, false, false, NULL, NULL };
     kbi_find_lots(s, s->timed, &machine, false, out);
     for (int64_t i = 0; i < out->n; i++) {
         const kb_result* r = out->of[i].subset.of[0];
         out->of[i].title = r->gpu ? r->gpu : r->cpu ? r->cpu : "processor unknown";
         char how[64];
-        // The default timer is events.
+        // events is the default timer, so the title does not name it
         bool timer = r->timer && !(r->cache && kbi_is(r->timer, "events"));
         snprintf(how, sizeof how, "%.20s%s%.20s", r->cache ? r->cache : "", r->cache && timer ? ", " : "",
                  timer ? r->timer : "");
@@ -3175,7 +3180,7 @@ static void kbi_find_machines(kbi_scene* s, kbi_panels* out) { // one figure per
     }
 }
 
-static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // records that differ only in the implementation
+static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // a figure's records differ in implementation
     static const kbi_grouping group = { true, false, true, true, false, NULL, NULL };
     kbi_subset with = { NULL, 0 };
     with.of = KBI_ARRAY(&s->arena, const kb_result*, s->timed.n + 1);
@@ -3184,7 +3189,7 @@ static void kbi_find_samples(kbi_scene* s, kbi_panels* out) { // records that di
     kbi_find_lots(s, with, &group, true, out);
 }
 
-enum { KBI_PANEL_ROWS = 30 }; // most rows of a figure with one row per case
+enum { KBI_PANEL_ROWS = 30 }; // largest number of rows in a figure that has one row per case
 
 // Splits a subset into figures with at most KBI_PANEL_ROWS rows and a common scale.
 static void kbi_find_rows(kbi_subset all, kbi_panels* out) {
@@ -3230,10 +3235,10 @@ static bool kbi_subset_has(kbi_subset subset, int metric) {
 
 typedef struct kbi_in_unit {
     const char* name;
-    double scale; // factor from the record's unit
+    double scale; // multiply a value of the record by this
 } kbi_in_unit;
 
-// Returns the unit for values up to `most`.
+// Returns a unit in which `most`, the largest value, is a short number.
 static kbi_in_unit kbi_metric_unit(int metric, double most) {
     static const struct {
         int metric;
@@ -3254,7 +3259,7 @@ static kbi_in_unit kbi_metric_unit(int metric, double most) {
     return u;
 }
 
-// Finds the smallest and the largest end of the intervals. Returns false if there is none.
+// Finds the smallest lower end and the largest upper end of the intervals. Returns false if no record has a value.
 static bool kbi_metric_range(int metric, kbi_subset subset, double* lo, double* hi) {
     double v[3];
     *lo = INFINITY, *hi = -INFINITY;
@@ -3302,7 +3307,7 @@ static int kbi_order_points(const void* a, const void* b) {
     return p->x != q->x ? (p->x > q->x) - (p->x < q->x) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns the points of an implementation, from left to right, which the caller frees.
+// Returns the points of an implementation, from left to right. The caller frees them.
 static kbi_point* kbi_points_of(kbi_scene* s, const kbi_panel* p, int who, int metric, int64_t* n) {
     kbi_point* of = KBI_GROW(NULL, kbi_point, p->subset.n);
     *n = 0;
@@ -3335,7 +3340,6 @@ static void kbi_draw_series(kbi_text* t, kbi_scene* s, const kbi_frame* f, const
         kbi_draw_mark(t, kbi_at(&f->x, of[i].x), kbi_at(&f->y, of[i].v[0]), who, kbi_tip(s, of[i].r));
 }
 
-// Draws ticks at the measured sizes.
 static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
     kbi_point* at = KBI_GROW(NULL, kbi_point, p->subset.n);
     double* values = KBI_GROW(NULL, double, p->subset.n);
@@ -3356,7 +3360,7 @@ static void kbi_draw_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, const 
     KBENCH_FREE((void*)labels);
 }
 
-// Marks the size at which the memory of a case exceeds the L2 cache, interpolated between two measured sizes.
+// Draws a line at the problem size whose memory equals the L2 cache, interpolated between two measured sizes.
 static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) {
     kbi_point* at = KBI_GROW(NULL, kbi_point, p->subset.n);
     int64_t n = 0;
@@ -3380,13 +3384,13 @@ static void kbi_draw_cache(kbi_text* t, const kbi_panel* p, const kbi_frame* f) 
     KBENCH_FREE(at);
 }
 
-// Draws axes over size for a metric. Returns false if there is nothing to show.
+// Draws the axes of a plot of a metric over the problem size. Returns false if no case has a value.
 static bool kbi_draw_over_sizes(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric,
                                 kbi_frame* f) {
     double lo, hi, left = INFINITY, right = -INFINITY;
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has a value of this metric");
         return false;
     }
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -3423,8 +3427,7 @@ static double kbi_draw_lines(kbi_text* t, kbi_scene* s, const kbi_panel* p, doub
 // --- power laws: log t = log c + sum of e log x, by least squares ---
 
 typedef struct kbi_fitted {
-    double e[KBI_AXES], c, off; // e: exponents; c: constant in ms; off: standard deviation of the residuals, as
-                                // logarithms
+    double e[KBI_AXES], c, off; // exponents; constant in ms; standard deviation of the residuals of log t
     kbi_swept over;
     int64_t n;
     int axes;
@@ -3450,7 +3453,6 @@ static bool kbi_solve(double a[KBI_AXES + 1][KBI_AXES + 2], int n) {
     return true;
 }
 
-// the logarithm of an axis value
 static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) {
     kbi_panel all;
     memset(&all, 0, sizeof all);
@@ -3458,8 +3460,8 @@ static double kbi_fit_x(const kbi_fitted* f, const kb_result* r, int axis) {
     return log(kbi_panel_x(&all, r));
 }
 
-// Fits a power law to the cases of one implementation. Returns false if there are too few cases, or if they do not
-// determine the exponents.
+// Fits a power law to the cases of one implementation. Returns false if the cases are too few, or if their sizes
+// do not determine the exponents.
 static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     double a[KBI_AXES + 1][KBI_AXES + 2], squares = 0, x[KBI_AXES + 1];
     memset(a, 0, sizeof a);
@@ -3488,14 +3490,14 @@ static bool kbi_fit_of(kbi_scene* s, kbi_subset subset, kbi_fitted* f) {
     return kbi_finite(f->c) && kbi_finite(f->off);
 }
 
-// Finds subsets for the fits. A subset has one operation, element type and implementation, and one value of each
-// axis that is not numeric.
+// Splits the records into one subset per fit: the records of one operation, element type and implementation that
+// also have equal values on the axes that are not numeric.
 static kbi_subset* kbi_fit_subsets(kbi_scene* s, kbi_subset all, int64_t* n) {
     static const kbi_grouping one = { true, true, true, false, true, NULL, NULL };
     return kbi_split(s, all, &one, n);
 }
 
-// within 20 %; otherwise no single power law fits
+// whether the fit is within 20 %; beyond that, no single power law describes the times
 static bool kbi_fit_follows(const kbi_fitted* f) { return f->off < 0.18; }
 
 // Writes the fit as markup of HTML or SVG: the constant, and each axis with its exponent.
@@ -3513,7 +3515,7 @@ static void kbi_fit_text(kbi_text* t, const kbi_fitted* f, bool svg) {
                  kbi_digits(fabs(f->e[k]), fabs(f->e[k]) < 0.95 ? 2 : 3, number), svg ? name : raised);
 }
 
-// Draws the measured times, and the power law of each implementation if one fits.
+// Draws the measured times of each implementation, and its power law if a power law fits.
 static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     static const kbi_grouping one = { false, true, false, false, false, NULL, NULL };
     int64_t subsets;
@@ -3548,7 +3550,8 @@ static double kbi_draw_fits(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
 
 // --- heat maps ---
 
-// Draws times, with a cell for each pair of values. If several cases share a cell, the last one is drawn.
+// Draws a heat map of times, with a cell for each pair of axis values. If several cases fall into a cell, it shows
+// the last case.
 static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric) {
     double lo, hi, v[3], x0 = 62, y0 = 34;
     double* xs = KBI_ARRAY(&s->arena, double, p->subset.n);
@@ -3556,7 +3559,7 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
     char text[40];
     kbi_draw_titles(t, p, width);
     if (!kbi_metric_range(metric, p->beside, &lo, &hi)) {
-        kbi_draw_text(t, 0, 44, "start", "dim", "no case has this number");
+        kbi_draw_text(t, 0, 44, "start", "dim", "no case has a value of this metric");
         return 60;
     }
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -3602,11 +3605,12 @@ static double kbi_draw_heat(kbi_text* t, kbi_scene* s, const kbi_panel* p, doubl
   >>figures     figures of cases: speed of light, samples, ratios.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- speed of light: how near a case is to each of its two roofs ---
+// --- speed of light: the percentage of peak bandwidth and of peak arithmetic that a case reaches ---
 
-// Computes the percentages of the measured peak bandwidth and of the measured peak arithmetic; NAN if unknown.
+// Sets out[0] to the percentage of the measured peak bandwidth and out[1] to that of the peak arithmetic; NAN:
+// unknown.
 static void kbi_light_of(const kb_result* r, double out[2]) {
-    // schema 1 has no key for the roof; bound tells which roof is the nearest
+    // a record of schema 1 has no key "roof"; its key "bound" names the peak that gpu_efficiency refers to
     bool moves = r->roof ? kbi_roof_is_memory(r->roof) : kbi_is(r->bound, "memory");
     bool computes = r->roof ? !moves : kbi_is(r->bound, "compute");
     out[0] = moves ? r->gpu_efficiency : 100 * r->throughput_gbps / r->copy_roof_gbps;
@@ -3615,7 +3619,7 @@ static void kbi_light_of(const kb_result* r, double out[2]) {
         if (!kbi_finite(out[i]) || !(out[i] > 0)) out[i] = (double)NAN;
 }
 
-static const double kbi_light_room = 130; // room to the right of 100 %, in pixels
+static const double kbi_light_room = 130; // margin to the right of 100 %, in pixels
 
 static void kbi_draw_light_row(kbi_text* t, kbi_scene* s, const kb_result* r, double y, double x0, double x1,
                                bool wide) {
@@ -3684,7 +3688,7 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
     int steps = (int)KBI_MIN(n, (int64_t)KBI_QUANTILES);
     kbi_draw(t, "<path class='ln k^ d^' d='M~ ~", who % KBI_HUES, who % KBI_DASHES, f->x.from,
              kbi_at(&f->y, n ? sorted[0] : 0));
-    for (int i = 0; i < steps; i++) { // up to the time, then right to its share
+    for (int i = 0; i < steps; i++) { // steps of the cumulative distribution: up, then right
         int64_t at = steps > 1 ? (n - 1) * i / (steps - 1) : 0;
         double share = (double)(at + 1) / (double)n;
         kbi_draw(t, "V~H~", kbi_at(&f->y, KBI_MIN(sorted[at], f->y.hi)),
@@ -3694,8 +3698,9 @@ static void kbi_draw_ecdf(kbi_text* t, const kbi_frame* f, const kb_result* r, d
     KBENCH_FREE(sorted);
 }
 
-// Returns the divisor of samples. The divisor is the case's median if the medians are far apart, because the
-// scatter would be invisible on a common scale.
+// Returns the number by which the samples of a case are divided before they are drawn. If the medians of the cases
+// differ by more than 25 %, each case is drawn in percent of its median, because its scatter would be invisible on
+// a common scale in ms.
 static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     double lo = INFINITY, hi = 0;
     for (int64_t i = 0; i < subset.n; i++)
@@ -3703,7 +3708,8 @@ static double kbi_samples_by(kbi_subset subset, const kb_result* r) {
     return hi > 1.25 * lo ? r->time_ms / 100 : 1;
 }
 
-// Computes the range of most samples. Samples far outside are drawn at the upper edge and counted.
+// Computes a range that contains most samples. *beyond counts the samples above it, which are drawn at the upper
+// edge.
 static void kbi_samples_range(kbi_subset subset, double* lo, double* hi, int64_t* beyond) {
     double top = -INFINITY, all = -INFINITY;
     *lo = INFINITY;
@@ -3756,15 +3762,15 @@ static double kbi_draw_samples(kbi_text* t, kbi_scene* s, const kbi_panel* p, do
         kbi_draw_ecdf(t, &g, p->subset.of[i], kbi_samples_by(p->subset, p->subset.of[i]), who);
         shown[who] = true;
     }
-    snprintf(number, sizeof number, "%lld beyond, at the edge", (long long)beyond);
+    snprintf(number, sizeof number, "%lld above the scale, at the edge", (long long)beyond);
     if (beyond) kbi_draw_text(t, width - 8, 38, "end", "dim", number);
     return height + 34 + kbi_draw_legend(t, s->who, shown, s->n_who, 4, height + 34, width - 8);
 }
 // --- forest plot: ratios against a baseline, or against an earlier run ---
 
-typedef struct kbi_ratio_row { // a ratio; above 1: faster than the baseline
-    const char *who, *words;   // who: the implementation and the baseline; words: the verdict, or NULL
-    double at, lo, hi, band;   // band: ratios within it count as no difference
+typedef struct kbi_ratio_row { // a speedup: a value above 1 is faster than the baseline
+    const char *who, *words;   // who: text "implementation over baseline"; words: the verdict, or NULL
+    double at, lo, hi, band;   // at: estimate; lo, hi: interval; band: 0.01 shades ratios within 1 %
     kb_verdict verdict;
     const kb_result* r;
 } kbi_ratio_row;
@@ -3808,7 +3814,7 @@ static int kbi_order_ratios(const void* a, const void* b) {
     return p->at != q->at ? (p->at < q->at) - (p->at > q->at) : (p->r > q->r) - (p->r < q->r);
 }
 
-// Returns all ratios, the fastest first.
+// Returns all ratios, the largest speedup first.
 static kbi_ratio_row* kbi_ratios_of(kbi_scene* s, bool changes, int64_t* n) {
     int64_t most = changes ? s->contrast->changes.n : s->n;
     kbi_ratio_row* of = KBI_ARRAY(&s->arena, kbi_ratio_row, most + 1);
@@ -3900,8 +3906,8 @@ static void kbi_ceiling_add(kbi_ceiling* of, int* n, int most, const char* name,
     of[k].of = KBI_MAX(of[k].of, x);
 }
 
-// Collects the peaks in a machine's records. Older records have only the share of the nearest peak, from which the
-// peak is computed.
+// Collects the peaks of a machine. Records of schema 1 contain only the percentage of one peak; the peak is
+// computed from it.
 static void kbi_ceilings_of(kbi_subset subset, kbi_ceilings* c) {
     memset(c, 0, sizeof *c);
     for (int64_t i = 0; i < subset.n; i++) {
@@ -3930,14 +3936,14 @@ static bool kbi_roofline_has(const kb_result* r) {
     return r->bytes > 0 && r->flops > 0 && kbi_finite(r->bytes) && kbi_finite(r->flops) && r->gflops > 0;
 }
 
-// The positions of a case by the counted bytes of L2 and of DRAM, with the same number of operations.
+// The points of a case in the roofline, computed from the L2 and DRAM bytes that --counters counted.
 typedef struct kbi_levels {
     double x[2], y; // x: FLOP per byte of L2 and of DRAM, 0 if unknown; y: FLOP per second
 } kbi_levels;
 
 static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     static const char* const names[][2] = { { "intensity_l2", "l2_bytes" }, { "intensity_dram", "dram_bytes" } };
-    const double most = 1e4; // if nearly all data comes from the cache, DRAM traffic means nothing
+    const double most = 1e4; // beyond this, DRAM traffic is too small to measure: omit the point
     memset(l, 0, sizeof *l);
     for (int i = 0; i < 2 && r->counters.n && r->time_ms > 0; i++) {
         double x = kbi_object_number(&r->counters, names[i][0]), y = x * kbi_object_number(&r->counters, names[i][1]);
@@ -3948,7 +3954,7 @@ static bool kbi_levels_of(const kb_result* r, kbi_levels* l) {
     return l->y > 0;
 }
 
-// Computes scales that include all cases and the corners of the lowest and highest roofs.
+// Computes scales that include all cases and the ridge point of the highest roofs.
 static void kbi_roofline_scales(const kbi_panel* p, const kbi_ceilings* c, kbi_frame* f) {
     double lo = INFINITY, hi = -INFINITY, low = INFINITY, high = -INFINITY;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -3981,7 +3987,7 @@ static void kbi_draw_roofs(kbi_text* t, const kbi_ceilings* c, const kbi_frame* 
     double per_x = (f->x.to - f->x.from) / log(f->x.hi / f->x.lo),
            per_y = (f->y.from - f->y.to) / log(f->y.hi / f->y.lo);
     char number[40];
-    for (int i = 0; i < c->n_memory; i++) { // y = bandwidth * x, from the left or the lower edge
+    for (int i = 0; i < c->n_memory; i++) { // y = bandwidth * x, starting at the left or lower edge
         double of = c->memory[i].of, from = KBI_MAX(f->x.lo, f->y.lo / of);
         double until = KBI_MIN(f->x.hi, (most > 0 ? most : f->y.hi) / of);
         double x = kbi_at(&f->x, from), y = kbi_at(&f->y, from * of);
@@ -4019,7 +4025,7 @@ static void kbi_draw_ceilings(kbi_text* t, const kbi_panel* p, const kbi_ceiling
         kbi_putf(&name, "%s %s %s", c->compute[i].name, kbi_digits(of * unit.scale, 3, number), unit.name);
         if (fast > 0 && f->x.to > 500) kbi_putf(&name, ", from %s FLOP/B", kbi_digits(from, 2, number));
         double wide = 5.9 * (double)name.n, left = x + 10, right = f->x.to - wide - 4;
-        int at = 0; // above or below the line, at its right or left end
+        int at = 0; // tries 4 places: above, then below the line, each at its right and left end
         while (at < 4 && kbi_roofline_taken(p, f, at % 2 ? left : right, at < 2 ? y - 5 : y + 13, wide)) at++;
         if (fabs(y - last) > 11)
             kbi_draw_text(t, at % 2 ? left : right, at % 4 < 2 ? y - 5 : y + 13, "start", "dim halo", name.s),
@@ -4059,7 +4065,7 @@ static void kbi_draw_roofline_names(kbi_text* t, kbi_scene* s, const kbi_panel* 
     KBENCH_FREE(taken);
 }
 
-// Connects the sizes of one implementation of an operation by a thin line, in the order of arithmetic intensity.
+// Draws a thin line through the cases of one implementation of an operation, in the order of arithmetic intensity.
 static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f) {
     static const kbi_grouping one = { true, true, false, false, false, NULL, NULL };
     int64_t subsets;
@@ -4071,7 +4077,7 @@ static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* 
             if (kbi_roofline_has(of[i].of[k])) at[n].r = of[i].of[k], at[n].x = at[n].r->flops / at[n].r->bytes, n++;
         if (n < 2) continue;
         qsort(at, (size_t)n, sizeof *at, kbi_order_points);
-        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // a vertical line shows nothing
+        if (!(at[n - 1].x > 1.02 * at[0].x)) continue; // nearly the same arithmetic intensity: no line
         kbi_draw(t, "<path class='thin k^' d='", kbi_scene_who(s, at[0].r) % KBI_HUES);
         for (int64_t k = 0; k < n; k++)
             kbi_draw(t, "@~ ~", k ? "L" : "M", kbi_at(&f->x, at[k].x), kbi_at(&f->y, at[k].r->gflops));
@@ -4080,7 +4086,7 @@ static void kbi_draw_roofline_paths(kbi_text* t, kbi_scene* s, const kbi_panel* 
     KBENCH_FREE(at);
 }
 
-// Draws a ring for L2 and a dot for DRAM, each if its x is not negative.
+// Draws a ring at the L2 position x[0] and a dot at the DRAM position x[1]; a negative x is not drawn.
 static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double y) {
     if (x[0] >= 0 && x[1] >= 0) kbi_draw(t, "<path class='thin k^' d='M~ ~L~ ~'/>", hue, x[0], y, x[1], y);
     if (x[0] >= 0)
@@ -4088,7 +4094,7 @@ static void kbi_draw_level_pair(kbi_text* t, int hue, const double x[2], double 
     if (x[1] >= 0) kbi_draw(t, "<path class='pt k^' d='M~ ~h0'/>", hue, x[1], y);
 }
 
-// Draws the L2 and DRAM positions. *shown: whether a case has them.
+// Draws the L2 and DRAM points of all cases. Sets shown[i] if implementation i has one; returns whether any has.
 static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const kbi_frame* f, bool* shown) {
     bool any = false;
     for (int64_t i = 0; i < p->subset.n; i++) {
@@ -4102,7 +4108,7 @@ static bool kbi_draw_levels(kbi_text* t, kbi_scene* s, const kbi_panel* p, const
     return any;
 }
 
-// Writes notes below the figure, from y on, and returns their height.
+// Writes notes below the figure, starting at y; returns their height.
 static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi_ceilings* c, int64_t n, bool levels,
                                       double y) {
     double down = 6;
@@ -4113,13 +4119,13 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
         kbi_draw_text(t, 32, y, "start", "dim", "ring: by L2 bytes, dot: by DRAM bytes, from counters");
         down += 16;
     }
-    snprintf(missing, sizeof missing, "%lld more do not declare both bytes and operations",
+    snprintf(missing, sizeof missing, "%lld more cases do not declare both bytes and operations",
              (long long)(p->subset.n - n));
     if (n && n < p->subset.n) kbi_draw_text(t, 4, y + down - 6, "start", "dim", missing), down += 16;
     if (!c->n_memory)
         kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured bandwidth"), down += 16;
     if (!c->n_compute)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no compute roof"), down += 16;
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured arithmetic peak"), down += 16;
     return down;
 }
 
@@ -4166,7 +4172,7 @@ static double kbi_draw_roofline(kbi_text* t, kbi_scene* s, const kbi_panel* p, d
 
 // --- the kinds ---
 
-// Rows are in the order of the ratios. Each figure shows a range of rows.
+// Makes figures with one row per ratio, the largest ratio first.
 static void kbi_find_ratios(kbi_scene* s, bool changes, kbi_panels* out) {
     kbi_subset subset = { NULL, 0 };
     int64_t n = 0;
@@ -4181,12 +4187,12 @@ static void kbi_find_changes(kbi_scene* s, kbi_panels* out) { kbi_find_ratios(s,
 static void kbi_find_light(kbi_scene* s, kbi_panels* out) { kbi_find_rows(s->timed, out); }
 
 typedef struct kbi_plot {
-    const char *name, *missing; // missing: the text if there is nothing to draw
+    const char *name, *missing; // missing: the text that replaces an empty figure
     void (*find)(kbi_scene* s, kbi_panels* out);
     // returns the height
     double (*draw)(kbi_text* t, kbi_scene* s, const kbi_panel* p, double width, int metric);
     int metric;
-    bool wide; // one figure per row of the page
+    bool wide; // the figure is as wide as the page
 } kbi_plot;
 
 #define KBI_NO_SWEEP "no operation was measured at two sizes; sweep an axis, for example -a n=1024:1048576:*4"
@@ -4207,7 +4213,7 @@ static const kbi_plot kbi_plots[] = {
 };
 
 static const kbi_plot* kbi_plot_named(const char* name) {
-    if (kbi_same_name(name, "rivals")) name = "ratios"; // name of this kind in earlier versions
+    if (kbi_same_name(name, "rivals")) name = "ratios"; // old name of "ratios"
     for (int i = 0; i < KBI_COUNT(kbi_plots); i++)
         if (kbi_same_name(kbi_plots[i].name, name)) return &kbi_plots[i];
     return NULL;
@@ -4432,12 +4438,12 @@ static void kbi_page_end(kbi_text* t) {
 
 // --- the records ---
 
-enum { KBI_PAGE_SAMPLES = 4096 }; // most samples of all cases together; beyond this, samples are thinned evenly
+enum { KBI_PAGE_SAMPLES = 4096 }; // samples on a page, all cases together; if more, every k-th sample is kept
 
-// Returns how many samples of each case the page contains.
+// Returns the largest number of samples per case on a page with n cases.
 static int64_t kbi_page_share(int64_t n) { return KBI_MAX((int64_t)16, KBI_PAGE_SAMPLES / KBI_MAX(n, (int64_t)1)); }
 
-// more digits than a timer has
+// Writes samples with more digits than the timer resolves.
 static void kbi_page_samples(kbi_text* t, kbi_field_samples samples, int64_t share) {
     int64_t n = KBI_MIN(samples.n, share);
     kbi_puts(t, samples.n ? "[" : "null");
@@ -4458,8 +4464,9 @@ static void kbi_page_value_of(kbi_text* t, const kb_result* r, const kbi_key* ke
         kbi_json_field(t, r, key);
 }
 
-// Writes the keys and values of a record as --json does, without nulls. wanted: only the keys that all records
-// have in common; otherwise only the other keys. "<" is escaped, because it could end the script element.
+// Writes the keys and values of a record as --json does, without nulls. If wanted is true, it writes only the keys
+// in common[], which have the same value in all records; otherwise only the other keys. "<" is escaped, because
+// "</script>" in a text would end the script element.
 static void kbi_page_record(kbi_text* t, const kb_result* r, int64_t share, const bool* common, bool wanted) {
     kbi_text json = KBI_BLANK;
     const char* comma = "{";
@@ -4569,7 +4576,7 @@ static void kbi_page_verdict(kbi_page* p) {
     if (kbi_page_winners(p->t, s)) return;
     for (int64_t i = 0; i < s->timed.n; i++) {
         const kb_result* r = s->timed.of[i];
-        if (!(r->gpu_efficiency <= 100)) continue; // above 100 %, the data came from the cache
+        if (!(r->gpu_efficiency <= 100)) continue; // if above 100 %, the data came from the cache
         if (!near || r->gpu_efficiency > near->gpu_efficiency) near = r;
     }
     const kb_result* one = s->timed.n == 1 ? s->timed.of[0] : NULL;
@@ -4699,7 +4706,8 @@ static double kbi_page_value(const kb_result* r, int cell) {
     return x;
 }
 
-// Finds the columns that have values, and their units. The unit fits the median, so that few digits are necessary.
+// Finds the columns that have values, and their units. A unit is chosen so that the median of the column has few
+// digits.
 static void kbi_page_columns(kbi_scene* s, kbi_columns_shown* c) {
     double* x = KBI_ARRAY(&s->arena, double, s->n + 1);
     memset(c, 0, sizeof *c);
@@ -4743,7 +4751,7 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
                  word ? kbi_md_word(r) : "-", "</span>");
         return;
     }
-    // the cell shows a rounded or shortened value; the tooltip has all digits
+    // the cell shows a rounded value; the tooltip has all digits
     if (k == KBI_CELL_TIME || k == KBI_CELL_SPREAD || k == KBI_CELL_ROOF) {
         snprintf(full, sizeof full, "%.6g", x);
         kbi_unlocalise(full);
@@ -4768,7 +4776,7 @@ static void kbi_page_cell(kbi_text* t, const kb_result* r, const kbi_columns_sho
     kbi_puts(t, "</td>");
 }
 
-static void kbi_page_key(kbi_text* t, int who) { // an implementation's mark, within text
+static void kbi_page_key(kbi_text* t, int who) { // draws an implementation's mark as part of a text
     kbi_puts(t, "<svg class='key' viewBox='-6 -6 12 12' aria-hidden='true'>");
     kbi_draw_mark(t, 0, 0, who, NULL);
     kbi_puts(t, "</svg>");
@@ -4830,10 +4838,9 @@ static void kbi_page_table(kbi_page* p) {
 enum {
     KBI_PAGE_FEW = 9,
     KBI_PAGE_MANY = 18
-}; // small figures shown at once, and further ones in a collapsed
-    // section
+}; // largest number of small figures outside the collapsed section; of figures in all
 
-// Large figures are drawn twice, the second time for narrow screens. A collapsed section has one version.
+// Draws a figure. A wide figure is drawn a second time, for narrow screens, except in a collapsed section.
 static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* panel, bool folded) {
     if (!plot->wide) {
         kbi_plot_panel(p->t, &p->scene, plot, panel, 320, "fit");
@@ -4845,7 +4852,7 @@ static void kbi_page_panel(kbi_page* p, const kbi_plot* plot, const kbi_panel* p
     kbi_puts(p->t, "</figure>\n");
 }
 
-// Draws all panels of a kind. Panels after the first ones are in a collapsed section.
+// Draws all figures of a kind. The first figures are visible; the others are in a collapsed section.
 static void kbi_page_panels(kbi_page* p, const kbi_plot* plot, const kbi_panels* panels) {
     int64_t few = plot->wide ? 1 : KBI_PAGE_FEW, most = KBI_MIN(panels->n, (int64_t)KBI_PAGE_MANY);
     const char *open = plot->wide ? "" : "<div class='many'>\n", *close = plot->wide ? "" : "</div>\n";
@@ -4878,7 +4885,7 @@ static void kbi_page_figures(kbi_page* p, const char* kind, const char* title, c
     KBENCH_FREE(panels.of);
 }
 
-// Draws lines over size, one figure per metric. Radio buttons select the visible metric without script.
+// Plots each metric over the problem size. Radio buttons select the visible metric; this needs no script.
 static void kbi_page_lines(kbi_page* p) {
     static const char* const kinds[] = { "time", "gbps", "gflops", "efficiency" };
     kbi_panels panels = KBI_BLANK;
@@ -4916,11 +4923,10 @@ static void kbi_page_fits(kbi_page* p) {
             kbi_page_section(p, "scaling", "How time grows");
             kbi_puts(
                 p->t,
-                "<p class='dim'>Time is fitted by a constant times a power of each axis: least squares of the "
-                "logarithms. With an "
-                "exponent of 1, twice the size takes twice as long. Off by: the typical distance of a case from the "
-                "fit. Over 20 %, for example if "
-                "all small sizes take the same time, no single power law fits.</p>\n"
+                "<p class='dim'>The fit is time = constant * power of each axis, by least squares of the logarithms. With "
+                "an exponent of 1, twice the size takes twice as long. &quot;off by&quot; is the typical distance of "
+                "a case from the fit. Beyond 20 %, for example if all small sizes take the same time, no single "
+                "power law fits.</p>\n"
                 "<div class='scroll'><table><thead><tr><th>operation</th><th>implementation</th><th>time</th>"
                 "<th class='n'>off by</th><th class='n'>cases</th></tr></thead><tbody>\n");
         }
@@ -4983,8 +4989,8 @@ static void kbi_page_kernels(kbi_page* p) {
 
 // --- the machine ---
 
-// Writes the values of a key in all records: texts, or the range of a number that differs between cases. Writes
-// nothing if there are none.
+// Writes the values that a key has in all records: the different texts, or the range of the numbers. Writes
+// nothing if no record has a value.
 static void kbi_page_said(kbi_text* out, const kb_result* of, int64_t n, const kbi_key* key) {
     kbi_set said = KBI_BLANK;
     double lo = INFINITY, hi = -INFINITY;
@@ -5046,21 +5052,21 @@ static void kbi_page_lessons(kbi_page* p) {
         { "Cold, hot, rotate?",
           "Cold: the data was evicted from the L2 cache before each launch, as if other work ran in "
           "between. Hot: each launch uses the same data, which is still in the cache. Rotate: launches "
-          "run back to back on copies of the data. Compare only times of the same cache state and the "
-          "same timer." },
+          "run back to back on copies of the data. Compare only times with equal cache state and "
+          "equal timer." },
         { "What is a roof?",
           "A peak rate that was measured on this machine: the best copy, or the best arithmetic of one type. "
           "Work on the CPU is compared with the peak of one core. "
           "A memory-bound case at 80 % of the copy roof can become at most 1.25 times as fast, unless "
           "it moves fewer bytes. More than 100 % is possible if data comes from the cache. A cold case "
-          "is compared with a cold copy of the same size, because the last writes, up to the size of "
-          "the L2 cache, reach memory after the time ends." },
+          "is compared with a cold copy of the same size, because writes that are still in the L2 "
+          "cache at the end of the timed interval reach memory later." },
         { "Memory-bound, compute-bound, latency-bound?",
           "The roofline shows the limit. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
           "both is bound by latency: the launch is too short, or too few operations are in flight." },
         { "When is one implementation faster than another?",
-          "If the whole interval of the ratio lies above 1 and above the noise floor, the "
+          "If the interval of the ratio lies completely above 1 + noise floor, the "
           "implementation is faster. The noise floor is the difference that the baseline shows against "
           "itself (an A/A control). If the interval includes 1, these samples do not show which one is "
           "faster." }
@@ -5084,7 +5090,7 @@ static void kbi_page_download(kbi_page* p) {
                    "type='button'>download CSV</button></div>\n");
 }
 
-// contrast: the comparison with an earlier run; NULL if there is none.
+// Writes the page. contrast: the comparison with an earlier run; NULL: no comparison.
 static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi_contrast* contrast) {
     kbi_page p;
     kbi_text title = KBI_BLANK, header = KBI_BLANK, body = KBI_BLANK;
@@ -5099,7 +5105,7 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_warnings(&p);
     kbi_page_figures(
         &p, "changes", "Changes",
-        "The time of each case in the earlier run over its time now, with the interval. The shaded band is the "
+        "The earlier time of each case divided by its current time, with the interval. The shaded band is the "
         "threshold.");
     kbi_page_table(&p);
     kbi_page_figures(
@@ -5114,12 +5120,12 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
     kbi_page_fits(&p);
     kbi_page_figures(&p, "ratios", "Against the baseline",
-                     "The baseline's time over the time of each implementation, from interleaved rounds, the "
-                     "fastest first.");
+                     "The baseline's time divided by the time of each implementation, from interleaved rounds. "
+                     "The fastest comes first.");
     kbi_page_figures(
         &p, "samples", "Samples",
-        "Left: every sample in the order of measurement; drift and throttling are visible here. Right: the share of "
-        "samples below each time; two modes appear as two steps.");
+        "Left: all samples in the order of measurement; drift and throttling are visible here. Right: "
+        "the share of samples below each time; a distribution with two modes shows two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
     kbi_page_lessons(&p);
@@ -5157,7 +5163,7 @@ static int kbi_fail_on(void) {
     return KBI_FAIL_REGRESS;
 }
 
-// Returns the exit code from changes and goals.
+// Returns the exit code of a comparison with these changes and this number of missed goals.
 static int kbi_regression_code(const kbi_assessment* a, bool compared, int64_t missed) {
     int on = kbi_fail_on();
     bool worse = a->regressed || a->more, other = a->added || a->removed || a->recovered;
@@ -5207,7 +5213,7 @@ static bool kbi_goal_parse(const char* text, kbi_goal* g) {
                   text);
     good = good && kbi_shown_named("goal", name, &g->what);
     if (good && !g->what.counter[0] && g->what.key->kind != KBI_KIND_real && g->what.key->kind != KBI_KIND_whole)
-        good = (kbi_error("--goal: %s is not a number, so it cannot be compared with one", g->what.key->name), false);
+        good = (kbi_error("--goal: the key %s has no number. Use a numeric key", g->what.key->name), false);
     good = good && kbi_patterns_compile(&g->which, &list);
     kbi_text_free(&pattern);
     return good;
@@ -5223,12 +5229,12 @@ static bool kbi_goals_check(void) {
 }
 
 static bool kbi_goal_met(const kbi_goal* g, double x) {
-    if (kbi_nan(x)) return false; // a value that was not measured does not reach the goal
+    if (kbi_nan(x)) return false; // a case misses the goal if the value was not measured
     return g->least ? (g->strict ? x > g->value : x >= g->value) : g->strict ? x < g->value : x <= g->value;
 }
 
-// Prints the result of each goal; returns the number of cases that miss one. Cases without a time do not count:
-// they failed or were skipped.
+// Prints the result of each goal; returns the number of cases that miss a goal. Failed and skipped cases are not
+// tested.
 static int64_t kbi_goals_show(FILE* out, const kb_result* r, int64_t n) {
     int64_t missed = 0;
     for (int i = 0; i < kbi_wanted.goal.n; i++) {
@@ -5265,8 +5271,8 @@ static bool kbi_plain_name(const char* s) {
 
 static void kbi_baseline_path(kbi_text* out, const char* name) { kbi_putf(out, ".kbench/%s.json", name); }
 
-// Reads the records of NAME: .kbench/NAME.json if it exists, otherwise a file. Returns false after an error
-// message.
+// Reads the records of .kbench/NAME.json if this file exists, otherwise of the file NAME. Returns false after an
+// error message.
 static bool kbi_read_baseline(const kbi_options* o, const char* option, const char* name, kbi_records* r) {
     kbi_text path = KBI_BLANK;
     memset(r, 0, sizeof *r);
@@ -5274,7 +5280,7 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     bool named = kbi_plain_name(name) && access(path.s, F_OK) == 0;
     bool good = named || access(name, F_OK) == 0;
     if (!good && kbi_plain_name(name))
-        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates the first", option,
+        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates it", option,
                   name, path.s, name);
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
@@ -5296,7 +5302,7 @@ typedef struct kbi_regression {
     kbi_records before, history;
     char* save;            // an absolute path, because a benchmark function may change the directory
     kbi_lines lines;       // lines of the history file
-    kbi_contrast contrast; // the comparison with `before`, when all records are there
+    kbi_contrast contrast; // the comparison with `before`, made after the last case
     FILE* out;
 } kbi_regression;
 
@@ -5304,7 +5310,8 @@ static bool kbi_regression_wanted(void) {
     return kbi_wanted.baseline || kbi_wanted.save_baseline || kbi_wanted.history || kbi_wanted.goal.n;
 }
 
-// Checks before the run that the files written at its end can be written. Returns false after an error message.
+// Checks before the run that the files can be written that the run writes at its end. Returns false after an error
+// message.
 static bool kbi_regression_open_files(kbi_regression* g) {
     kbi_text path = KBI_BLANK;
     struct stat about;
@@ -5375,7 +5382,7 @@ static void kbi_regression_machines(const kbi_changes* c, const kbi_how* how) {
     kbi_set_free(&said);
 }
 
-// Marks the pairs whose times are not comparable.
+// Marks the pairs whose times are not comparable, unless --ignore-env was given.
 static void kbi_regression_apart(kbi_changes* c) {
     for (int64_t i = 0; i < c->n && !kbi_wanted.on[KBI_REPORT_ignore_env]; i++) {
         kbi_text what = KBI_BLANK;
@@ -5384,15 +5391,15 @@ static void kbi_regression_apart(kbi_changes* c) {
     }
 }
 
-// Describes the run of a side: file, date, commit and build.
+// Prints the file, date, commit and build of the old or the new run.
 static void kbi_regression_side(FILE* out, const char* side, const char* file, const kb_result* r) {
     kbi_print_line(out, "%s  %s%s%s%s%.12s%s%.60s", side, file, r->date ? "  " : "", r->date ? r->date : "",
                    r->git_commit ? "  commit " : "", r->git_commit ? r->git_commit : "", r->build ? "  " : "",
                    r->build ? r->build : "");
 }
 
-// Returns the records of a history from the same kind of machine. The records show how far runs of these cases
-// differ.
+// Returns the records of the history that are comparable with the cases of this run. Their scatter is the scatter
+// between runs.
 static const kb_result** kbi_regression_past(const kbi_records* history, const kb_result* now, int64_t n,
                                              int64_t* count) {
     const kb_result** past = KBI_GROW(NULL, const kb_result*, history->n + n);
@@ -5418,7 +5425,7 @@ static const kb_result** kbi_regression_past(const kbi_records* history, const k
     return past;
 }
 
-// Compares the cases with `before`. The history, if there is one, gives the scatter between runs.
+// Compares the cases with `before`. The scatter between runs is estimated from the history, if there is one.
 static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history, const kbi_records* before,
                                     const kb_result* now, int64_t n) {
     int64_t past_n = 0, trends_n = 0;
@@ -5437,7 +5444,8 @@ static void kbi_regression_contrast(kbi_contrast* c, const kbi_records* history,
     KBENCH_FREE(past);
 }
 
-// Prints the comparison and returns the exit code. c NULL: there is no baseline, only goals and a history.
+// Prints the comparison and returns the exit code. If c is NULL, there is no baseline, and only the trends of the
+// history and the goals are printed.
 static int kbi_regression_judge(const kbi_options* o, const kbi_records* history, const kbi_contrast* c,
                                 const kb_result* now, int64_t n, const char* name, FILE* out) {
     kbi_how how = kbi_how_of(o, out);
@@ -5447,7 +5455,7 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
         fprintf(out, "\n");
         kbi_regression_side(out, "before", c->name, &c->before[0]);
         if (n) kbi_regression_side(out, "after ", name, &now[0]);
-        kbi_regression_machines(&c->changes, &how); // before the table, because they explain it
+        kbi_regression_machines(&c->changes, &how); // printed before the table, because they explain it
         kbi_changes_show(&how, &c->changes, &c->rules, &c->sum, NULL);
     }
     if (kbi_wanted.history) {
@@ -5464,7 +5472,7 @@ static int kbi_regression_judge(const kbi_options* o, const kbi_records* history
     return kbi_regression_code(c ? &c->sum : &none, c != NULL, missed);
 }
 
-// Appends one line per record to the history.
+// Appends the records to the history, one line each.
 static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) {
     for (int64_t i = 0; i < n; i++) kbi_json_result(&g->lines.waiting, &now[i]), kbi_puts(&g->lines.waiting, "\n");
     bool good = kbi_lines_end(&g->lines, 5000);
@@ -5472,7 +5480,8 @@ static bool kbi_history_add(kbi_regression* g, const kb_result* now, int64_t n) 
     return good;
 }
 
-// Writes the history, and the new baseline unless this run is a regression against it.
+// Appends to the history and saves the new baseline. If this run is a regression against the baseline of that
+// name, the old baseline is kept.
 static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t n, int code) {
     bool good = !kbi_wanted.history || kbi_history_add(g, now, n);
     if (!kbi_wanted.save_baseline) return good;
@@ -5488,8 +5497,8 @@ static bool kbi_regression_save(kbi_regression* g, const kb_result* now, int64_t
     return good;
 }
 
-static kbi_regression kbi_regression_now;  // the gate of this run
-static const kbi_contrast* kbi_loaded_now; // the comparison of the records that --load shows
+static kbi_regression kbi_regression_now;  // state of the regression gate in this run
+static const kbi_contrast* kbi_loaded_now; // comparison of the records of --load; NULL: none
 static bool kbi_figure_failed;             // --where left no record for --svg
 
 // Returns the comparison of this run's records, or of the loaded records, with a baseline; NULL without a baseline.
@@ -5558,12 +5567,13 @@ static int kbi_env_loaded(const kbi_options* o) {
     return good ? KBI_EXIT_FINE : KBI_EXIT_USAGE;
 }
 
-typedef struct kbi_loaded { // records that loaded records are compared with
+typedef struct kbi_loaded { // what the records of --load are compared with
     kbi_records before, history;
     kbi_contrast contrast;
 } kbi_loaded;
 
-// l->before has been read; it is empty without a baseline. Returns false after an error message.
+// Reads the history and compares the loaded records with l->before, which the caller has read (no records: no
+// baseline). Returns false after an error message.
 static bool kbi_loaded_open(kbi_loaded* l, const kbi_records* now) {
     if (kbi_wanted.history && !kbi_read_records(&l->history, kbi_wanted.history)) return false;
     if (l->before.n) kbi_regression_contrast(&l->contrast, &l->history, &l->before, now->of, now->n);
@@ -5623,13 +5633,13 @@ static bool kbi_where_leaves(const kb_result* r) {
     return chosen;
 }
 
-// Checks --where, and that it leaves some of these records. Returns false after an error message.
+// Checks that --where is valid and selects at least one of these records. Returns false after an error message.
 static bool kbi_where_check(const kb_result* records, int64_t n) {
     int64_t left = 0;
     for (int k = 0; k < kbi_wanted.where.n; k++)
         if (!kbi_where_known(kbi_wanted.where.of[k], records, n)) return false;
     for (int64_t i = 0; i < n; i++) left += kbi_where_leaves(&records[i]);
-    return left || !n || (kbi_error("--where: no record has these values"), false);
+    return left || !n || (kbi_error("--where: no record matches"), false);
 }
 
 static bool kbi_figure_open(const char* value) {
@@ -5640,7 +5650,7 @@ static bool kbi_figure_open(const char* value) {
     return true;
 }
 
-// Writes one figure of the records and changes that --where leaves.
+// Draws one figure from the records and changes that --where selects.
 static void kbi_figure_write(kbi_text* t, const kb_result* records, int64_t n) {
     const kbi_contrast* contrast = kbi_contrast_now(records, n);
     const kbi_plot* plot = kbi_output_plot(kbi_wanted.plot);
@@ -5685,7 +5695,7 @@ static bool kbi_github_open(const char* value) {
     return kbi_outputs_add(kbi_outputs_now, "github", kbi_md, &kbi_md_mark, summary, true);
 }
 
-// Checks before any file is opened that the outputs above, a baseline and a history can be written.
+// Checks before any file is opened that all outputs, the baseline and the history can be written.
 static bool kbi_report_ready(const char* value) {
     static const char* const files[] = { "comparison.csv", "comparison.md", "report.md" };
     const char *github = getenv("GITHUB_STEP_SUMMARY"), *folder = kbi_wanted.report;
@@ -5737,7 +5747,8 @@ static bool kbi_report_open(const char* folder) {
   >>load        shows records of earlier runs; runs nothing.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Keeps the records that the options select, as a run selects its cases. Returns false after an error message.
+// Keeps the records that the options select (--filter, --op, ...), by the same rules as a run selects its cases.
+// Returns false after an error message.
 static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
     kbi_patterns with, without;
     without.n = 0;
@@ -5763,7 +5774,7 @@ static bool kbi_load_choose(const kbi_options* o, kbi_records* r) {
 
 // Warns once about each difference that makes the times of these records not comparable.
 static void kbi_load_warn(const kbi_records* r) {
-    const kb_result* first = &r->of[0]; // a record of GPU work, because host work has another timer
+    const kb_result* first = &r->of[0]; // a record of GPU work if there is one: host work has another timer
     kbi_set said = KBI_BLANK;
     for (int64_t i = r->n - 1; i >= 0; i--)
         if (r->of[i].timer && !kbi_is(r->of[i].timer, "wall")) first = &r->of[i];
@@ -5780,7 +5791,7 @@ static void kbi_load_warn(const kbi_records* r) {
 }
 
 typedef struct kbi_sharded {
-    int64_t again, device, place, at; // again: number of earlier records of this case
+    int64_t again, device, place, at; // again: number of earlier records of the case; at: index
 } kbi_sharded;
 
 static int kbi_order_sharded(const void* a, const void* b) {
@@ -5791,7 +5802,7 @@ static int kbi_order_sharded(const void* a, const void* b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-// Sorts the records of shards into the order of the plan, one sweep after the other.
+// Sorts the records of shards into the order of the plan. Repeated runs of the sweep follow one after the other.
 static void kbi_load_order(kbi_records* r) {
     kbi_sharded* order = KBI_GROW(NULL, kbi_sharded, r->n);
     kb_result* sorted = KBI_GROW(NULL, kb_result, r->n);
@@ -5820,7 +5831,7 @@ static void kbi_load_order(kbi_records* r) {
     KBENCH_FREE(order);
 }
 
-// Warns about shards of these runs that left no record.
+// Warns if a shard of these runs has no record.
 static void kbi_load_absent(const kbi_records* r) {
     kbi_set there = KBI_BLANK;
     const char* of = NULL; // for example "/8"
@@ -5936,18 +5947,18 @@ static int kbi_load_shown(const kbi_options* o) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_past_line { // a line of the --jsonl file
-    size_t at, n;              // n: without the line end
-    kb_result record;          // without a name if the line has no record, as lines of other tools
-    bool old;                  // the line is dropped: its case is measured again, or the line is torn
-    int before;                // the previous line whose record has the same name; -1: none
+    size_t at, n;              // start and length of the line, without its line end
+    kb_result record;          // the name is NULL if the line has no valid record
+    bool old;                  // the line will be removed: its case runs again, or it is torn
+    int before;                // index of the previous line with the same name; -1: none
 } kbi_past_line;
 
 static struct kbi_past {
     kbi_text text;
-    kbi_past_line* lines; // in the order of the file
+    kbi_past_line* lines; // n lines, in the order of the file
     int n;
-    kbi_map names;       // the last line of each name
-    kbi_records records; // the texts of all lines ever read, because kbench may still show the records
+    kbi_map names;       // maps each name to its last line
+    kbi_records records; // owns the texts of all lines read so far; kbench may still show them
 } kbi_past;
 
 static void kbi_past_free(void) {
@@ -5976,10 +5987,10 @@ static bool kbi_past_read(int file) {
         l->n = stop ? (size_t)(stop - line) : text->n - at;
         end = at + l->n + 1;
         kbi_reader_begin(&r, NULL, 0, &kbi_past.records, line, l->n);
-        r.newer = r.strange = true; // records of other programs cause no warning
+        r.newer = r.strange = true; // prints no warnings about records of other programs
         bool good = kbi_reader_space(&r, true) == '{' && kbi_read_record(&r, &l->record);
         bool alone = good && kbi_reader_space(&r, true) < 0;
-        // shorter lines may come from other tools
+        // a shorter line may be of another tool: it stays
         l->old = !good && r.torn && (l->n >= sizeof begin - 1 || !stop) &&
                  memcmp(line, begin, KBI_MIN(l->n, sizeof begin - 1)) == 0;
         kbi_reader_end(&r);
@@ -6001,12 +6012,12 @@ static bool kbi_past_of(const kb_result* r, const char* name, const char* binary
                      r->device == like->device && kbi_same_text(r->cpu, like->cpu) && r->seed == like->seed);
 }
 
-// Finds the records of cases. If a comparison group lacks a record, or if a case of it failed, the whole group is
-// measured again and its lines are dropped. Returns the number of cases that are done.
+// Finds the records of the planned cases. If a case of a comparison group has no record or failed, the lines of
+// the group are removed, and all of its cases are measured again. Returns the number of cases that need no run.
 static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like) {
     int64_t done = 0;
     const char* binary = kbi_binary_hash();
-    int* last = KBI_GROW(NULL, int, n + 1); // the last line of each case
+    int* last = KBI_GROW(NULL, int, n + 1); // index of the last line of each case; -1: none
     for (int64_t first = 0, end; first < n; first = end) {
         bool whole = true;
         for (end = first; end < n && cases[end].group == cases[first].group; end++) {
@@ -6030,7 +6041,7 @@ static int64_t kbi_past_find(kb_planned* cases, int64_t n, const kb_result* like
     return done;
 }
 
-// Removes the dropped lines from the file, which is locked.
+// Removes the lines marked `old` from the file. The caller has locked the file.
 static bool kbi_past_drop(int file, const char* path) {
     kbi_text lines = KBI_BLANK;
     struct stat about;
@@ -6078,8 +6089,8 @@ static bool kbi_resume_ready(const char* value) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef struct kbi_racer {
-    kbi_text path;     // command with which it is started
-    kbi_records first; // records of its first round, which identify the cases
+    kbi_text path;     // path of the program, as the command that starts it
+    kbi_records first; // records of the program's first round; they define its cases
     kbi_named* order;  // the records of the first round, sorted by name
     int64_t n;
     double* ms; // [round * n + index in order]; NAN: no time
@@ -6089,12 +6100,12 @@ typedef struct kbi_race {
     const kbi_options* o;
     kbi_racer* of;
     int n, rounds, size;     // size: allocated rounds
-    kbi_text records, words; // files of the running process
+    kbi_text records, words; // names of the files for its records and its output
     char** argv;
     int64_t began;
     double widest;
     bool failed; // a case failed
-    bool shown;  // the progress line is shown
+    bool shown;  // a progress line is on the screen
 } kbi_race;
 
 // --- one process ---
@@ -6121,10 +6132,10 @@ static bool kbi_race_files(kbi_race* r) {
     return true;
 }
 
-enum { KBI_RACE_OVER = -1 }; // not an exit code: a round was cut off, and the rounds before it are valid
+enum { KBI_RACE_OVER = -1 }; // result of kbi_race_turn: time is up; earlier rounds are valid
 
-// Builds the command line of each program: the file for its records, and 0.2 s per case unless the options say
-// otherwise.
+// Builds the command line of the programs. A case is measured for 0.2 s, unless the user's options choose another
+// duration.
 static void kbi_race_command(kbi_race* r) {
     static const char* const long_ones[] = { "--fast",     "--quick",    "--thorough", "--precision",
                                              "--max-time", "--min-time", "--iters",    "--rounds" };
@@ -6178,9 +6189,9 @@ static int kbi_race_lost(kbi_race* r, const kbi_racer* one, int status) {
     return code == KBI_EXIT_NO_GPU ? code : KBI_EXIT_USAGE;
 }
 
-// Waits until the program ends, the race is interrupted, or the time is up; then SIGTERM ends the program, and
-// SIGKILL follows after 2 s. Time is counted in waits, so a change of the clock has no effect. Returns false if
-// the program was ended from here.
+// Waits until the program ends. If the race is interrupted or the time is up, it sends SIGTERM, and SIGKILL after
+// 2 s. Time is measured by counting waits of 10 ms, so changes of the system clock have no effect. Returns false
+// if it stopped the program.
 static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     double waits = 100 * seconds;
     for (int told = 0; !kbi_ended(process, status);) {
@@ -6194,13 +6205,14 @@ static bool kbi_race_wait(pid_t process, int* status, double seconds) {
     return !kbi_control.interrupted && waits > 0;
 }
 
-// Returns the time limit of a program: the rest of twice --budget, plus 10 s, because an interrupted round is lost.
+// Returns the time limit of a program in seconds: what remains of 2 * --budget + 10 s. It exceeds --budget,
+// because the results of an interrupted round are lost.
 static double kbi_race_limit(const kbi_race* r) {
     double limit = 2 * kbi_race_budget(r->o) + 10;
     return r->rounds ? KBI_MAX(limit - kbi_seconds_since(r->began), 0.1) : limit;
 }
 
-// Runs one program once and reads its records into `to`. Returns 0, or the exit code with which the race ends.
+// Runs one program once and reads its records into `to`. Returns 0, KBI_RACE_OVER, or the exit code of the race.
 static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     int status = 0;
     pid_t parent = getpid(), process;
@@ -6220,7 +6232,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
     if (!in_time && r->rounds) return KBI_RACE_OVER;
     if (!in_time) {
         kbi_race_clear(r);
-        kbi_error("--race: %s did not end in %.0f s and was stopped. It gave no time to compare. Run it alone "
+        kbi_error("--race: %s did not end in %.0f s and was stopped. It reported no time. Run it alone "
                   "to see why, or raise --budget.",
                   one->path.s, limit);
         return KBI_EXIT_USAGE;
@@ -6234,8 +6246,7 @@ static int kbi_race_turn(kbi_race* r, const kbi_racer* one, kbi_records* to) {
 
 // --- rounds ---
 
-// Stores the times of a round for the cases of the first round. Cases that were added or removed since are
-// ignored.
+// Stores the times of a round, for the cases that the program had in its first round.
 static void kbi_race_keep(kbi_race* r, kbi_racer* one, const kbi_records* now) {
     kbi_named* order = KBI_GROW(NULL, kbi_named, now->n);
     int64_t m = kbi_name_records(order, now->of, now->n);
@@ -6257,8 +6268,8 @@ static void kbi_race_room(kbi_race* r) {
         if (r->of[k].n) r->of[k].ms = KBI_GROW(r->of[k].ms, double, r->size * r->of[k].n);
 }
 
-// Runs each program once. The order is reversed in every second round, and another program is the first after
-// every two rounds. Returns 0 or an exit code.
+// Runs each program once. Every second round reverses the order of the programs. After every two rounds, the order
+// is rotated by one program. Returns 0 or an exit code.
 static int kbi_race_round(kbi_race* r) {
     kbi_race_room(r);
     for (int k = 0; k < r->n; k++) {
@@ -6297,8 +6308,8 @@ static int64_t kbi_race_place(const kbi_racer* one, const kb_result* r) {
     return -1;
 }
 
-// Returns the changes of every program against the first one, after these rounds. names: the program of each
-// change. The caller frees both.
+// Returns the changes of every program against the first program, over all rounds so far. Sets *names to the
+// program of each change. The caller frees the changes and *names.
 static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     kbi_rules rules = kbi_rules_of();
     kbi_changes all = { NULL, 0 };
@@ -6330,8 +6341,7 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
     return all;
 }
 
-// Runs rounds until the changes are known precisely enough, whatever they are, or the time is up. Returns 0 or an
-// exit code.
+// Runs rounds until all intervals are narrow enough, or the time is up. Returns 0 or an exit code.
 static int kbi_race_run(kbi_race* r) {
     kbi_rules rules = kbi_rules_of();
     r->began = kbi_now();
@@ -6345,7 +6355,7 @@ static int kbi_race_run(kbi_race* r) {
         kbi_assessment a = kbi_assess(&c);
         KBENCH_FREE(c.of);
         KBENCH_FREE((void*)names);
-        if (!a.compared) return 0; // no common case: more rounds change nothing
+        if (!a.compared) return 0; // the programs have no case in common
         if (kbi_race_enough(r->rounds, r->widest, &rules)) return 0;
         double round = (double)(kbi_now() - at) * 1e-9, all = (double)(kbi_now() - r->began) * 1e-9;
         if (all + round > kbi_race_budget(r->o)) return 0;
@@ -6432,8 +6442,8 @@ static int kbi_race_main(const kbi_options* o) {
   >>explain     --explain NAME: the meaning of a flag, a verdict, a key of the record or a column, with an example.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Each flag of KB_FLAGS has an example: code or a command line. The part after // is the point of the example. A
-// flag without an example is a compile error.
+// Each flag of KB_FLAGS has an example: code or a command line. The text after // explains the example. A flag
+// without an example is a compile error.
 #define KBI_EXAMPLE_VERIFY_FAIL "kb_check(kb, y, want, n, 1e-3); // f16 needs more than 1e-6"
 #define KBI_EXAMPLE_STALE "KB_TIME(kb) { if (!done) launch(y), done = 1; } // launch always"
 #define KBI_EXAMPLE_WORK_CHANGED "KB_SAMPLE(kb) { reset(x); KB_TIME(kb) { sort_in_place(x); } }"
@@ -6479,14 +6489,14 @@ static const char* const kbi_flag_examples[] = {
 #undef KBI_X
 };
 
-// Why a column or a group of keys matters, and how to use it. The meaning itself is in KB_RECORD.
+// For --explain: why a column or a group of keys matters, and how to use it. KB_RECORD has its meaning.
 static const struct {
     int column;
     const char *why, *use;
 } kbi_column_reasons[] = {
     { KBI_COLUMN_TIME, "all rates, shares and speedups are computed from it",
       "compare times only from the same machine, cache state and clock" },
-    { KBI_COLUMN_SPREAD, "a difference smaller than this cannot be seen",
+    { KBI_COLUMN_SPREAD, "a difference smaller than this cannot be detected",
       "reduce it with --max-time, --thorough or --procs" },
     { KBI_COLUMN_GBPS, "if memory is the limit, this and not FLOP/s shows how good a kernel is",
       "declare the traffic that the task needs: kb_bytes(kb, 2.0 * sizeof(float) * n)" },
@@ -6494,8 +6504,8 @@ static const struct {
       "declare the operations that the task needs: kb_flops(kb, 2.0 * m * n * k)" },
     { KBI_COLUMN_ITEMS, "it compares cases of different sizes in the user's unit, for example tokens",
       "declare the items of a launch: kb_items(kb, tokens)" },
-    { KBI_COLUMN_ROOF, "it shows how far the case is from the peak; on a CPU: of one core",
-      "if it is near 100 %, reduce the traffic or the operations instead" },
+    { KBI_COLUMN_ROOF, "it shows how far the case is from the peak; on a CPU, from the peak of one core",
+      "near 100 %, only less traffic or fewer operations make the case faster" },
     { KBI_COLUMN_BAR, "it draws the share of the roof, so that the weak rows stand out",
       "start with the shortest bars" },
     { KBI_COLUMN_MEMORY, "it limits the problem size, and what else fits on the GPU",
@@ -6508,7 +6518,7 @@ static const struct {
     { KBI_COLUMN_SAMPLES, "the interval needs 6 samples, the 99 % quantile 300",
       "set it with --iters, or indirectly with --max-time and --precision" },
     { KBI_COLUMN_SPEEDUP, "above 1 the row is faster than the baseline; both ran in interleaved rounds",
-      "trust it if its interval excludes 1; = means equivalent, ~ means not certain" },
+      "it is significant if its interval excludes 1; = means equivalent, ~ not certain" },
     { KBI_COLUMN_INTERVAL, "the true speedup lies in this interval with 95 % confidence",
       "narrow it with more rounds: --thorough or --rounds 64" }
 };
@@ -6526,7 +6536,7 @@ static const struct {
                             "--memory-threshold makes growth a regression" },
                           { "contest", "it is part of a comparison, which shows whether a difference is real",
                             "compare implementations in one run; kbench interleaves them in rounds" },
-                          { "trust", "it says whether the number may be used",
+                          { "trust", "it says whether the time is valid",
                             "read it before the time; --explain FLAG explains a flag" },
                           { "kernel", "it describes the kernel, whose configuration limits the occupancy",
                             "compare it between implementations, and with the compiler's report" },
@@ -6536,8 +6546,7 @@ static const struct {
                             "repeat the command with the same seed, build and "
                             "commit" } };
 
-// The record from which --explain takes its examples; the values are invented. The second part has the remaining
-// keys.
+// The record with invented values from which --explain takes its examples, in two parts.
 static const char kbi_example_record[] =
     "{\"name\": \"scale/impl=vec4/dtype=f32/n=16777216\", \"operation\": \"scale\", \"direction\": \"fwd\", "
     "\"implementation\": \"vec4\", \"origin\": \"own\", \"rung\": 1, \"dtype\": \"f32\", \"batch_size\": 8, "
@@ -6577,37 +6586,38 @@ static const char kbi_example_rest[] =
     "\"git_commit\": \"5726b6f196cee6ad5a5896800e9b1d1af50b8200\", \"build\": \"13.3.0, optimised, CUDA\", "
     "\"run_id\": \"5ad6882dcd8ce7b3\", \"shard\": \"1/4\", \"place\": 2}";
 
-// Words that are values of a key or results of --compare. A row explains all of its names.
+// Names that --explain knows besides flags, keys and columns: verdicts, severities and ratings. Each row explains
+// the names in its first field.
 static const struct {
     const char *names, *kind, *what, *why, *use, *example;
 } kbi_terms[] = {
-    { "FASTER", "a verdict", "the whole interval of the speedup lies above 1, by more than the noise floor",
-      "equal implementations rarely differ so much; --compare means: faster than the old run",
+    { "FASTER", "a verdict", "the interval of the speedup lies completely above 1 + noise floor",
+      "equal implementations rarely differ this much; in --compare: faster than the old run",
       "report the speedup with its interval and its noise floor",
       "\"speedup\": 1.2, \"speedup_low\": 1.19, \"speedup_high\": 1.21, \"noise_floor\": 0.004" },
-    { "SLOWER", "a verdict", "the whole interval of the speedup lies below 1, by more than the noise floor",
-      "equal implementations rarely differ so much; --compare means: slower than the old run",
+    { "SLOWER", "a verdict", "the interval of the speedup lies completely below 1 - noise floor",
+      "equal implementations rarely differ this much; in --compare: slower than the old run",
       "report the speedup with its interval and its noise floor",
       "\"speedup\": 0.8, \"speedup_low\": 0.79, \"speedup_high\": 0.81, \"noise_floor\": 0.004" },
     { "EQUIVALENT", "a verdict",
-      "the whole interval lies within 1 %, in --compare within --threshold; the table marks it =",
-      "a difference above this margin is excluded", "choose between the two by memory, energy or simplicity",
+      "the interval lies completely within 1 %, in --compare within --threshold; marked = in the table",
+      "a difference above this margin is excluded", "choose the implementation by memory, energy or simplicity",
       "\"speedup\": 1.001, \"speedup_low\": 0.998, \"speedup_high\": 1.004" },
     { "UNRESOLVED", "a verdict", "the data shows neither a difference nor equivalence; the table marks it ~",
       "the interval is too wide, or the difference is within the noise floor",
       "narrow the interval: --thorough, --rounds 64 or --procs 5",
       "\"speedup\": 1.02, \"speedup_low\": 0.97, \"speedup_high\": 1.07" },
     { "REGRESSED,IMPROVED", "a result of --compare and --baseline",
-      "the whole interval of the change lies beyond --threshold (5 %), for all cases together at level --alpha",
-      "a regression has exit code 3; a change that may be smaller has none",
+      "the interval of the change lies completely beyond --threshold (5 %); --alpha holds for all cases together",
+      "a regression gives exit code 3; a change that may be below the threshold does not",
       "repeat the comparison with --race, which alternates both programs", "./new --race ./old ./new --budget 10m" },
     { "minor,moderate,severe,critical", "severity of a regression",
       "the slowdown in units of --threshold: below 2 minor, below 5 moderate, below 20 severe, from 20 critical",
-      "the most serious regressions are fixed first; growth of memory counts in units of twice the threshold",
+      "it shows which regression to fix first; growth of memory is divided by twice the threshold",
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
       "best verified time of the comparison / this time: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
-      "it shows which implementations are far from the best one", "look at speedup and its verdict for the size",
+      "it shows which implementations are far from the best one", "for the size of the difference, see speedup and its verdict",
       "\"rating\": \"good\" // 1.25 to 2 times the best time" }
 };
 
@@ -6630,7 +6640,7 @@ static void kbi_explain_flag(kbi_table* t, int f) {
     kbi_explain_line(t, "example", kbi_flag_examples[f]);
 }
 
-// Appends the heading and the row of a record, as the table shows them.
+// Appends the heading and the row that the table would show for a record.
 static void kbi_explain_row(kbi_table* t, const kb_result* r, int column) {
     kbi_table row;
     kbi_table_open(&row, &t->how);
@@ -6644,7 +6654,7 @@ static void kbi_explain_row(kbi_table* t, const kb_result* r, int column) {
     kbi_arena_free(&row.scratch);
 }
 
-static int kbi_explain_column_of(const kbi_key* key) { // -1: no column shows it
+static int kbi_explain_column_of(const kbi_key* key) { // -1: no column shows the key
     for (int i = 0; i < KBI_COUNT(kbi_columns); i++)
         if (kbi_is(kbi_columns[i].key, key->name)) return i;
     return -1;
@@ -6687,7 +6697,7 @@ static void kbi_explain_key(kbi_table* t, const kbi_key* key, const kb_result* r
     kbi_text_free(&value);
 }
 
-// Makes the record of the examples. The returned records own its texts.
+// Parses the record for the examples. The returned kbi_records owns its texts.
 static kbi_records kbi_explain_record(kb_result* r) {
     kbi_records owner;
     kbi_reader reader;
@@ -6710,7 +6720,7 @@ static kbi_records kbi_explain_record(kb_result* r) {
     return owner;
 }
 
-// Returns whether a row of kbi_terms has this name, without regard to case.
+// Returns whether a row of kbi_terms has this name; upper and lower case are equal.
 static bool kbi_explain_term_has(int term, const char* name) {
     char word[24];
     for (const char* from = kbi_terms[term].names; *from; from += strcspn(from, ","), from += *from == ',') {
@@ -6728,7 +6738,8 @@ static void kbi_explain_term(kbi_table* t, int term) {
     kbi_explain_line(t, "example", kbi_terms[term].example);
 }
 
-// Finds a name without regard to case. If several things share the name, all are explained.
+// Explains a name; upper and lower case are equal. If a flag, a key and a column share the name, it explains all
+// of them.
 static int kbi_explain_instead(const char* value) {
     char name[64];
     snprintf(name, sizeof name, "%s", value);

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Compares attention forward in PyTorch's backends and in kbench_kernels.cuh, over batch, heads, length and dimension.
+"""Compares attention forward of PyTorch's backends with the kernels of kbench_kernels.cuh, for several batch sizes,
+numbers of heads, lengths and head dimensions.
 
 python3 examples/python/attention_matrix.py                              prints a table, writes attention_matrix.json
 python3 examples/python/attention_matrix.py --shape 4,16,4096,128 --dtype bf16 --causal
 python3 examples/python/attention_matrix.py --dry-run                    lists what would run; needs no GPU
 
-Each shape and element type is one comparison: all implementations get the same inputs and run in interleaved rounds.
-Every output is checked against PyTorch's in double precision. Below the table, the program lists each implementation
-that does not support a shape or type.
+One comparison covers one shape in one element type: all implementations get the same inputs and run in interleaved
+rounds. Every output is compared with the output of PyTorch in double precision. Below the table, the program lists
+each implementation that does not support a shape or type.
 """
 
 import argparse
@@ -17,13 +18,13 @@ import kbench
 
 SHAPES = [(1, 1, 128, 64), (8, 4, 128, 64), (32, 8, 128, 64), (32, 8, 256, 64), (4, 16, 2048, 128)]
 BACKENDS = {
-    "torch": None,  # PyTorch's own choice; the baseline
+    "torch": None,  # baseline: the backend that PyTorch chooses
     "math": "MATH",
     "efficient": "EFFICIENT_ATTENTION",
     "fa2": "FLASH_ATTENTION",
     "cudnn": "CUDNN_ATTENTION",
 }
-OFF = {"f16": 1e-2, "bf16": 5e-2}  # tolerance: norm of the error divided by the norm of the output
+OFF = {"f16": 1e-2, "bf16": 5e-2}  # tolerances for the norm of the error divided by the norm of the output
 LONG = {"f16": "float16", "bf16": "bfloat16"}
 
 
@@ -57,8 +58,8 @@ def backend_of(name, q, k, v, causal):
 
 
 def comparison(shape, dtype, causal, options, missing):
-    """Compares all implementations in one shape and type. Returns the records. Implementations that cannot run are
-    appended to missing."""
+    """Compares all implementations in one shape and one element type. Returns the records. Implementations that cannot
+    run are appended to missing."""
     import torch
 
     b, h, s, d = shape

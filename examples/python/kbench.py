@@ -114,7 +114,7 @@ def _cell(text: str) -> str:
 
 
 def _say(text: str) -> None:
-    """Prints the lines of text to stderr, the first after "kbench: "."""
+    """Prints the text to stderr and puts "kbench: " before its first line."""
     for line in f"kbench: {text}".split("\n"):
         print(_harmless(line), file=sys.stderr)
 
@@ -236,7 +236,7 @@ _SIGNATURES = {
     "kb_dtype_of": (C.c_int, [C.c_char_p]),
     "kb_dtype_size": (C.c_size_t, [C.c_int]),
     "kb_dtype_name": (C.c_char_p, [C.c_int]),
-    # variadic: each is called with "%s" and one text after these arguments
+    # variadic functions: each call passes "%s" and one text after these arguments
     "kb_check_that": (C.c_bool, [C.c_void_p, C.c_bool, C.c_double, C.c_double, C.c_char_p]),
     "kb_fail": (None, [C.c_void_p, C.c_char_p]),
     "kb_skip": (None, [C.c_void_p, C.c_char_p]),
@@ -292,8 +292,8 @@ def _pip_folders() -> List[str]:
 
 def _cuda_of_pip() -> Optional[_Cuda]:
     """The oldest complete CUDA runtime among pip's wheels, or None. Every newer driver supports an older runtime.
-    Some headers belong to other wheels, which may use other folders. The wheels contain the library only under its
-    soname, without libcudart.so."""
+    Some headers are in other wheels, which may be installed in other folders. The wheels contain the library only
+    under its soname, without libcudart.so."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -379,7 +379,7 @@ def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[
         os.makedirs(folder, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(
             suffix=".so", dir=folder
-        )  # two processes may build at once
+        )  # two processes may build the same library at the same time
     except OSError as error:
         raise Error(
             f"The library cannot be stored in {folder} ({error.strerror}). Set XDG_CACHE_HOME to a writable folder."
@@ -454,20 +454,20 @@ class _Library:
         raise AttributeError(name)
 
     def devices(self) -> int:
-        """Number of usable GPUs; 0 without CUDA."""
+        """Returns the number of usable GPUs; 0 if the library was built without CUDA."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDeviceCount(C.byref(n)) == 0 else 0
 
     def device(self) -> int:
-        """Number of the current GPU, on which kbench measures."""
+        """Returns the CUDA device number of the current GPU, on which kbench measures."""
         n = C.c_int(0)
         return n.value if self.cuda and self.handle.cudaGetDevice(C.byref(n)) == 0 else 0
 
 
     def calibrate(self, device: int) -> None:
-        """Calibrates the timer with the durations that CUPTI reports for empty kernels. Called before the first
-        measurement on a GPU. Without CUPTI, and under a profiler, this step is skipped, and the intervals of short
-        kernels are wider."""
+        """Calibrates the event timer with the durations that CUPTI reports for empty kernels. It is called before the
+        first measurement on a GPU. Without CUPTI, or when an external profiler is attached, the calibration is
+        skipped. The confidence intervals of short kernels are then wider."""
         if not self.calibrated and not any(name in os.environ for name in _PROFILERS):
             durations = _cupti_durations(self.handle._name, device)
             self.kbi_calibrate_from(durations, len(durations))
@@ -490,9 +490,10 @@ ctypes.CDLL(sys.argv[1]).kb_main(0, None)
 
 
 def _cupti_durations(path: str, device: int) -> bytes:
-    """The durations of empty kernels as CUPTI reports them. A separate process measures them, because CUPTI cannot be
-    unloaded and slows down launches. Empty if CUPTI is missing or takes longer than ten seconds."""
-    if not sys.executable:  # the interpreter is embedded in another program
+    """Returns the durations of empty kernels that CUPTI reports. A separate process measures them, because CUPTI
+    cannot be unloaded and slows down launches. The list is empty if CUPTI is missing or takes longer than ten
+    seconds."""
+    if not sys.executable:  # Python is embedded in another program
         return b""
     come, theirs = os.pipe()
     command = [sys.executable, "-I", "-c", _CUPTI_SCRIPT, path, str(device), str(theirs)]
@@ -582,8 +583,9 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """The element type that decides the default tolerance. Arrays: their own type; Python floats: f64; containers:
-    the least precise type in them; everything else: "int", which is compared exactly."""
+    """The element type that decides the default tolerance. An array has the type of its elements, a Python float has
+    f64, and a container has the least precise type in it. Every other value has the type "int" and is compared
+    exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -617,7 +619,8 @@ def _copy(value: Any) -> Any:
         other = sys.modules["numba"].cuda.device_array_like(value)
         other.copy_to_device(value)
         return other
-    if _interface(value) is not None and not hasattr(value, "__deepcopy__"):  # both objects would share the memory
+    # without __deepcopy__, the copy would share the memory with the original
+    if _interface(value) is not None and not hasattr(value, "__deepcopy__"):
         raise Error(f"A {type(value).__name__} on a GPU cannot be copied, because it has no copy(). Use torch or cupy.")
     return copy.deepcopy(value)
 
@@ -684,7 +687,7 @@ def _fetched(about: Dict[str, Any]) -> bytes:
     low = sum(min(0, r) for r in reach)
     piece = C.create_string_buffer(sum(max(0, r) for r in reach) - low + size)
     handle = _library().handle
-    handle.cudaDeviceSynchronize()  # the array's library may write on a stream of its own
+    handle.cudaDeviceSynchronize()  # the array's library may still write on another stream
     if handle.cudaMemcpy(piece, C.c_void_p(about["data"][0] + low), C.c_size_t(len(piece)), 2):
         raise Error("The array could not be copied from the GPU: cudaMemcpy failed.")
     raw = piece.raw
@@ -780,8 +783,8 @@ class _Expected:
 
 
 def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, float, str]:
-    """Runs a check on an output. True and None pass; False and an AssertionError fail. Returns whether it passed,
-    the error, the tolerance, and a message."""
+    """Runs a check on an output. The output passes if the check returns True or None; it fails if the check returns
+    False or raises AssertionError. Returns whether it passed, the error, the tolerance, and a message."""
     try:
         passed = check(output)
     except AssertionError as error:
@@ -795,11 +798,11 @@ def _verdict_of(check: Callable[[Any], Any], output: Any) -> Tuple[bool, float, 
 
 
 class _Streams:
-    """Context managers that make kbench's stream current in torch and cupy. The context managers are made again when
+    """Context managers that make kbench's stream current in torch and cupy. New context managers are created when
     the stream changes or when the timed function has imported torch or cupy. Each comparison has one object."""
 
     def __init__(self) -> None:
-        self.of: Any = (0, None, None)  # stream and libraries for which the managers were made
+        self.of: Any = (0, None, None)  # (stream, torch, cupy) that self.managers belong to
         self.managers: List[Any] = []
 
     def on(self, stream: int) -> Sequence[Any]:
@@ -838,7 +841,8 @@ def _on_stream(fn: Callable[..., Any], args: Sequence[Any], streams: _Streams) -
 
 
 def _blocks() -> Optional[int]:
-    """The number of blocks that torch's caching allocator has allocated; None if the allocator has no statistics."""
+    """Returns the number of blocks that torch's caching allocator has allocated; None if the allocator has no
+    statistics."""
     try:
         return int(sys.modules["torch"].cuda.memory_stats(_library().device())["allocation.all.allocated"])
     except Exception:
@@ -849,9 +853,9 @@ def _blocks() -> Optional[int]:
 
 
 class _Backwards:
-    """Detects, while a function runs, whether PyTorch runs a backward pass on another stream than the function's.
-    Autograd runs each node on the stream of its forward pass. If that is another stream, capturing the function into
-    a CUDA graph fails and may end the process, in a thread or when a gradient is freed."""
+    """Detects whether PyTorch runs a backward pass on a stream other than the timed function's stream. Autograd runs
+    each node on the stream on which its forward pass ran. If the two streams differ, capturing the function into a
+    CUDA graph fails. The failure may end the process later, in another thread or when a gradient is freed."""
 
     def __init__(self, stream: int) -> None:
         torch = sys.modules.get("torch")
@@ -892,7 +896,8 @@ class _Backwards:
 
 
 class _Interrupts:
-    """Handles Ctrl-C during a measurement: at once while Python code runs, otherwise at the next call from C."""
+    """Handles Ctrl-C during a measurement. While Python code runs, it raises KeyboardInterrupt immediately; while C
+    code runs, it waits for the next callback into Python."""
 
     def __init__(self) -> None:
         self.pending, self.inside = False, False
@@ -913,8 +918,8 @@ class _Interrupts:
                 signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
 
 
-# Errors with which libraries reject a capture only because of their own state. They are no sign of a synchronisation
-# or a copy, so the function is timed without inspecting its captured graph.
+# Messages of libraries that reject stream capture because of the library's own state. Such an error does not indicate
+# a synchronisation or a copy. The function is therefore timed, but no captured graph of it is inspected.
 _REFUSALS = (
     "increase offset for a CUDA generator not in capture mode",  # random numbers of PyTorch
     "calling cuBLAS API during stream capture",  # CuPy
@@ -922,8 +927,8 @@ _REFUSALS = (
 
 
 class _Job:
-    """A function with its reset and its checks, as callbacks of the measurement engine. Exceptions are stored in
-    .error, because they cannot pass through C."""
+    """Wraps a timed function, the function before each sample, and the checks as callbacks for the measurement engine.
+    Exceptions are stored in .error, because they cannot pass through C."""
 
     def __init__(
         self,
@@ -931,7 +936,8 @@ class _Job:
         call: Callable[[int], Any],
         before: Optional[Callable[[int], Any]],
         checks: Sequence[Callable[[Any], Any]],
-        tells_blocks: bool = False,  # note allocations by torch's caching allocator, which no captured graph shows
+        # report allocations by torch's caching allocator; a captured graph does not show them
+        tells_blocks: bool = False,
     ) -> None:
         self.interrupts, self.output, self.tells_blocks = interrupts, None, tells_blocks
         self.error: Optional[BaseException] = None
@@ -951,8 +957,8 @@ class _Job:
                 if interrupts.pending:
                     raise KeyboardInterrupt
                 if keeps:
-                    self.output = None  # frees the last output first, as code that does not keep it would
-                    again = self.ran and self.tells_blocks  # not the first run, which also fills permanent caches
+                    self.output = None  # frees the previous output before the call, so that its memory can be reused
+                    again = self.ran and self.tells_blocks  # skip the first run: it also fills permanent caches
                     before = _blocks() if again else None
                     self.output = call(stream) if self.ran or not self.trusted else self._first(call, stream)
                     self.ran = True
@@ -972,7 +978,7 @@ class _Job:
             output = call(stream)
         kb = self.state or _library().kb_current()
         if kb and backwards.elsewhere:
-            note = "PyTorch runs its backward on the stream of its forward: not captured, not inspected"
+            note = "PyTorch runs the backward pass on the stream of the forward pass: not captured, not inspected"
             _library().kb_note(kb, b"%s", _as_message(note))
             _library().kb_expect(kb, _EXPECT["no_capture"])
         return output
@@ -1022,8 +1028,8 @@ def _show_time(ms: Optional[float]) -> str:
 
 class Record:
     """The result of measuring one implementation. The keys of the record are attributes; KB_RECORD in kbench.h
-    documents them. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. None: does not
-    apply.
+    documents them. For example, time_ms is in milliseconds and throughput_gbps in 1e9 bytes per second. The value None
+    means that the key does not apply.
 
     A record of work on the host also has python_call_ms, the time of an empty Python function that is called in the
     same way. Every host time includes this call overhead."""
@@ -1130,7 +1136,7 @@ def figure(records: Any, kind: str = "speed", *options: str) -> Figure:
             return Figure(f.read())
 
 
-# C names in messages of the library, and the names of the Python interface
+# pairs: a C name in messages of the library, and the name in the Python interface that replaces it
 _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
     (r"\bkb_check\s+or\s+KB_CHECK_EACH(\s+after\s+the\s+timed\s+block)?", "check= in compare, or kb.check"),
     (r"\bkb_expect\(kb,\s*KB_EXPECT_(\w+)\)", lambda m: f'expect=("{m[1].lower()}",)'),
@@ -1163,7 +1169,7 @@ def _as_list(records: Any) -> List[Record]:
 @contextmanager
 def _replacing(path: str) -> Iterator[Any]:
     """A context manager that gives a text file, which atomically replaces path once it is complete and on disk.
-    Symbolic links and the old permissions are kept. A device or a pipe is written directly."""
+    Symbolic links and the old permissions are kept. If path is a device or a pipe, it is written directly."""
     target = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(target):
         with open(path, "w") as f:
@@ -1193,7 +1199,7 @@ def save(records: Any, path: str) -> None:
     --load, --baseline and --compare of kbench programs read it.
 
     records: one record, or an iterable of records.
-    path: ends in .json (an array) or .jsonl (one record per line). A device or a pipe gets an array.
+    path: ends in .json (an array) or .jsonl (one record per line). For a device or a pipe, an array is written.
     Raises Error for any other ending, OSError if the file cannot be written."""
     ending = os.path.splitext(path)[1].lower()
     is_file = not os.path.exists(path) or os.path.isfile(path)
@@ -1216,12 +1222,13 @@ _WRITERS = {
     ".csv": 'For CSV, call kbench.table(records, "--csv", path)',
     ".md": 'For Markdown, call kbench.table(records, "--md", path)',
     ".svg": "For a figure, call kbench.figure(records).save(path)",
-}  # the function that writes a file, by the ending of the file's name
+}  # file name extension: the function that writes this format
 
 
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
-    """A stored record, converted to the keys of schema 3. In schemas 1 and 2 the key mode held both cache and timer,
-    and shared_buffers was called stage_shared. --load of kbench programs converts old records in the same way."""
+    """A stored record, converted to the keys of schema 3. In schemas 1 and 2, the key mode combined the cache state
+    and the timer, and the key shared_buffers was named stage_shared. --load of kbench programs converts old records in
+    the same way."""
     if "mode" not in old and "stage_shared" not in old:
         return old
     new: Dict[str, Any] = {}
@@ -1272,8 +1279,8 @@ def table(records: Any, *options: str) -> None:
 
 @contextmanager
 def _terminal_settings(options: Sequence[str]) -> Iterator[List[str]]:
-    """Makes captured output of the C library look as on the terminal of sys.stdout: sets COLUMNS, and yields the
-    options for colour."""
+    """Formats captured output of the C library for the terminal of sys.stdout: sets COLUMNS to its width, and yields
+    the options for colour."""
     try:
         terminal = sys.stdout.isatty() and os.get_terminal_size(sys.stdout.fileno())
     except (AttributeError, OSError, ValueError):
@@ -1351,7 +1358,7 @@ def _need_gpu(library: _Library) -> None:
         "the library was built without CUDA, because no CUDA toolkit was found. Put nvcc on the PATH, set CUDA_HOME, "
         f"or run: {_PIP}"
         if not library.cuda
-        else "the driver shows no GPU"
+        else "the driver finds no GPU"
     )
     raise Error(f"GPU work cannot be timed here: {why}. For work on the host, pass host=True.")
 
@@ -1423,8 +1430,8 @@ def _measure(
 
 
 def _call_cost() -> float:
-    """The time in ms of an empty Python function that the engine calls. Every host time includes it. Measured once
-    per process."""
+    """Returns the time in ms that the engine takes to call an empty Python function. Every host time includes this
+    call overhead. It is measured once per process."""
     library = _library()
     if library.call_ms is None:
         library.call_ms = math.nan
@@ -1512,15 +1519,15 @@ def compare(
         named function returns None, the contents of the inputs are compared instead.
     rtol, atol: tolerance, |got - want| <= atol + rtol |want|. The default of rtol depends on the element type (f64
         1e-9, f32 2e-5, f16 4e-3, bf16 3e-2, everything else exact). The default of atol is rtol.
-    bytes, flops, items: the work of one call, for rates in the record.
-    params, dtype: parameters of the comparison, for the record.
+    bytes, flops, items: the work of one call, from which the rates in the record are computed.
+    params, dtype: parameters of the comparison, which are stored in the record.
     before: a function that is called with the inputs before each sample, untimed.
     host: True for work on the host, which needs no GPU.
     device: number of the GPU.
-    mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": the same data again and
-        again. "graph": launches in a row on the same data, captured into CUDA graphs; their gaps are part of the time,
-        and a function that cannot be captured gets no time. For copies of the data that exceed the L2 cache, use
-        kbench.bench with kb.alloc, and run with --rotate.
+    mode: cache state for GPU work. "cold" (default): the data is not in the L2 cache. "hot": every call uses the same
+        data. "graph": a CUDA graph launches the function several times in a row on the same data; the time includes
+        the gaps between launches, and a function that cannot be captured gets no time. For copies of the data that
+        exceed the L2 cache, use kbench.bench with kb.alloc, and run with --rotate.
     precision: stop when half the 95 % interval is this share of the median (default 0.005).
     max_time: seconds of sampling per function (default 1).
     samples: take exactly this many samples.
@@ -1665,8 +1672,9 @@ class _DlVersioned(C.Structure):
 _DL_CPU, _DL_CUDA = 1, 2
 _DL_TYPES = {f"{kind}{bits}": (code, bits) for code, kind in enumerate("iu") for bits in (8, 16, 32, 64)}
 _DL_TYPES.update(f16=(2, 16), f32=(2, 32), f64=(2, 64), tf32=(2, 32), bf16=(4, 16), e4m3=(10, 8), e5m2=(12, 8))
-_DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}  # names of capsules not yet consumed
-_exported: Dict[int, Any] = {}  # keeps exported memory alive, by the address of its DLManagedTensor
+# names of DLPack capsules that no consumer has taken yet
+_DL_NAMES = {b"dltensor": _DlManaged, b"dltensor_versioned": _DlVersioned}
+_exported: Dict[int, Any] = {}  # address of a DLManagedTensor: the object that keeps its memory alive
 
 _capsule_new, _capsule_pointer, _capsule_is = (
     C.PYFUNCTYPE(result, *arguments)((name, C.pythonapi))
@@ -1678,8 +1686,8 @@ _capsule_new, _capsule_pointer, _capsule_is = (
 )
 
 
-# Both functions may run after the interpreter has cleared this module, so their default arguments hold everything that
-# they use.
+# _dlpack_deleted and _capsule_gone may run after the interpreter has cleared this module. Their default arguments
+# therefore hold everything that they use.
 def _dlpack_deleted(address: int, forget: Any = _exported.pop) -> None:
     forget(address, None)
 
@@ -1806,7 +1814,7 @@ class Buffer(_DlpackExporter):
 
 class Case:
     """The first argument kb of a function under @kbench.bench. The function sets up its data, calls kb.time to say
-    what is timed, and returns. After that, the engine runs the timed function.
+    what is timed, and returns. After the benchmark function has returned, the engine runs the timed function.
 
     stream: kbench's stream, a cudaStream_t as a number. gpu: True if the case runs on a GPU. seed: the case's seed.
     dtype: the case's element type, or None."""
@@ -1831,7 +1839,7 @@ class Case:
         """Sets the timed function: fn(*args). before(*args) is called before each sample, untimed. host=True: fn works
         on the host. Without a GPU and without host=True the case is skipped."""
         if self._timed:
-            return self.fail("kb.time was called twice, and a benchmark has one timed function")
+            return self.fail("kb.time was called twice, but a benchmark has only one timed function")
         if not host and not self.gpu:
             return self.skip("needs a GPU; for work on the host, call kb.time(..., host=True)")
         wrap = _plain if host else _on_stream
@@ -1854,11 +1862,13 @@ class Case:
             self._checks.append(expected if got is None else lambda output: expected(got))
 
     def bytes(self, n: float) -> None:
-        """Sets the number of bytes that one run must move. The record then has GB/s (1e9 bytes per second)."""
+        """Sets the number of bytes that one run must move. The record then holds the throughput in GB/s (1e9 bytes per
+        second)."""
         self._lib.kb_bytes(self._kb, n)
 
     def flops(self, n: float) -> None:
-        """Sets the number of floating-point operations of one run. The record then has GFLOP/s (1e9 per second)."""
+        """Sets the number of floating-point operations of one run. The record then holds the rate in GFLOP/s (1e9
+        operations per second)."""
         self._lib.kb_flops(self._kb, n)
 
     def items(self, n: float) -> None:
@@ -1875,8 +1885,8 @@ class Case:
         self._lib.kb_expect(self._kb, sum(_EXPECT[w] for w in set(words)))
 
     def skip(self, why: str) -> None:
-        """Skips the case, with this reason. The case has the status "skipped", which is no failure. Call it before
-        time()."""
+        """Skips the case, with this reason. The case gets the status "skipped", which does not count as a failure.
+        Call it before time()."""
         self._lib.kb_skip(self._kb, b"%s", _as_message(why))
 
     def fail(self, why: str) -> None:
@@ -1945,9 +1955,10 @@ class _Registered:
         note: Optional[str],
     ) -> None:
         self.fn = fn
-        self.running: Dict[int, Tuple[Case, _Job]] = {}  # cases that have begun and not ended, by kb_state
+        self.running: Dict[int, Tuple[Case, _Job]] = {}  # cases that have begun but not ended; key: kb_state
         self.interrupts = _Interrupts()
-        rows = self.rows = [_axis(k, v) for k, v in axes.items()]  # kept alive: self.axes points to their strings
+        # kept alive because self.axes points to their strings
+        rows = self.rows = [_axis(k, v) for k, v in axes.items()]
         self.kinds = {k: row.type for k, row in zip(axes, rows)}
         for category, spec in sizes.items():
             row = _Axis(_text(category), _AXIS_SIZE)
@@ -2024,8 +2035,10 @@ def bench(
     op: name of the operation; by default the function's name.
     impl: name of the implementation. The first implementation of an operation is the baseline.
     sizes: axis values of the option --size, for example {"small": "n=1024"}.
-    origin, rung, note: origin, step in a ladder of optimisations, and description, for the records.
-    axes: each is a list of ints, floats or strings. The function gets one value of each by name.
+    origin, rung, note: where the implementation comes from, its step in a ladder of optimisations, and its
+        description; all three are stored in the records.
+    axes: parameters of the benchmark, each a list of ints, floats or strings. The function gets one value of each axis
+        as a keyword argument.
     Raises Error for an invalid axis."""
 
     def register(f: Callable[..., None]) -> Callable[..., None]:
@@ -2070,10 +2083,10 @@ def _quantile(values: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-# Not empty while Triton's do_bench runs. The value becomes True if that calls kbench.do_bench, because somebody has
-# replaced triton.testing.do_bench by it.
+# Not empty while Triton's do_bench runs. The last element becomes True if triton.testing.do_bench calls
+# kbench.do_bench, which means that a user has replaced triton.testing.do_bench by kbench.do_bench.
 _in_triton: List[bool] = []
-_pairs: List[Tuple[float, float]] = []  # ms of kbench and of Triton, for each do_bench call of the current point
+_pairs: List[Tuple[float, float]] = []  # (ms by kbench, ms by Triton) of each do_bench call of the current point
 
 
 def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
@@ -2102,8 +2115,9 @@ def do_bench(
     return_mode: str = "mean",
     host: Optional[bool] = None,
 ) -> Any:
-    """Replacement for triton.testing.do_bench: same arguments, same return value in ms, but measured by kbench. The L2
-    cache is evicted before each sample, launches wait at a gate on the GPU, and the timer's bias is subtracted.
+    """Replaces triton.testing.do_bench: the arguments and the return value in ms are the same, but kbench measures the
+    time. The L2 cache is evicted before each sample, launches wait at a gate on the GPU, and the timer's bias is
+    subtracted.
 
     warmup: ignored; kbench warms up until the times reach a steady state.
     rep: milliseconds of sampling; 0 takes the smallest number of samples.
@@ -2117,14 +2131,14 @@ def do_bench(
     then (ms of kbench, ms of Triton): the first quantile, or the median of all samples. Otherwise it is None."""
     do_bench.last = None  # type: ignore[attr-defined]
     if return_mode not in ("min", "max", "mean", "median", "all"):
-        raise Error(f"return_mode='{return_mode}' is unknown. Known are min, max, mean, median and all.")
+        raise Error(f"return_mode='{return_mode}' is unknown. Valid values are min, max, mean, median and all.")
     tensors = list(grad_to_none or [])
 
     def clear_gradients() -> None:
         for t in tensors:
             t.grad = None
 
-    # max_time=0 would mean the default of one second
+    # not 0: max_time=0 selects the default of one second
     record = time(fn, before=clear_gradients if tensors else None, host=host, max_time=max(rep / 1000, 1e-9))
     if record.time_ms is None:
         raise Error(repr(record))
@@ -2187,8 +2201,8 @@ class Benchmark:
         self.xlabel, self.ylabel, self.x_log, self.y_log, self.styles = xlabel, ylabel, x_log, y_log, styles
 
     def points(self) -> List[Dict[str, Any]]:
-        """The values of x_names at each point. Raises ValueError if an entry of x_vals has another length than
-        x_names."""
+        """Returns the values of x_names at each point. Raises ValueError if an entry of x_vals does not have as many
+        values as x_names."""
         one = [v if isinstance(v, (list, tuple)) else [v] * len(self.x_names) for v in self.x_vals]
         for values in one:
             if len(values) != len(self.x_names):
@@ -2283,7 +2297,8 @@ class Mark:
             matplotlib is installed, and results.html, a page with both.
         return_df: return the values of x_names and line_names: a pandas DataFrame if pandas is installed, otherwise a
             list of dicts. A list of Benchmarks gives a list of these.
-        diff_col: if there are two lines, add a column Diff, the second minus the first."""
+        diff_col: if there are two lines, add a column Diff: the value of the second line minus that of the first
+        line."""
         several = isinstance(self.benchmarks, (list, tuple))
         found, page = [], []
         try:
@@ -2343,16 +2358,17 @@ def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
 
 # --- the judge: tests a submitted function for known ways to appear fast -------------------------------------
 
-# The candidate must control neither the expected result nor the clock. The candidate runs in a separate process, which
-# receives inputs one call at a time and holds no expected values. The judge's process makes the inputs, computes the
-# expected results, times both functions with the engine, and decides. This is not a security boundary: native code that
-# attacks the judge's processes can pass, and so can unknown tricks.  For tensors, the expected result is that of the
-# reference in double precision, and the tolerance grows with the reference's own error. On a GPU, the engine times both
-# functions in the candidate's process, on the same buffers. The inputs change before each sample, and the judge's
-# process checks outputs of timed calls. These times are compared with the clock of the judge's process, and with the
-# reference's time in a process that never ran a candidate.
+# The design rule is that the candidate controls neither the expected result nor the clock. The candidate runs in a
+# separate process, which receives inputs one call at a time and holds no expected values. The judge's process makes
+# the inputs, computes the expected results, times both functions with the engine, and decides. The judge is not a
+# security boundary: native code that attacks the judge's processes can pass, and so can unknown tricks. For tensors,
+# the expected result is that of the reference in double precision, and the tolerance grows with the reference's own
+# error. On a GPU, the engine times both functions in the candidate's process, on the same buffers. The inputs change
+# before each sample, and the judge's process checks outputs of timed calls. The engine's times are compared with two
+# other times: that of the clock in the judge's process, and the reference's time in a process that never ran a
+# candidate.
 
-# flags of a verdict: the verdict that each leads to, and its meaning
+# name of a flag: the verdict that it leads to, and its meaning
 _FLAGS = {
     "NO_WORK": ("REJECTED", "the function returned nothing"),
     "PARTIAL_WRITE": ("WRONG", "only part of the output was computed"),
@@ -2445,10 +2461,11 @@ _WATCHED = (
     "kbench",
 )
 _FAILS = ("INVALID_TASK", "REJECTED", "WRONG", "SUSPECT")  # in order of priority: the first one found is the verdict
-# flags of the engine that mean that the benchmark function failed
+# flags of the engine that report that the benchmark function failed
 _RAISED = ("BAD_CASE", "NO_LOOP", "LEFT_EARLY")
 _OWN_MODULES = _WATCHED[: _WATCHED.index("numpy")]
-_CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")  # new attributes are changes, too
+# a new attribute of these classes also counts as a change
+_CLASSES_WATCHED = ("torch.Tensor", "torch.cuda.Event", "torch.cuda.Stream")
 _CLOCKS = ("time.", "timeit.", "torch.cuda.synchronize", "torch.cuda.Event.", "torch.cuda.Stream.")
 _CLOCKS += ("triton.testing.", "kbench.")
 # folders in which compilers store their results
@@ -2456,14 +2473,15 @@ _COMPILERS_OWN = (".triton", ".nv", ".cache", "torchinductor_")
 
 
 class _Other:
-    """Stands for a value whose type _encode does not transmit; name: that type."""
+    """Replaces a value of a type that _encode does not support; name: the name of that type."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 def _bytes_of_tensor(v: Any, torch: Any, numpy: Any) -> bytes:
-    """The elements of a tensor as bytes. Calls the methods of the class, because an object may override them."""
+    """Returns the elements of a tensor as bytes. It calls the methods of the class torch.Tensor, because the object
+    may override them."""
     kind = torch.Tensor
     flat = kind.reshape(kind.contiguous(kind.cpu(kind.detach(v))), (-1,)).view(torch.uint8)
     return flat.numpy().tobytes() if numpy is not None else bytes(flat.tolist())
@@ -2488,7 +2506,8 @@ def _encode(value: Any, layout: bool = False) -> bytes:
             return ["c", v.real.hex(), v.imag.hex()]
         if kind is list or isinstance(v, tuple):
             tag = "l" if kind is list else "t"
-            v = v if kind is list else tuple(tuple.__iter__(v))  # ignores methods of a subclass, such as namedtuple
+            # calls the method of the base class, because a subclass may override it
+            v = v if kind is list else tuple(tuple.__iter__(v))
             if v and all(type(e) is float for e in v):
                 blobs.append(array.array("d", v).tobytes())
                 return [tag + "d", len(v)]
@@ -2584,8 +2603,8 @@ def _code_of(value: Any) -> Tuple[Any, ...]:
 
 
 def _watched() -> Dict[str, Tuple[Any, Any]]:
-    """The functions that a candidate must not replace, by name: each with its code. Includes the methods of the
-    classes in this file."""
+    """Returns a dict from the names of functions that a candidate must not replace to their code. It includes the
+    methods of the classes in this file."""
     found = {}
     for name in _WATCHED:
         parts = name.split(".")
@@ -2631,7 +2650,7 @@ def _settings() -> Dict[str, Any]:
 
 
 def _persisting_l2_bytes() -> int:
-    """Bytes of the L2 cache that are reserved for persisting accesses."""
+    """Returns the bytes of the L2 cache that are set aside for persisting accesses."""
     n, library = C.c_size_t(0), _library()
     said = library.handle.cudaDeviceGetLimit(C.byref(n), 6) if library.cuda else 1
     return 0 if said else n.value
@@ -2702,7 +2721,8 @@ class _Guarded:
 
 
 def _overwrite(into: Any, value: Any) -> Any:
-    """Copies value into the existing object. An object that cannot hold it is replaced. Returns the result."""
+    """Copies value into the existing object `into`, or replaces the object if it cannot hold the value. Returns the
+    result."""
     if isinstance(into, tuple):
         return tuple(_overwrite(i, v) for i, v in zip(into, value))
     if isinstance(into, list):
@@ -2718,8 +2738,8 @@ def _overwrite(into: Any, value: Any) -> Any:
 
 
 def _poison(sizes: Sequence[int], value: float) -> None:
-    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. A function that
-    does not write its whole output then returns the wrong value."""
+    """Allocates blocks of the sizes of the outputs, fills them with a wrong value, and frees them. If a function does
+    not write all of its output, the output then contains this wrong value."""
     numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
     if numpy is not None:
         held = [numpy.full(max(1, n // 8), value) for n in sizes for _ in range(4)]
@@ -2734,13 +2754,14 @@ def _poison(sizes: Sequence[int], value: float) -> None:
 
 
 def _poison_byte(value: float) -> int:
-    """The byte that fills poisoned memory: 0xFF is NaN and 0x7B is a large number in every floating-point format."""
+    """Returns the byte that fills poisoned memory. Elements made of 0xFF bytes are NaN, and elements made of 0x7B
+    bytes are large numbers, in every floating-point format."""
     return 0xFF if value != value else 0x7B
 
 
 class _Fences:
     """Allocates five blocks per output and frees the second and the fourth. torch's allocator usually places the
-    output in a freed block, so that a write past its end changes a block that is still held."""
+    output in a freed block, so that a write past the output's end changes a block that is still allocated."""
 
     def __init__(self, sizes: Sequence[int], value: float) -> None:
         torch = sys.modules.get("torch")
@@ -2762,7 +2783,7 @@ class _Fences:
 
 
 def _shares(out: Any, args: Any) -> bool:
-    """Whether an output is an input or shares memory with one."""
+    """Returns whether an output is an input or shares memory with one."""
     numpy = sys.modules.get("numpy")
     arrays = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if _is_array(o)]
     for v in args if isinstance(args, (tuple, list)) else ():
@@ -2788,8 +2809,8 @@ def _ends(tensor: Any) -> Tuple[int, int]:
 
 
 class _Watch:
-    """Watches the candidate during a call. Records accesses to call frames, environment variables, /proc and the
-    garbage collector, and exceptions that the candidate's code catches."""
+    """Watches what the candidate does during a call. Records accesses to call frames, environment variables, /proc and
+    the garbage collector, and exceptions that the candidate's code catches."""
 
     def __init__(self, path: str) -> None:
         self.path, self.active, self.seen = path, False, []  # type: Tuple[str, bool, List[str]]
@@ -2810,7 +2831,7 @@ class _Watch:
     def _note(self, what: str) -> None:
         if not self.active:
             return
-        self.active = False  # sys._getframe below is an audit event as well
+        self.active = False  # the call of sys._getframe below raises an audit event as well
         frame: Any = sys._getframe(2)
         while frame and os.path.basename(frame.f_code.co_filename) in self._BETWEEN:
             frame = frame.f_back
@@ -2925,7 +2946,7 @@ class _Server:
 
     def _late(self, args: Any) -> None:
         """Fills the inputs on the current stream only after a delay. A candidate that uses another stream without
-        waiting for this one reads wrong values."""
+        waiting for the current stream reads wrong values."""
         torch = sys.modules["torch"]
         floats = [(into, value.detach().clone()) for into, value in zip(self.args, args) if self._is_late(torch, into)]
         for into, _ in floats:
@@ -2945,7 +2966,7 @@ class _Server:
 
     def prepare(self, m: Dict[str, Any]) -> Dict[str, Any]:
         """Sets the inputs of the next calls: those in the message, or new copies of kept inputs. n: the number of
-        calls, which use these inputs in rotation."""
+        calls; they use these inputs in rotation."""
         self.outputs = []
         some = m["batch"] if m["which"] is None else [_fresh_copies(args) for args in self.kept[m["which"]]]
         self.batch = [some[i % len(some)] for i in range(m["n"])] if m.get("n") else some
@@ -2953,7 +2974,8 @@ class _Server:
         return {}
 
     def keep(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """Keeps inputs of n calls. If fewer were sent, each is copied."""
+        """Keeps inputs for n calls. If the message holds fewer than n sets of inputs, each set is copied as often as
+        needed."""
         some = m["batch"]
         self.kept[m["which"]] = [_fresh_copies(args) for args in some for _ in range(m["n"] // len(some))]
         return {}
@@ -3011,7 +3033,7 @@ class _Server:
             self.baselines["compiled"] = compiled
         except Exception as error:
             return {"changed": changed, "said": f"{type(error).__name__}: {error}"[:200]}
-        self.note_state()  # torch.compile replaces some functions, which is not the candidate's doing
+        self.note_state()  # torch.compile replaces some functions; the candidate must not be blamed for them
         return {"changed": changed, "said": ""}
 
     def measure(self, m: Dict[str, Any]) -> Dict[str, Any]:
@@ -3041,7 +3063,7 @@ class _Server:
                 continue
             if not self._by_torch_itself(name, now):
                 changed.append(name)
-        # attributes that were added to a watched class; a class that was imported later has replaced nothing
+        # attributes that were added to a watched class; a class that was imported after the first snapshot is ignored
         places = {name.rpartition(".")[0] for name in self.before}
         new = [(n, n.rpartition(".")[0]) for n in _watched() if n not in self.before]
         changed += [n for n, of in new if of in places and (of in _CLASSES_WATCHED or of.startswith("kbench."))]
@@ -3055,14 +3077,14 @@ class _Server:
 
     @staticmethod
     def _by_torch_itself(name: str, now: Any) -> bool:
-        """Whether torch.compile made the change: it wraps some functions when it is loaded, but no clocks."""
+        """Returns whether torch.compile made the change: it wraps some functions when it is loaded, but no clocks."""
         torch, code = sys.modules.get("torch"), getattr(now, "__code__", None)
         if torch is None or code is None or not name.startswith("torch.") or name.startswith(_CLOCKS):
             return False
         return "torch._dynamo" in sys.modules and code.co_filename.startswith(os.path.dirname(torch.__file__))
 
     def claim(self, m: Dict[str, Any]) -> Dict[str, Any]:
-        """The time of the candidate that triton.testing.do_bench measures."""
+        """Returns the candidate's time, measured by triton.testing.do_bench."""
         return {"ms": _do_bench_ms(self.fn, m["args"])}
 
 
@@ -3082,8 +3104,8 @@ def _do_bench_ms(fn: Callable[..., Any], args: Tuple[Any, ...]) -> float:
 
 
 class _TimedFunction:
-    """One of the functions that the engine compares. The function has its own inputs, which get new random contents
-    before each sample. keep: numbers of the samples whose outputs are kept for checking."""
+    """One of the functions that the engine compares. Each function has its own inputs, which get new random contents
+    before each sample. keep: indices of the samples whose outputs are kept for checking."""
 
     def __init__(self, fn: Callable[..., Any], m: Dict[str, Any], keep: Sequence[int]) -> None:
         self.fn, self.draws, self.inplace, self.host = fn, m["draws"], m["inplace"], m["host"]
@@ -3114,7 +3136,8 @@ class _TimedFunction:
 
     @staticmethod
     def inputs_at(count: int, m: Dict[str, Any]) -> Tuple[Any, ...]:
-        """The inputs after count changes. Each change replaces all contents, so that only the last one matters."""
+        """Returns the inputs after `count` changes. Each change replaces all contents, so only the last change is
+        computed."""
         args = _copy(m["args"])
         if m["draws"] and count:
             _fill(args, m["pool"], m["draws"][(count - 1) % len(m["draws"])])
@@ -3129,9 +3152,10 @@ def _measure_functions(functions: Dict[str, _TimedFunction], m: Dict[str, Any]) 
         checks = [function.keep_output] if function.keep else []
         before = wrap(function.before, function.args, streams) if function.draws or function.inplace else None
         jobs[name] = _Job(interrupts, wrap(function, function.args, streams), before, checks)
-        jobs[name].trusted = False  # an error of the candidate must not switch off the inspection
+        jobs[name].trusted = False  # an error that the candidate raises must not disable the inspection
     options = {k: m[k] for k in ("bytes", "flops", "max_time", "precision", "dtype", "device")}
-    # No calibration: each candidate has a new process, and the ratio of two times does not need it.
+    # The timer is not calibrated: each candidate has a new process, and the ratio of two times does not need
+    # calibration.
     return _measure(
         jobs, interrupts, name="judge", host=m["host"], expect=m["expect"], calibrate=False, **options
     )
@@ -3149,8 +3173,8 @@ def _read_exactly(handle: int, n: int) -> bytes:
 
 
 def _pickled(message: Dict[str, Any]) -> bytes:
-    """Pickles a message. Tensors of 8-bit floats travel as uint8, because PyTorch 2.11 pickles them in a form that it
-    cannot read."""
+    """Pickles a message. Tensors of 8-bit floats are sent as uint8, because PyTorch 2.11 cannot unpickle the form in
+    which it pickles them."""
     import io
     import pickle
 
@@ -3180,9 +3204,9 @@ def _write_all(handle: int, data: bytes) -> None:
 def _serve(reader: int, writer: int) -> None:
     import pickle
 
-    sys.dont_write_bytecode = True  # leaves no files of the candidate
+    sys.dont_write_bytecode = True  # no .pyc files of the candidate are written
     server = _Server()
-    # bound now, so that a candidate that replaces these functions later does not change them here
+    # bound before the candidate is imported: if it replaces these functions later, the names here keep the originals
     loads, dumps, pack = pickle.loads, json.dumps, struct.pack
     answers = {key: getattr(server, key) for key in vars(_Server) if not key.startswith("_")}
     while True:
@@ -3205,7 +3229,7 @@ def _serve(reader: int, writer: int) -> None:
 
 
 class _ProcessEnded(Exception):
-    """The candidate's process has ended, or its reply cannot be used. word: the flag of the verdict."""
+    """Raised when the candidate's process has ended, or its reply cannot be used. word: the flag of the verdict."""
 
     def __init__(self, word: str, why: str) -> None:
         Exception.__init__(self, why)
@@ -3334,7 +3358,8 @@ class _ForkServer:
 
 
 class _ForkedProcess:
-    """A process that the fork server has forked; it has the part of subprocess.Popen's interface that is used."""
+    """A process that the fork server has forked. The class implements the part of subprocess.Popen's interface that
+    the judge needs."""
 
     def __init__(self, fork_server: _ForkServer, env: Dict[str, str], handles: Sequence[int]) -> None:
         self.fork_server = fork_server
@@ -3350,7 +3375,8 @@ class _ForkedProcess:
 
 class _Remote:
     """A function in a new process, which has its own working folder, no standard input or output, and few environment
-    variables. preload: modules that a fork server has imported before; empty: a process without fork server."""
+    variables. preload: modules that a fork server imports before it forks this process; empty: the process is started
+    without a fork server."""
 
     def __init__(
         self,
@@ -3464,7 +3490,7 @@ class _Remote:
             raise _ProcessEnded("CRASHED", reply["error"])
 
     def busy(self) -> bool:
-        """Whether one of the process's threads is running or ready to run."""
+        """Returns whether one of the process's threads is running or ready to run."""
         folder = f"/proc/{self.process.pid}/task"
         for thread in os.listdir(folder):
             try:
@@ -3480,7 +3506,7 @@ class _Remote:
             with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as f:
                 return len(f.read().split())
         except OSError:
-            return 0  # this kernel does not list children
+            return 0  # this Linux kernel does not list child processes
 
     def files(self) -> List[str]:
         return sorted(f for f in os.listdir(self.folder) if not f.startswith(_COMPILERS_OWN))
@@ -3497,7 +3523,7 @@ class _Remote:
 
 
 def _spec_of(what: Any, fallback: Sequence[str] = ()) -> Dict[str, str]:
-    """Tells a new process where to find a function: a dict with path or module, and name. what: "file.py:name",
+    """Returns where a new process finds a function: a dict with "path" or "module", and "name". what: "file.py:name",
     "file.py" or a function at the top level of a module. fallback: names to look for in a file if none is given."""
     if isinstance(what, str):
         path, colon, name = what.rpartition(":")
@@ -3589,19 +3615,20 @@ class _Inputs:
 
     @property
     def device(self) -> Optional[int]:
-        """Number of the GPU that holds the task's tensors; None if none is on a GPU."""
+        """Returns the device number of the GPU that holds the task's tensors; None if no tensor is on a GPU."""
         of = [v.device.index or 0 for v in self.tensors if v.device.type == "cuda"]
         return of[0] if of else None
 
     @property
     def points(self) -> bool:
-        """Whether integer inputs may be indices into other inputs. If they may be, sizes must not shrink."""
+        """Returns whether integer inputs may be indices into other inputs. In that case, the sizes of inputs must not
+        shrink."""
         return any(low is not None for _, shape, low, _ in self.places if len(self.examples) > 1)
 
     @property
     def modules(self) -> List[str]:
-        """Modules that the inputs need. The candidate's process imports these modules before it notes the state of the
-        functions."""
+        """Returns the modules that the inputs need. The candidate's process imports them before it takes the first
+        snapshot of functions."""
         return sorted({_module_of(v) for v in _arrays_of(self.examples)} & {"numpy", "torch", "cupy"})
 
     def _flat(self, kind: str, n: int, example: List[float], whole: bool, rng: Any) -> List[Any]:
@@ -3724,7 +3751,8 @@ class _Inputs:
     def edit(
         self, value: Optional[float] = None, places: Optional[List[Any]] = None
     ) -> Optional[Tuple[int, Tuple[int, ...], Any]]:
-        """A new value for one random element: argument, index and value. None if there is no element."""
+        """Returns a new value for one random element as (argument, index, value); None if the inputs have no
+        elements."""
         places = self.places if places is None else places
         if not places:
             return None
@@ -3740,8 +3768,8 @@ class _Inputs:
     def pool(self) -> Dict[str, Any]:
         """Random numbers from which the judge and the candidate's process make the same new contents. "flat" has, for
         each argument, more numbers than the argument holds; a draw mixes two sections of them at random positions with
-        random weights. "sets" replaces it for a GPU task that makes its own inputs: a few of its inputs, used in
-        rotation."""
+        random weights. For a GPU task that makes its own inputs, "sets" replaces "flat": it holds a few sets of the
+        task's inputs, used in rotation."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3773,7 +3801,8 @@ class _Inputs:
         return sets
 
     def draws(self, n: int) -> List[Any]:
-        """Draws for the inputs of n calls: each replaces all contents. Empty if that is not possible."""
+        """Returns n draws, one per call; each draw replaces all contents of the inputs. The list is empty if contents
+        cannot be drawn."""
         if self.pool["sets"]:
             places = self.places_of(self.pool["sets"][0])
             which = lambda: self.edits.randrange(len(self.pool["sets"]))
@@ -3793,11 +3822,12 @@ class _Inputs:
         return (i, *at, math.cos(angle), math.sin(angle))
 
     def places_of(self, args: Sequence[Any]) -> List[Any]:
-        """_place of each argument that holds data. A task that makes its own inputs may change sizes in each call."""
+        """Returns the result of _place for each argument that holds data. A task that makes its own inputs may change
+        sizes in each call."""
         return [self._place(i, v) for i, v in enumerate(args) if math.prod(_shape_of(v) or (0,))]
 
     def _place(self, i: int, v: Any) -> Tuple[int, Tuple[int, ...], Optional[int], Optional[int]]:
-        """Number and shape of an argument, and the smallest and largest value if it holds integers."""
+        """Returns index and shape of an argument, and the smallest and largest value if it holds integers."""
         if _module_of(v) == "torch":
             whole = not v.dtype.is_floating_point and not v.dtype.is_complex and v.numel()
             return i, _shape_of(v) or (), int(v.min()) if whole else None, int(v.max()) if whole else None
@@ -3818,7 +3848,7 @@ def _apply(args: Tuple[Any, ...], edit: Tuple[int, Tuple[int, ...], Any]) -> Non
 
 
 def _is_narrow(v: Any) -> bool:
-    """Whether the element type (bool, 8-bit floats) has no arithmetic."""
+    """Returns whether the element type (bool, 8-bit floats) has no arithmetic."""
     return _is_array(v) and (str(v.dtype).endswith("bool") or "float8" in str(v.dtype))
 
 
@@ -3852,7 +3882,7 @@ def _mix(into: Any, shape: Tuple[int, ...], a: Any, b: Any, share: Optional[floa
 
 
 def _leaves(value: Any) -> List[Any]:
-    """The numbers of a value, flat."""
+    """Returns the numbers of a value as a flat list."""
     if isinstance(value, (list, tuple)):
         return [leaf for v in value for leaf in _leaves(v)]
     if isinstance(value, dict):
@@ -3863,7 +3893,7 @@ def _leaves(value: Any) -> List[Any]:
 
 
 def _largest(value: Any) -> float:
-    """The largest finite magnitude in a value."""
+    """Returns the largest magnitude of the finite numbers in a value."""
     if isinstance(value, (list, tuple)):
         return max(map(_largest, value), default=0.0)
     if _is_array(value):
@@ -3882,13 +3912,13 @@ class _Reference:
         import torch
 
         self.rtol, self.atol = _TOLERANCES[_dtype_of(own)] if rtol is None else rtol, atol
-        self.overflows = False  # huge inputs: every value that is not finite is accepted
-        self.infinite = False  # inputs with NaN or infinity: either is accepted where the reference is not finite
+        self.overflows = False  # the inputs are huge: every value that is not finite is accepted
+        self.infinite = False  # the inputs hold NaN or infinity: both are accepted where the reference is not finite
         double = own.to(torch.complex128 if own.dtype.is_complex else torch.float64)
         self.value = value.to(double.dtype)
         self.most = torch.finfo(own.dtype).max
         both = torch.isfinite(double) & torch.isfinite(self.value)
-        # if only one of the two is finite, the expected value is unknown
+        # if only one of the two reference values is finite, the expected value is unknown
         self.open = torch.isfinite(double) != torch.isfinite(self.value)
         self.rough = 0.0  # largest change of the values if the inputs change by part of the task's tolerance
         kept = self.value[both].abs()
@@ -3899,8 +3929,8 @@ class _Reference:
 
     def shake(self, other: Any, rough: Any = None) -> None:
         """Widens the tolerance by the sensitivity to the inputs. other: the values after a change of the inputs in
-        their last bit, which no algorithm can do better than. rough: the values after a change of the inputs by part
-        of the task's tolerance."""
+        their last bit; no algorithm can be more accurate than this change. rough: the values after a change of the
+        inputs by part of the task's tolerance."""
         self.worst = max(self.worst, self._furthest(other))
         if rough is not None:
             self.rough = self._furthest(rough)
@@ -3911,7 +3941,7 @@ class _Reference:
         return float(off.max()) if off.numel() else 0.0
 
     def apart(self, got: Any) -> Any:
-        """The error of each element, divided by its tolerance."""
+        """Returns the error of each element divided by the element's tolerance."""
         import torch
 
         got = got.to(self.value.dtype)
@@ -3920,7 +3950,8 @@ class _Reference:
         allowed = near_zero + self.rtol * self.value.abs()
         apart = torch.where(off == 0, torch.zeros_like(off), off / allowed)
         same = (torch.isnan(got) & torch.isnan(self.value)) | (got == self.value) | self.open
-        if not got.dtype.is_complex:  # within the tolerance of the largest finite number, infinity is correct as well
+        # infinity is also correct if the expected value is within its tolerance of the largest finite number
+        if not got.dtype.is_complex:
             edge = torch.where(self.value.abs() + allowed >= self.most, self.value.sign() * math.inf, self.value)
             same |= got == edge
         if self.overflows or self.infinite:
@@ -3969,13 +4000,13 @@ def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional
 
 
 def _as(kind: Any, values: Iterable[Any]) -> Any:
-    """The values as a list if kind is a list, otherwise as a tuple."""
+    """Returns the values as a list if kind is a list, otherwise as a tuple."""
     return list(values) if isinstance(kind, list) else tuple(values)
 
 
 def _in_double(value: Any, shaken: Optional[float] = None) -> Any:
-    """Converts floating-point tensors to double. shaken: also changes each value by a random amount, of at most half
-    this share; 0 means about one last bit."""
+    """Converts floating-point tensors to double. shaken: if not None, each value is also changed by a random share of
+    itself, at most shaken / 2; 0: by about one unit in the last place."""
     if isinstance(value, (list, tuple)):
         return _as(value, (_in_double(v, shaken) for v in value))
     if _module_of(value) != "torch" or not hasattr(value, "is_floating_point"):
@@ -4009,8 +4040,8 @@ _CLASSES = ((53, "f64"), (24, "f32"), (11, "f16 or tf32"), (8, "bf16"))
 
 
 def _bits_found(got: Any, want: Any) -> float:
-    """Estimates from the error how many mantissa bits the computation used: from the ratio of the root mean squares of
-    error and values."""
+    """Estimates how many mantissa bits the computation used, from the root mean square of the error divided by that of
+    the values."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         error = max(w._reference.error(g) for g, w in known)
@@ -4029,8 +4060,8 @@ def _bits_found(got: Any, want: Any) -> float:
 
 
 def _one_sided(got: Any, want: Any) -> bool:
-    """Whether most errors have the same sign. If so, part of the work is missing, because rounding errors have both
-    signs."""
+    """Returns whether most errors have the same sign. Rounding errors have both signs, so a common sign means that
+    part of the work is missing."""
     known = [(g, w) for g, w in zip(_tensors_of(got), _tensors_of(want)) if getattr(w, "_reference", None)]
     if known:
         got = [g.reshape(-1)[:4096].double() for g, _ in known]
@@ -4049,8 +4080,8 @@ def _zeros_like(value: Any) -> Any:
 
 
 def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = None) -> float:
-    """Seconds that the process takes for calls, measured with the judge's clock. The calls use these inputs, or the
-    kept inputs with the number `which`."""
+    """Returns the seconds that the process takes for a batch of calls, measured with the judge's clock. The calls use
+    the inputs in `batch`, or the kept inputs with the number `which`."""
     import time as clock
 
     remote.ask("prepare", batch=batch, which=which)
@@ -4060,8 +4091,8 @@ def _timed(remote: _Remote, batch: Sequence[Any] = (), which: Optional[int] = No
 
 
 class _TimedSide:
-    """One of the two functions that are timed on the host. The inputs of its calls change before each sample. After
-    each sample of the candidate (suspect=True), one output is checked."""
+    """One of the two functions (candidate or reference) that are timed on the host. The inputs of its calls change
+    before each sample. After each sample of the candidate (suspect=True), one output is checked."""
 
     def __init__(self, judge: "_Judge", remote: _Remote, batch: List[Any], suspect: bool) -> None:
         self.judge, self.remote, self.suspect = judge, remote, suspect
@@ -4100,8 +4131,9 @@ class _TimedSide:
 
 
 class _GpuLock:
-    """A lock between the judges of one machine that use the same GPU. A judge that times holds it exclusively. Other
-    steps hold it shared, and release it between two calls. device: GPU number; None: no lock."""
+    """A lock between the judges of one machine that use the same GPU. A judge holds the lock exclusively while it
+    measures times. In other steps it holds the lock shared, and releases it between two calls. device: GPU number;
+    None: no lock."""
 
     def __init__(self, device: Optional[int]) -> None:
         self.path = None
@@ -4143,7 +4175,7 @@ class _GpuLock:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Releases a shared lock during the block, so that another judge can time."""
+        """Releases a shared lock during the block, so that another judge can measure times."""
         import fcntl
 
         held, self.held = self.held, None
@@ -4204,7 +4236,7 @@ class Verdict(Dict[str, Any]):
         return f"<table><tbody>{body}</tbody></table>"
 
 
-_claimed: Dict[Any, Any] = {}  # cache: times of references by do_bench, and by the engine in this process
+_claimed: Dict[Any, Any] = {}  # cache: times of references, measured by do_bench and by the engine in this process
 
 
 class _Judge:
@@ -4273,13 +4305,14 @@ class _Judge:
 
         own = _copy(args)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about NaN and infinity in the inputs
+            warnings.simplefilter("ignore")  # suppresses warnings about NaN and infinity in the inputs
             want = self.reference(*own)
         want = own if self.inplace else want
         return self._true(args, want) if self.inputs.tensors else want
 
     def _true(self, args: Tuple[Any, ...], want: Any) -> Any:
-        """The expected tensors: the reference in double precision, or in its own if it does not accept double."""
+        """Returns the expected tensors: the reference's output in double precision, or in its own precision if it does
+        not accept double."""
         wide = _in_double(_copy(args))
         try:
             double = self.reference(*wide)
@@ -4326,7 +4359,7 @@ class _Judge:
     def _named(
         self, reply: Dict[str, Any], want: Any, args: Tuple[Any, ...], mismatch: str, word: str
     ) -> Tuple[str, str]:
-        """The flag for a wrong output, and the evidence."""
+        """Returns the flag for a wrong output, and the evidence."""
         got = reply["value"]
         if got is None and want is not None:
             return "NO_WORK", "the function returned None"
@@ -4341,9 +4374,9 @@ class _Judge:
         if self.error(got, self.decoy, ())[0] <= 1:
             return "SNOOPED", "the output is a wrong result that the judge had planted in its call frames"
         if not self.public and self._same(got, self.former[0]) and self.checks <= 2:
-            return "PRECOMPUTED", "the output belongs to the public example, which was not sent yet"
+            return "PRECOMPUTED", "the output is that of the public example, which had not been sent yet"
         if any(self._same(got, f) for f in self.former[1 if self.public else 0 :]):
-            return "MEMOIZED", "the output belongs to an earlier call"
+            return "MEMOIZED", "the output is that of an earlier call"
         if mismatch:
             return "WRONG_LAYOUT", mismatch
         if hashlib.sha256(reply["out"]).digest() in self.right and _shape_of(got):
@@ -4366,8 +4399,8 @@ class _Judge:
         return word, f"{len(wrong)} of {len(w)} values are wrong"
 
     def _same(self, got: Any, former: Any) -> bool:
-        """Whether the output belongs to another call. For tensors the relative error decides, because the tolerance of
-        outputs with huge values accepts almost everything."""
+        """Returns whether the output is that of another call. For tensors, the relative error decides, because the
+        tolerance of outputs with huge values accepts almost every output."""
         known = [w for w in _tensors_of(former) if getattr(w, "_reference", None)]
         mine = _tensors_of(got)
         if not known or len(mine) != len(_tensors_of(former)):
@@ -4378,7 +4411,8 @@ class _Judge:
         return all(w._reference.error(g) < 0.02 if w._reference.scale else not bool(g.any()) for g, w in pairs)
 
     def _late(self, reply: Dict[str, Any], want: Any, args: Any) -> Tuple[str, str]:
-        """Tests whether the output is correct now, or 0.1 s later. Returns flag and evidence, or empty strings."""
+        """Tests whether a wrong output is correct now, or 0.1 s later. Returns the flag and the evidence, or empty
+        strings if the output stays wrong."""
         values = _leaves(reply["value"]) if not self.inputs.tensors else _tensors_of(reply["value"])
         if self.inplace or not values or any(isinstance(v, _Other) for v in values):
             return "", ""
@@ -4394,13 +4428,14 @@ class _Judge:
         return "", ""
 
     def _wrong_in(self, got: Any, want: Any) -> List[Tuple[Any, Any, Any]]:
-        """For each floating-point tensor: the output, its _Reference, and a mask of the wrong elements."""
+        """Returns, for each floating-point tensor, the output, its _Reference, and a mask of the wrong elements."""
         pairs = zip(_tensors_of(got), _tensors_of(want))
         known = [(g, w._reference) for g, w in pairs if getattr(w, "_reference", None) and g.shape == w.shape]
         return [(g, known_reference, known_reference.apart(g) > 1) for g, known_reference in known]
 
     def _memory_in(self, got: Any, want: Any) -> Optional[Tuple[str, str]]:
-        """Flag and evidence if the wrong elements are poisoned memory, or all the same number; otherwise None."""
+        """Returns flag and evidence if the wrong elements are poisoned memory or all have the same value; otherwise
+        None."""
         import torch
 
         for g, known_reference, wrong in self._wrong_in(got, want):
@@ -4447,8 +4482,8 @@ class _Judge:
         """Makes one call and compares the output with the reference.
 
         what: name of the probe. word: the flag if the output is wrong. kind, sizes: kinds of data and sizes, if args
-        is None. remember: keep the expected output, to recognise it in later outputs. options: of the request "call".
-        Returns whether the output was correct, or None if the reference itself raised an exception."""
+        is None. remember: keep the expected output, to recognise it in later outputs. options: options of the request
+        "call". Returns whether the output was correct, or None if the reference itself raised an exception."""
         self.odd = kind != "normal"
         if args is None:
             try:
@@ -4522,12 +4557,12 @@ class _Judge:
                 word in ("DATA_SHORTCUT", "NAN_PASS", "SHAPE_BOUND", "LAYOUT_BOUND")
                 and not self._still_right()
             ):
-                name, evidence = "PHASE_DEPENDENT", "the public example was correct before, and is wrong now"
+                name, evidence = "PHASE_DEPENDENT", "the public example's output was correct earlier, but is wrong now"
         self.flag(name, f"{what}: {evidence}")
 
     def _out_of_order(self, args: Any, want: Any, options: Dict[str, Any]) -> Tuple[str, str]:
         """Returns SIDE_STREAM if the output is correct with a synchronisation before and after the call, but wrong if
-        the inputs are written late on the caller's stream."""
+        the caller's stream writes the inputs after a delay."""
         if self.device is None or "overwrite" in options or not self.checks > 0:
             return "", ""
         others = {k: v for k, v in options.items() if k != "late"}
@@ -4566,7 +4601,7 @@ class _Judge:
         ):
             self.flag("INVALID_TASK", "an output of zeros passes the check")
         self.decoy = _copy(want_fresh)
-        self.former = [want]  # these inputs were not sent yet: a candidate that returns this output had it before
+        self.former = [want]  # these inputs were not sent yet: a candidate that returns this output knew it in advance
         self.probes["task"] = "ran"
 
     def correctness(self) -> None:
@@ -4603,11 +4638,12 @@ class _Judge:
                 self.probes[f"sizes: {sizes}"] = "skipped: integer inputs may be indices into arrays that would shrink"
                 continue
             self.check(f"sizes: {sizes}", word="SHAPE_BOUND", sizes=sizes)
-        for kind in _KINDS:  # random sizes each time, which no list of special cases can cover
+        for kind in _KINDS:  # sizes are random in each run, so a candidate cannot list them as special cases
             self.check(f"sizes: {_AT_RANDOM}, {kind}", word="SHAPE_BOUND", kind=kind, sizes=_AT_RANDOM)
 
     def memory(self) -> None:
-        """Tests for remembered results, outputs that later calls change, and work that goes on after the call."""
+        """Tests for results reused from earlier calls, outputs that later calls change, and work that continues after
+        the call."""
         args = self.inputs.fresh()
         self.check("before a change", args)
         for _ in range(3):  # changes one element of inputs that the candidate has seen
@@ -4729,7 +4765,7 @@ class _Judge:
             _dtype_of(self.expected(self.inputs.examples)), 0
         )
         if self.bits < asked * 0.62:
-            evidence = f"the error corresponds to {self.bits:.0f} mantissa bits; the element type has {asked}"
+            evidence = f"the error corresponds to {self.bits:.0f} mantissa bits, but the element type has {asked}"
             self.flag(f"LOW_PRECISION:{self._class(self.bits)}", evidence)
         if asked in (8, 11) and self.errors:
             mine, theirs = (sorted(of)[len(of) // 2] for of in zip(*self.errors))
@@ -4740,7 +4776,7 @@ class _Judge:
     # --- speed on a GPU: measured by the engine in the candidate's process, verified with the judge's clock ---
 
     def ready(self) -> None:
-        """Does slow preparations, such as compiling the reference, before the exclusive GPU lock is needed."""
+        """Does slow preparations, such as compiling the reference, before the judge takes the exclusive GPU lock."""
         if self.device is None:
             return
         self.replaced()
@@ -4843,15 +4879,15 @@ class _Judge:
         )
 
     def clock(self) -> None:
-        """Verifies the time of a call with the judge's clock, from the times of n and of 3 n calls. The share that
-        passes before the last call is submitted shows whether the host or the GPU limits the speed. Other programs may
-        use the GPU for a while, so that a mismatch is measured again, up to eight times in more than a second."""
+        """Verifies the time of a call with the judge's clock, from the times of n and of 3 n calls. If most of the
+        time passes before the last call is submitted, the host limits the speed, not the GPU. Because other programs
+        may use the GPU for a while, a mismatch is measured again up to eight times, over more than a second."""
         import time
 
         claimed = self.speed.get("time_ms")
         if claimed is None:
             return
-        n = max(8, min(64, int(4 / claimed)))  # 3 n launches have to fit into the GPU's queue
+        n = max(8, min(64, int(4 / claimed)))  # 3 n launches must fit into the GPU's launch queue
         outer = issue = math.inf
         for i in range(8):
             time.sleep(0.05 * i)
@@ -4875,17 +4911,18 @@ class _Judge:
         several runs, because other programs may use the processors."""
         low: List[Tuple[float, float]] = []
         size = sum(t.nbytes for t in _tensors_of(args))
-        each = max(1, min(3 * n, (1 << 27) // max(1, size)))  # at most 128 MiB, and as much again for copies
+        # sets of inputs: at most 128 MiB, plus the same amount for copies
+        each = max(1, min(3 * n, (1 << 27) // max(1, size)))
         self.remote.ask("keep", which=2, n=each, batch=[args])
         for calls in (n, 3 * n):
-            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # the first may compile, or allocate
+            low.append(min([self._seconds(calls, each) for _ in range(5)][1:]))  # skips the first run
         self.remote.ask("keep", which=2, n=0, batch=[args])
         outer = 1e3 * (low[1][0] - low[0][0]) / (2 * n)
         return outer, outer * low[1][1] / low[1][0]
 
     def _seconds(self, calls: int, each: int) -> Tuple[float, float]:
-        """Seconds of that many calls, which use each inputs with new contents in rotation: until the GPU has finished,
-        and until the calls were submitted."""
+        """Returns the seconds until the GPU has finished `calls` calls, and until the calls were submitted. The calls
+        use `each` sets of inputs with new contents in rotation."""
         import time as clock
 
         draws = self.inputs.draws(each)
@@ -4917,8 +4954,8 @@ class _Judge:
             self.flag("BASELINE_SLOWED", said)
 
     def claims(self) -> None:
-        """Measures both functions with triton.testing.do_bench. The time of the candidate comes from its own process
-        and is not verified."""
+        """Measures both functions with triton.testing.do_bench. The candidate's own process measures this time, and
+        the judge does not verify it."""
         if self.gone:
             self.probes["do_bench_ms"] = "skipped: the candidate's process has ended"
             return
@@ -4998,10 +5035,11 @@ class _Judge:
             self.flag("HOST_BOUND", f"{_show_time(empty * 1e3)} of {_show_time(shorter)} are the judge's overhead")
 
     def repeats(self) -> None:
-        """Tests whether the candidate is faster with inputs that it has just seen, because it keeps results. The times
-        of a busy machine vary, so that the difference must show in both orders, and in two measurements."""
+        """Tests whether the candidate is faster with inputs that it has just seen, because it keeps results. Times
+        vary on a busy machine, so the difference must appear in both orders (repeated inputs first or second) and in
+        two measurements."""
         n = self.speed.get("calls_per_sample") or 1
-        if self.device is not None:  # enough calls for 1 ms, but inputs of at most 256 MiB
+        if self.device is not None:  # enough calls to take 1 ms, with at most 256 MiB of inputs
             n = int(1 / max(self.speed.get("time_ms") or 0, self.speed.get("issue_ms") or 0, 1e-3)) + 1
             n = min(n, (1 << 27) // max(1, sum(t.nbytes for t in self.inputs.tensors)) + 1)
         n = min(n, 64)
@@ -5018,14 +5056,14 @@ class _Judge:
             self.flag("MEMOIZED", f"repeated inputs take {share:.2g} of the time of fresh inputs")
 
     def _keep_fresh(self, which: int, n: int) -> None:
-        """Makes the candidate's process keep inputs of n calls. If contents can be drawn, one set is sent and copied
-        there; otherwise n sets are sent."""
+        """Makes the candidate's process keep inputs for n calls. If random contents can be drawn, one set is sent and
+        the process copies it; otherwise n sets are sent."""
         some = 1 if self._drawn(1) else n
         self.remote.ask("keep", which=which, n=n, batch=[self.inputs.fresh() for _ in range(some)])
 
     def _drawn(self, n: int) -> List[Any]:
-        """Draws for inputs that the candidate has never seen. Empty for a task that makes its own inputs, because its
-        few sets are used in rotation."""
+        """Returns draws for inputs that the candidate has never seen. The list is empty for a task that makes its own
+        inputs, because its few sets are used in rotation."""
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
@@ -5033,7 +5071,8 @@ class _Judge:
         clearly, and None if the calls are too short. The candidate's process keeps two batches of n inputs and changes
         their contents itself, because sending them each time would take too long."""
         nothing: List[float] = []
-        times: Tuple[List[Tuple[float, float]], ...] = ([], [])  # (fresh, repeated), in the two orders
+        # pairs (fresh, repeated); one list per order of measurement
+        times: Tuple[List[Tuple[float, float]], ...] = ([], [])
 
         def timed(which: int) -> float:
             nothing.append(_timed(self.remote))  # also wakes the process, so that all timings begin in the same state
@@ -5112,7 +5151,7 @@ class _Judge:
                 self.steps(*([self.race] if self.device is None else [self.clock, self.baseline]), self.repeats)
 
     def steps(self, *of: Callable[[], None], always: bool = False) -> None:
-        """Runs steps until one finds the candidate or the task invalid; always: runs all. Notes the seconds of each
+        """Runs steps until one finds the candidate or the task invalid; always: runs all. Records the seconds of each
         step, without the time spent waiting for the GPU lock."""
         import time as clock
 
@@ -5194,7 +5233,7 @@ def judge(
     """Tests a submitted function for known ways to appear fast, and times it against a trusted reference. Returns a
     Verdict.
 
-    This is not a security boundary: code that attacks the judge's processes can still deceive it. Run a hostile
+    The judge is not a security boundary: code that attacks its processes can still deceive it. Run a hostile
     candidate in a container or a virtual machine, and read its source before you believe a speed.
 
     candidate: "file.py:name", or a function at the top level of a module. A separate process imports it.
@@ -5256,7 +5295,8 @@ def _judge_main(words: Sequence[str]) -> int:
 
     parser = argparse.ArgumentParser(
         prog="python -m kbench judge",
-        description="Judges a function by a task. A task is a Python file with a function `reference`, which gives the "
+        description="Judges whether a function does a task correctly, and how fast. A task is a Python file. Its "
+        "function `reference` gives the "
         "expected outputs, and `inputs`, which is a tuple of examples or a function of a random.Random that returns "
         "one. `rtol`, `atol`, `allow`, `bytes` and `flops` of the file are used as well. Prints the verdict as JSON. "
         "Exit code: 0 if the candidate passed, 1 if the verdict is INVALID_TASK, REJECTED, WRONG or SUSPECT, 2 for a "

@@ -48,7 +48,7 @@ from kbench import Error, Record, Records
 __all__ = ["kernels", "Kernels", "Operation", "Kernel", "Launch", "Comparisons"]
 
 _VERSION = 100  # kbk_abi("version")
-_TICKETS = 256  # bytes of counters at the start of a workspace
+_TICKETS = 256  # bytes at the start of a workspace that hold counters
 _MOST_TENSORS, _MOST_OUTPUTS = 12, 4
 _DTYPES = ("f32", "f16", "bf16")
 _SIZES = {"f32": 4, "f16": 2, "bf16": 2, "f64": 8, "i32": 4, "i64": 8, "e4m3": 1}
@@ -64,12 +64,13 @@ _LONG = {
 _SHORT = {long: short for short, long in _LONG.items()}
 _FAMILIES = ("map", "pick", "sum", "rows", "gemm", "attn", "lookup")  # kbk_op.family
 _SIZE_NAMES = "batch heads rows cols k vocabulary stride among".split()  # of kbk_shape
-# Letters of a signature: sizes of kbk_shape. X of strided is n times its stride.
+# Pairs: a letter of a signature, and the sizes of kbk_shape whose product it is. The letter X of the operation strided
+# is n times the stride.
 _LETTERS = {"N": "cols", "C": "cols", "D": "cols", "R": "rows", "M": "rows", "S": "rows", "K": "k", "V": "vocabulary"}
 _LETTERS.update({"A": "among", "Z": "batch", "B": "batch", "H": "heads"})
 _LAYOUTS = ("nn", "nt", "tn")
 _IN = 0
-_KINDS = (None, "f32", "i32", "i64", "e4m3")  # kbk_tensor.kind; None: the element type of the call
+_KINDS = (None, "f32", "i32", "i64", "e4m3")  # meaning of kbk_tensor.kind, by index; None: the element type of the call
 _VENDOR, _UNORDERED, _COPIES, _ALLOCATES, _PAGEABLE, _TF32 = 2, 4, 8, 16, 32, 64  # kbk_variant.origin
 
 
@@ -214,8 +215,8 @@ _known_codes: Dict[str, List[str]] = {}
 
 
 def _code_for(nvcc: List[str], arch: str) -> List[str]:
-    """nvcc's options for an architecture, such as sm_80 or sm_90a. If this nvcc does not know a newer GPU, the options
-    make PTX for its newest architecture. Raises Error if nvcc no longer supports the architecture."""
+    """nvcc's options for an architecture, such as sm_80 or sm_90a. If the GPU is newer than this nvcc, the options
+    generate PTX for nvcc's newest architecture. Raises Error if nvcc no longer supports the architecture."""
     key = nvcc[0]
     if key not in _known_codes:
         said = ""
@@ -235,8 +236,8 @@ def _code_for(nvcc: List[str], arch: str) -> List[str]:
 
 
 class _Library:
-    """The functions of a shared library as attributes, and its table of kernels. Raises Error if the library does not
-    match this file."""
+    """Holds the functions of a shared library as attributes, and the library's table of kernels. Raises Error if the
+    library does not match this file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -362,7 +363,7 @@ def _need_gpu() -> None:
         "kbench's library was built without CUDA, because no CUDA toolkit was found. Put nvcc on the PATH, set "
         f"CUDA_HOME, or run: {kbench._PIP}"
         if not library.cuda
-        else "the driver shows no GPU"
+        else "the driver finds no GPU"
     )
     raise Error(f"kernels run on a GPU, and {why}. The oracles run on the CPU: .oracle(...)")
 
@@ -410,7 +411,7 @@ class _DeviceArray(kbench._DlpackExporter):
         return _SHORT.get(self.dtype, self.dtype), self.device
 
     def copy(self) -> "_DeviceArray":
-        """A copy with its own memory. Copying only the object would free the same memory twice."""
+        """Returns a copy with its own memory. Two objects that share memory would free it twice."""
         other = _DeviceArray(self.shape, _SHORT.get(self.dtype, self.dtype), self.device)
         where = C.c_void_p(other.address), C.c_void_p(self.address)
         if self.handle.cudaMemcpy(*where, C.c_size_t(self.bytes), 3):
@@ -423,7 +424,8 @@ class _DeviceArray(kbench._DlpackExporter):
         return self.copy()
 
     def __del__(self) -> None:
-        if getattr(self, "address", 0) and C is not None:  # C is None while the interpreter shuts down
+        # while the interpreter shuts down, the module's name C is None
+        if getattr(self, "address", 0) and C is not None:
             self.handle.cudaFree(C.c_void_p(self.address))
 
 
@@ -433,10 +435,10 @@ class _DeviceArray(kbench._DlpackExporter):
 class _View(NamedTuple):
     """An array of any library."""
 
-    kind: str  # on a GPU "torch", "cupy" or "cuda" (any other library); on the host "torch", "host" or "list"
+    kind: str  # GPU array: "torch", "cupy" or "cuda" (any other library); host array: "torch", "host" or "list"
     value: Any
     shape: Tuple[int, ...]
-    dtype: str  # kbench's name (f32, ...); for other types the library's name
+    dtype: str  # kbench's name of the element type (f32, ...); if it has none, the library's name
     contiguous: bool
     address: int
     device: Optional[int]  # GPU number; None: host memory
@@ -455,7 +457,7 @@ def _is_contiguous(shape: Sequence[int], strides: Optional[Sequence[int]], size:
 
 
 def _view(x: Any) -> Optional[_View]:
-    """The value as a _View; None if it is not an array."""
+    """Returns the value as a _View; None if it is not an array."""
     if kbench._module_of(x) == "torch" and hasattr(x, "data_ptr"):
         name = str(x.dtype).replace("torch.", "")
         device = (x.device.index or 0) if x.is_cuda else None
@@ -499,7 +501,7 @@ def _view_by_dlpack(x: Any) -> Optional[_View]:
     whole = _is_contiguous(shape, strides, tensor.bits // 8) or 0 in shape
     if device is not None:
         return _View("cuda", (x, capsule), shape, dtype, whole, address, device)
-    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # 0: the caller rejects the array
+    size = math.prod(shape) * (tensor.bits // 8) if whole else 0  # size 0: the caller rejects the array
     block: Any = (C.c_ubyte * size).from_address(address) if size else (C.c_ubyte * 0)()
     block.owner = x, capsule
     form: Any = next((f for f, name in _FORMATS.items() if name == dtype and f != "e"), "B")
@@ -573,7 +575,7 @@ def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
 
 def _widened(raw: bytes, dtype: str) -> Any:
     """Converts stored elements to a ctypes array of doubles."""
-    if dtype == "bf16":  # the upper half of f32
+    if dtype == "bf16":  # a bf16 is the upper half of an f32
         wide = bytearray(2 * len(raw))
         wide[2::4], wide[3::4] = raw[::2], raw[1::2]
         raw, dtype = bytes(wide), "f32"
@@ -657,7 +659,7 @@ class _Fit(NamedTuple):
     views: List[_View]
     letters: Dict[str, Any]  # size of each dimension by its letter; "*": a tuple of sizes
     signature: _Signature
-    tensors: List[_Tensor]  # inputs, then outputs, as the library describes them
+    tensors: List[_Tensor]  # inputs, then outputs; the library describes them
     options: Dict[str, Any]
 
     @property
@@ -689,11 +691,13 @@ class Operation:
         self._usual_sizes: str = infos[0].sizes.decode()
         self.family: str = _FAMILIES[infos[0].family]
         self.group: str = infos[0].group.decode()
-        self.implementations: List[str] = [i.implementation.decode() for i in infos]  # from the slowest rung up
+        # in the order of the ladder: the slowest first
+        self.implementations: List[str] = [i.implementation.decode() for i in infos]
         self._row = _host().rows[(operation, direction, self.implementations[0])]
         self._rungs = {i.implementation.decode(): i.rung for i in infos}
         types = [t for k, t in enumerate(_DTYPES) if infos[0].dtypes >> k & 1]
-        self._usual = "f32" if "f32" in types or not types else types[0]  # the type if no input determines it
+        # element type of a call whose inputs do not determine it
+        self._usual = "f32" if "f32" in types or not types else types[0]
 
     @property
     def name(self) -> str:
@@ -721,7 +725,7 @@ class Operation:
         return [name for name, _ in self._parsed("nn").outputs]
 
     def _medium(self) -> Dict[str, int]:
-        """The axes of the operation's medium size, the last value of each."""
+        """Returns the axes of the operation's size "medium"; if an axis has several values, the last value."""
         axes, _, values = self._usual_sizes.partition(":")
         sizes = re.search(r"medium ([\dx,]+)", values)
         last = [int(v.split(",")[-1]) for v in sizes.group(1).split("x")] if sizes else []
@@ -762,7 +766,7 @@ class Operation:
         return chosen
 
     def _kinds(self) -> List[_Tensor]:
-        """The tensors for an empty shape; only their names and kinds are valid."""
+        """Returns descriptions of the tensors; only their names and kinds are valid, because the shape is empty."""
         return self._tensors(_Shape())
 
     def _tensors(self, shape: _Shape) -> List[_Tensor]:
@@ -781,7 +785,7 @@ class Operation:
                     raise Error(f"{said}: it has too few dimensions")
                 sizes: List[Any] = [tuple(shape[:star]), *shape[star:]]
             elif not dims and math.prod(shape) == 1:
-                continue  # a scalar: one element in any shape
+                continue  # a scalar: an array of any shape with one element
             else:
                 sizes = list(shape)
             if len(sizes) != len(dims):
@@ -796,7 +800,7 @@ class Operation:
         used = {d for _, dims in self._parsed("nn").inputs + self._parsed("nn").outputs for d in dims}
         for letter in used & set(_LETTERS):
             setattr(s, _LETTERS[letter], letters[letter])
-        if "*" in used or not used:  # rows of C elements, or elements
+        if "*" in used or not used:  # the number of rows of C elements, or of elements
             setattr(s, "rows" if "C" in used else "cols", math.prod(letters["*"]))
         s.stride = options.get("stride", 0)
         s.p, s.seed = options.get("p", 0.0), int(options.get("seed", 0)) & (2**64 - 1)
@@ -821,7 +825,8 @@ class Operation:
     def _dtype_from(
         self, views: Sequence[_View], kinds: Sequence[_Tensor], signature: _Signature, out: Any, host: bool
     ) -> str:
-        """The element type of a call, from its inputs, which must all have the same one; otherwise from out."""
+        """Returns the element type of a call. The inputs determine it and must agree; if they do not determine it, the
+        arrays in out do."""
         dtype, first = None, ""
         for (name, _), view, tensor in zip(signature.inputs, views, kinds):
             want = _KINDS[tensor.kind]
@@ -921,7 +926,7 @@ _tuples: Dict[str, Any] = {}
 
 
 def _bundle(operation: Operation, values: Sequence[Any]) -> Any:
-    """A single output itself; several outputs as a named tuple."""
+    """Returns a single output as it is, and several outputs as a named tuple."""
     if len(values) == 1:
         return values[0]
     if operation.name not in _tuples:
@@ -946,8 +951,8 @@ class _OracleResult:
     """Expected outputs: the oracle's values for samples from the whole result. The oracle computes the values once for
     all implementations of a comparison."""
 
-    WORK = 1e8  # largest number of operations of the oracle
-    COMPARED = 1 << 19  # largest number of elements compared
+    WORK = 1e8  # most operations that the oracle may take
+    COMPARED = 1 << 19  # most elements that are compared
     RANGES = 64
 
     def __init__(self, operation: Operation, fit: _Fit, whole: bool = False) -> None:
@@ -979,8 +984,8 @@ class _OracleResult:
         return [(a * per_unit, n * per_unit) for a, n in self.ranges]
 
     def _choose(self) -> Ranges:
-        """The sampled units: all of them if that is little work, otherwise equally spaced ranges that include the first
-        and the last unit."""
+        """Returns the ranges of units to sample: all units if the oracle needs at most WORK operations, otherwise
+        equally spaced ranges that include the first and the last unit."""
         library, s = _host(), C.byref(self.fit.shape)
         piece = 4096 if self.operation.family in ("map", "pick") else 1
         work = library.kbk_row_flops(self.row, s) + library.kbk_row_bytes(self.row, s, self.fit.elem)
@@ -997,8 +1002,8 @@ class _OracleResult:
         ]
 
     def _know(self, first: int, count: int, at: int) -> None:
-        """Computes the oracle for one range. The sampled ranges are stored one after another, but the oracle counts
-        units from the start of the whole tensor, so that the pointers are shifted."""
+        """Computes the oracle for one range. The sampled ranges are stored one after another, but the oracle numbers
+        units from the start of the whole tensor. The pointers are therefore shifted."""
         inputs = (C.c_void_p * _MOST_TENSORS)()
         outputs = (C.c_void_p * (2 * _MOST_OUTPUTS))()
         for i, (values, t) in enumerate(zip(self.inputs, self.fit.tensors)):
@@ -1032,7 +1037,7 @@ class _OracleResult:
                 pointers[_MOST_OUTPUTS + k] = C.addressof(self.scales[k])
         for k, (name, t) in enumerate(zip(names, self.outputs)):
             if outputs.get(name) is None or (not t.per_unit and not self.whole):
-                continue  # dw and db sum over all rows: they are compared only if the oracle computes the whole result
+                continue  # dw and db are sums over all rows; they are compared only if the oracle computes all rows
             view = _view(outputs[name])
             want = self.fit.output_dtype(k)
             if view is None or view.dtype != want or math.prod(view.shape) != t.count:
@@ -1072,14 +1077,14 @@ class _OracleResult:
 
 
 class _Workspaces:
-    """Scratch memory by GPU and stream, which all kernels there share. The memory is never freed, because a captured
-    CUDA graph may refer to it."""
+    """Holds one block of scratch memory per GPU and stream. All kernels on that stream share the block. The memory is
+    never freed, because a captured CUDA graph may refer to it."""
 
     def __init__(self) -> None:
         self.kept: Dict[Tuple[int, int], List[Tuple[int, int, Any]]] = {}
 
     def of(self, size: int, kind: str, device: int, stream: int) -> Tuple[int, Any]:
-        """The address of size bytes, and the object that keeps the memory alive."""
+        """Returns the address of `size` bytes, and the object that keeps the memory alive."""
         for have, address, owner in self.kept.setdefault((device, stream), []):
             if have >= size:
                 return address, owner
@@ -1165,7 +1170,8 @@ class Launch:
         self._dtype = _DTYPES.index(fit.dtype)
 
     def why_not(self, stream: Optional[int] = None) -> Optional[str]:
-        """Launches the kernel. Returns None, or the reason why it could not be launched."""
+        """Launches the kernel. Returns None if the kernel was launched, otherwise the reason why it could not be
+        launched."""
         at = _current_stream(self._kind, self.device) if stream is None else stream
         why = self._launch(self._row, self._dtype, C.byref(self._args), self.device, at)
         return why.decode() if why else None
@@ -1184,15 +1190,16 @@ class Kernel(Operation):
         super().__init__(operation, direction, infos)
         self.implementation: str = info.implementation.decode()
         self.__name__ = f"{self.name}_{self.implementation}"  # the name in records of kbench.time
-        self._row = _host().rows[(operation, direction, self.implementation)]  # the row may have its own tolerances
-        self.note: str = info.note.decode()  # the difference from the rung below
+        # the kernel's row of the table may have its own tolerances
+        self._row = _host().rows[(operation, direction, self.implementation)]
+        self.note: str = info.note.decode()  # what this kernel changes compared with the previous rung
         self.rung: int = info.rung
         self.dtypes: List[str] = [t for i, t in enumerate(_DTYPES) if info.dtypes >> i & 1]
-        self.sm: int = info.sm  # smallest compute capability, 90 for 9.0; 0: any
-        self.exact: bool = bool(info.exact)  # runs only on that compute capability, not on later ones
+        self.sm: int = info.sm  # smallest compute capability on which the kernel runs (90 for 9.0); 0: any
+        self.exact: bool = bool(info.exact)  # the kernel runs only on compute capability sm, not on later ones
         self.vendor: bool = bool(info.origin & _VENDOR)  # calls a library of the GPU's vendor
-        self.unordered: bool = bool(info.origin & _UNORDERED)  # atomic additions in an undefined order
-        self.tf32: bool = bool(info.origin & _TF32)  # uses 10 of the 23 mantissa bits of f32
+        self.unordered: bool = bool(info.origin & _UNORDERED)  # the kernel uses atomic additions in an undefined order
+        self.tf32: bool = bool(info.origin & _TF32)  # the kernel uses only 10 of the 23 mantissa bits of f32
         self._origin: int = info.origin
 
     def __repr__(self) -> str:
@@ -1207,18 +1214,19 @@ class Kernel(Operation):
         )
 
     def runs_on(self, capability: int) -> bool:
-        """Whether the kernel runs on this compute capability (90 for 9.0)."""
+        """Returns whether the kernel runs on this compute capability (90 for 9.0)."""
         return capability == self.sm if self.exact else capability >= self.sm
 
     def scratch(self, *inputs: Any, **options: Any) -> int:
-        """Bytes of scratch memory that a call with these inputs uses."""
+        """Returns the bytes of scratch memory that a call with these inputs uses."""
         return self._scratch(self._fit(inputs, options, host=True))
 
     def _scratch(self, fit: _Fit) -> int:
         return _host().kbk_row_workspace(self._row, C.byref(fit.shape), fit.elem)
 
     def _home(self, fit: _Fit, out: Sequence[Any]) -> Tuple[str, int]:
-        """The library that allocates the outputs, and the GPU. Raises Error if an array is on the wrong device."""
+        """Returns the library that allocates the outputs, and the GPU number. Raises Error if an array is on the wrong
+        device."""
         kind, device = None, None
         here = [(n, v, t.place) for (n, _), v, t in zip(fit.signature.inputs, fit.views, fit.tensors)]
         for (name, _), x, t in zip(fit.signature.outputs, out, fit.tensors[len(fit.views) :]):
@@ -1289,8 +1297,8 @@ class Kernel(Operation):
             )
 
     def bind(self, *inputs: Any, out: Any = None, stream: Optional[int] = None, **options: Any) -> Launch:
-        """Prepares a launch of the kernel that can be repeated. The launch reads these inputs, and owns its scratch
-        memory and its outputs, which are out or new arrays."""
+        """Prepares a repeatable launch of the kernel. The launch reads these inputs and owns its scratch memory. It
+        also owns its outputs: the arrays in out, or new arrays."""
         given = () if out is None else tuple(out) if isinstance(out, (tuple, list)) else (out,)
         fit = self._fit(inputs, options, given)
         self._require_dtype(fit)
@@ -1300,7 +1308,7 @@ class Kernel(Operation):
         )
 
     def _ready(self, fit: _Fit, device: int) -> _Library:
-        """The library with this kernel for this GPU. Raises Error if the kernel cannot run there."""
+        """Returns the library with this kernel for this GPU. Raises Error if the kernel cannot run on the GPU."""
         _need_gpu()
         if not self.runs_on(_capability(device)):
             need, have = (f"{c // 10}.{c % 10}" for c in (self.sm, _capability(device)))
@@ -1367,8 +1375,8 @@ class Kernel(Operation):
         backward: the backward kernel's implementation, if torch tracks gradients of an input. By default the
         implementation of the same name, otherwise the highest rung that runs.
 
-        Raises Error if the inputs do not fit, or the kernel cannot be built or launched.
-        """
+        Raises Error if the inputs have wrong shapes or types, or if the kernel cannot be built or launched.
+"""
         if any(kbench._module_of(x) == "torch" and getattr(x, "requires_grad", False) for x in inputs):
             import torch
 
@@ -1415,7 +1423,8 @@ _made_function: Any = None
 
 
 def _function() -> Any:
-    """The torch.autograd.Function of all kernels. The class is made on first use, so that torch stays optional."""
+    """The torch.autograd.Function of all kernels. The class is created on first use, so that this module can be
+    imported without torch."""
     global _made_function
     if _made_function is not None:
         return _made_function
@@ -1429,7 +1438,7 @@ def _function() -> Any:
             outputs = outputs if isinstance(outputs, tuple) else (outputs,)
             ctx.plan = plan
             ctx.save_for_backward(*inputs, *outputs)
-            # the other outputs are statistics, such as mean and rstd, which have no gradients
+            # the outputs after the first are statistics, such as mean and rstd, and have no gradients
             ctx.mark_non_differentiable(*outputs[1:])
             return tuple(outputs)
 
@@ -1475,7 +1484,7 @@ def _backward(plan: Dict[str, Any], names: Dict[str, Any], dy: Any) -> Dict[str,
         values["g"] = dy.float().reshape(1)
     if (
         kernel.operation == "cross_entropy"
-    ):  # the kernel takes one gradient g for all rows, which is what .sum() and .mean() produce
+    ):  # the kernel takes one gradient g for all rows; .sum() and .mean() produce such a gradient
         same = all(stride == 0 or n == 1 for stride, n in zip(dy.stride(), dy.shape)) and dy.numel() > 0
         values["g"] = dy.reshape(-1)[:1].float() if same else dy.new_ones(1)
         scale = None if same else dy.unsqueeze(-1)
@@ -1518,7 +1527,8 @@ class Kernels:
         self._made: Dict[str, Dict[Tuple[str, ...], Any]] = {}
 
     def _all(self) -> Dict[Tuple[str, ...], Any]:
-        """Operations by (operation, direction) and kernels by (operation, direction, implementation)."""
+        """Returns a dict with operations under (operation, direction) and kernels under (operation, direction,
+        implementation)."""
         library = _host()
         if library.path not in self._made:
             made: Dict[Tuple[str, ...], Any] = {}
@@ -1565,9 +1575,9 @@ class Kernels:
         return [o for o in self._all().values() if not isinstance(o, Kernel)]
 
     def rows(self) -> List[Dict[str, Any]]:
-        """The table as a list of dicts with the keys operation, direction, implementation, rung, dtypes, sm (smallest
-        compute capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, tf32, formula, note. The
-        attributes of Kernel have the same names."""
+        """Returns the table as a list of dicts with the keys operation, direction, implementation, rung, dtypes, sm
+        (smallest compute capability, 90 for 9.0), exact, alignment (bytes, by type), vendor, unordered, tf32, formula,
+        note. A Kernel has one attribute of the same name for each key."""
         return [
             {
                 "operation": k.operation,
@@ -1654,14 +1664,14 @@ class Kernels:
         with the same oracle, and run in interleaved rounds with a cold cache. Needs a GPU and PyTorch. Returns the
         records.
 
-        operations: names of operations; by default those that are compared usually.
+        operations: names of operations; by default those of the standard comparison.
         peers: of "torch", "compile" (torch.compile), "triton", "cudnn", "fa2" (FlashAttention 2), "cupy". Peers that
             are not installed are listed in .missing, and on stderr.
         shapes: a dict, or a list of dicts, with batch_size, sequence_length, tensor_dimension and other axes of the
             operation (vocabulary, heads, causal, n, stride, among, layout). Replaces sizes.
-        dtypes: of "f32", "f16", "bf16"; by default the usual ones of each operation.
-        implementations: by default all but the first rungs of a ladder.
-        directions: of "fwd", "bwd", "fwdbwd", "run"; by default all.
+        dtypes: any of "f32", "f16", "bf16"; by default those of each operation's standard comparison.
+        implementations: by default all except the first (slowest) rungs of each ladder.
+        directions: any of "fwd", "bwd", "fwdbwd", "run"; by default all.
         sizes: "usual": large shapes; "small": tensors that stay in the L2 cache, with mode="graph" of kbench.compare,
             where an implementation that cannot be captured gets no time; "compiled": the shapes for the comparison with
             torch.compile.
@@ -1709,7 +1719,8 @@ class Kernels:
                     comparison = _Comparison(operation, dtype, axes, seed, device, stream)
                     comparison.mode = "graph" if sizes == "small" else None
                     out += comparison.run(present, implementations, max_time, precision, out.missing)
-                except (RuntimeError, MemoryError) as error:  # for example out of memory: go on with the next one
+                # for example out of memory: continues with the next comparison
+                except (RuntimeError, MemoryError) as error:
                     first = (str(error).splitlines() or [type(error).__name__])[0][:160]
                     out.missing.append((f"{operation.name} {dtype} {axes}", first))
                 if progress:
@@ -1756,11 +1767,12 @@ _RUNS: List[Tuple[str, str, Dict[str, Any]]] = [
     *[("attention", "bf16", _axes(16, 1024, 128, heads=16, causal=causal)) for causal in (0, 1)],
     ("attention", "bf16", _axes(1, 16384, 128, heads=16, causal=1)),
 ]
-# further element types, which run only if dtypes is not given
+# comparisons in further element types; they run only if dtypes is not given
 _ALSO: List[Tuple[str, str, Dict[str, Any]]] = [
     ("attention", "f16", _axes(4, 4096, 128, heads=16, causal=1)),
 ]
-_OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [  # run only if named in operations
+# comparisons that run only if their operation is named in operations
+_OTHERS: List[Tuple[str, str, Dict[str, Any]]] = [
     ("mul,div", "f32,bf16", _axes(16, 2048, 4096)),
     ("bmm", "f32,bf16", _axes(64, 256, 256)),
     ("strided", "f32", {"n": 1 << 23, "stride": 2}),
@@ -1773,7 +1785,8 @@ _SMALL: List[Tuple[str, str, Dict[str, Any]]] = [  # at most 16 MiB
     ("weighted_sum", "f32", _axes(1, 512, 1024)),
     (_ROWS, "f32,bf16", _axes(1, 512, 1024)),
     ("cross_entropy", "bf16", _axes(1, 512, 1024)),
-    ("embedding_fwd", "f32", _axes(1, 512, 768, vocabulary=50257)),  # not bwd: its gradient has the table's size
+    # without bwd, because its gradient is as large as the table
+    ("embedding_fwd", "f32", _axes(1, 512, 768, vocabulary=50257)),
     ("transpose", "f32,bf16", _axes(1, 1024, 1024)),
     ("matmul", "f32,bf16", _axes(1, 512, 512)),
     ("matmul", "f32,bf16", _axes(1, 1024, 1024)),
@@ -1796,7 +1809,8 @@ _COMPILED: List[Tuple[str, str, Dict[str, Any]]] = [
     *[("attention_fwd", "bf16", _axes(4, 4096, 128, heads=16, causal=causal)) for causal in (0, 1)],
     ("attention_fwd", "bf16", _axes(4, 4096, 64, heads=32, causal=1)),
 ]
-_SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}  # operations, or one direction of them
+# keys: names of operations, or one direction of an operation
+_SIZES_OF = {"usual": _RUNS, "small": _SMALL, "compiled": _COMPILED}
 _NO_PEERS = ("chase", "h2d", "d2h", "d2d", "alloc", "null", "matmul_e4m3")
 # the first rungs of the ladders, which are left out by default
 _FIRST_STEPS = (
@@ -1814,7 +1828,7 @@ _FIRST_STEPS = (
 
 
 def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[str, Any]) -> bool:
-    """Whether these sizes include the operation in this direction, element type and shape."""
+    """Returns whether these sizes include the operation in this direction, element type and shape."""
     either = {operation, f"{operation}_{direction}"}
     return any(
         either & set(names.split(",")) and dtype in types.split(",") and axes == a
@@ -1845,12 +1859,14 @@ def _plan(
                     if (operations is None or name in operations) and (not dtypes or dtype in dtypes):
                         plan.append((name, dtype, axes))
         done = {name for name, _, _ in plan}
-        for names, types, axes in _RUNS + _OTHERS:  # operations that were asked for in types other than the usual ones
+        # operations requested in element types outside the standard comparison
+        for names, types, axes in _RUNS + _OTHERS:
             for name in names.split(","):
                 if operations and name in operations and name not in done:
                     has = {t for k in kernels if k.operation == name for t in k.dtypes}
                     plan += [(name, t, axes) for t in dtypes or () if t in has]
-        for o in kernels.operations() if operations else ():  # other operations: the sizes of their row
+        # all other operations: the sizes in their row of the table
+        for o in kernels.operations() if operations else ():
             if o.operation in operations and not any(name == o.operation for name, _, _ in plan):
                 has = {t for k in kernels if k.operation == o.operation for t in k.dtypes}
                 plan += [(o.operation, t, o._medium()) for t in dtypes or ("f32", "bf16") if t in has]
@@ -1890,7 +1906,7 @@ _PEERS = {
     "cudnn": "torch",
     "fa2": "torch",
     "cupy": "cupy",
-}  # by peer: the module that it needs
+}  # peer: the module that it needs
 
 
 def _installed(module: str) -> bool:
@@ -1907,7 +1923,8 @@ _PEER_NORM = {"f32": 1e-4, "f16": 1e-2, "bf16": 5e-2}
 
 
 def _engine_stream(device: int) -> int:
-    """The stream on which kbench measures; the process has only one. Found by timing a function that notes it."""
+    """Returns the stream on which kbench measures; a process has only one. To find it, the function times a callback
+    that records its stream."""
     import torch
 
     seen: List[int] = []
@@ -1959,7 +1976,8 @@ class _Comparison:
 
     @property
     def forward(self) -> Optional[Operation]:
-        """The forward operation, whose outputs the backward takes as inputs; None if there is none."""
+        """Returns the forward operation of a backward, which takes outputs of the forward as inputs; None if there is
+        none."""
         return next(
             (
                 o
@@ -1990,8 +2008,8 @@ class _Comparison:
         return letters
 
     def _filled(self, operation: Operation) -> Dict[str, Any]:
-        """Random inputs by name, each with the distribution that the library describes; for fill_run the array
-        "out"."""
+        """Returns random inputs by name; the library specifies the distribution of each. For fill_run, the dict holds
+        only the array "out"."""
         torch, letters = self.torch, self._sizes()
         signature = operation._parsed(self.layout)
         shape = operation._shape_of(letters, self.options)
@@ -2045,8 +2063,8 @@ class _Comparison:
         return values
 
     def own(self, implementations: Optional[Sequence[str]], missing: List[Tuple[str, str]]) -> Dict[str, Any]:
-        """The kernels of the library that run on this GPU, by name: each as a Launch with its own outputs, and its
-        Kernel. The others are added to missing, with the reason."""
+        """Returns, by name, a Launch with its own outputs and the Kernel for each kernel of the library that runs on
+        this GPU. Kernels that do not run are added to missing, with the reason."""
         out: Dict[str, Any] = {}
         capability, name = _capability(self.device), self.operation.name
         ladder = [k for k in kernels if k.name == name and self.dtype in k.dtypes and k.runs_on(capability)]
@@ -2058,7 +2076,7 @@ class _Comparison:
                 continue
             if k.tf32:  # not comparable with f32
                 if implementations is not None:
-                    missing.append((f"{k.name} {k.implementation}", "multiplies with less precision than its peers"))
+                    missing.append((f"{k.name} {k.implementation}", "multiplies less precisely than its peers"))
                 continue
             target = self.torch.empty_like(self.values["out"]) if k.name == "fill_run" else None
             try:
@@ -2070,7 +2088,7 @@ class _Comparison:
                 continue
             why = launch.why_not()
             outputs = launch.outputs if isinstance(launch.outputs, tuple) else (launch.outputs,)
-            for x in outputs:  # so that the check detects elements that a later launch does not write
+            for x in outputs:  # overwritten, so that the check detects elements that a later launch does not write
                 x.fill_(math.nan if x.is_floating_point() else -1)
             if why:
                 missing.append((f"{k.name} {k.implementation} {self.dtype} {self.axes}", why))
@@ -2146,7 +2164,8 @@ class _Comparison:
         return run
 
     def _is_dropout(self, outputs: Dict[str, Any]) -> Tuple[bool, float, float, str]:
-        """Checks the dropout of a peer, whose random mask differs: the values of the kept elements, and their share."""
+        """Checks the values and the share of the kept elements in a peer's dropout output. Other elements are not
+        compared, because a peer's random mask differs."""
         (got,) = outputs.values()
         source = self.values["dy" if self.operation.direction == "bwd" else "x"]
         kept = got != 0
@@ -2162,8 +2181,8 @@ class _Comparison:
 
 
 class _PeerFunctions:
-    """The peers of a comparison: each is a function without arguments that returns (False, outputs by name). False: the
-    outputs come from a peer."""
+    """Creates the peers of a comparison. Each peer is a function without arguments that returns (False, outputs by
+    name); False means that the outputs come from a peer."""
 
     def __init__(self, comparison: _Comparison) -> None:
         self.comparison, self.torch = comparison, comparison.torch
@@ -2184,7 +2203,7 @@ class _PeerFunctions:
                 return {}
             torch = self.torch
             torch.cuda.synchronize()
-            # the first call shows whether the peer runs here, and compiles it
+            # the first call compiles the peer and shows whether it runs on this machine
             with torch.cuda.stream(
                 torch.cuda.ExternalStream(self.comparison.stream, device=self.comparison.device)
             ):
@@ -2209,7 +2228,7 @@ class _PeerFunctions:
                 "tn": lambda A, B: A.transpose(-1, -2) @ B,
             }[self.comparison.layout]
         known: Dict[str, Callable[..., Any]] = {
-            # for inputs that were converted to a type that torch multiplies
+            # Used for inputs that were converted to an element type that torch can multiply
             "matmul_e4m3": lambda A, B, sa, sb: A @ B.transpose(-1, -2) * sa * sb,
             "copy": lambda x: x.clone(),
             "triad": lambda a, b: torch.add(a, b, alpha=3),
@@ -2237,7 +2256,7 @@ class _PeerFunctions:
         return known.get(o)
 
     def _tensors(self) -> Dict[str, Any]:
-        """The inputs of the forward, in the types that torch takes."""
+        """Returns the inputs of the forward pass, in the types that torch accepts."""
         names = self.comparison.forward.inputs if self.operation.direction == "bwd" else self.operation.inputs
         out = {n: self.values[n] for n in names}
         if "t" in out:
@@ -2291,9 +2310,9 @@ class _PeerFunctions:
         return lambda: (False, {"y": work()})
 
     def _of_forward(self, forward: Callable[..., Any]) -> Callable[[], Any]:
-        """A function that runs the forward without gradients, the forward and the backward, or the backward alone. The
-        forward of a backward runs once before, on the current stream, because autograd runs a backward on the stream of
-        its forward."""
+        """Returns a function that runs the forward pass without gradients, both passes, or only the backward pass. In
+        the last case, the forward pass runs once in advance on the current stream, because autograd runs a backward
+        pass on the stream of its forward pass."""
         o, torch, tensors = self.operation, self.torch, self._tensors()
         if o.direction in ("fwd", "run"):
             name = o.outputs[0]
@@ -2315,7 +2334,7 @@ class _PeerFunctions:
                 return False, {"loss": loss.detach(), "dx": dx}
 
             return both
-        graphs: Dict[int, Any] = {}  # by stream: output of the forward, and its gradient
+        graphs: Dict[int, Any] = {}  # stream: (output of the forward pass, gradient of that output)
         dy = self.values["d" + self.comparison.forward.outputs[0]]
 
         def bwd() -> Any:
@@ -2339,8 +2358,8 @@ class _PeerFunctions:
         import torch._functorch.config as config
 
         if hasattr(config, "donated_buffer"):
-            config.donated_buffer = False  # allows retain_graph=True: the backward runs repeatedly
-        self.torch.compiler.reset()  # otherwise torch falls back to eager code after eight shapes of a function
+            config.donated_buffer = False  # allows retain_graph=True, because the backward pass runs repeatedly
+        self.torch.compiler.reset()  # without reset(), torch runs a function eagerly after it has compiled eight shapes
         return self._of_forward(self.torch.compile(forward, dynamic=False))
 
     def _attention(self, backend: str) -> Optional[Callable[[], Any]]:
@@ -2418,7 +2437,7 @@ def _triton_rows() -> Any:
     import triton
     import triton.language as tl
 
-    # Triton resolves the names in a kernel's source among the globals of its module
+    # Triton looks up the names in a kernel's source in the globals of the kernel's module
     globals()["tl"] = tl
 
     @triton.jit
@@ -2506,8 +2525,8 @@ def _key_of(record: Record) -> str:
 
 
 def _is_short(record: Record) -> bool:
-    """Whether the rows are so short that memory bandwidth is not the limit. Such a comparison has no target for the
-    column "of a copy"."""
+    """Returns whether the rows are so short that memory bandwidth is not the limit. Such a comparison has no target
+    for the column "of a copy"."""
     return record.operation in _ROWS.split(",") and record.params["tensor_dimension"] <= 64
 
 
@@ -2550,15 +2569,15 @@ _TOGETHER = [
     ("layernorm", "rmsnorm"),
     ("embedding", "transpose"),
 ]
-# target for the time of a copy of the same size divided by the kernel's time, if it is not 0.92
+# targets other than 0.92 for the time of a copy of the same size divided by the kernel's time
 _COPY_SHARE = {("layernorm", "bwd"): 0.80, ("rmsnorm", "bwd"): 0.80, ("cross_entropy", "fwdbwd"): 0.85}
 
 
 class Comparisons(Records):
-    """The records of kernels.suite and their tables. A row of a table is a comparison: the best kernel of kbench and
-    its share of the measured peak. The row also has the kernel's speed relative to a copy of the same number of bytes
-    in the same run, and relative to the best peer. .missing: list of (implementation, reason) of implementations that
-    were not measured."""
+    """The records of kernels.suite and their tables. Each row of a table shows one comparison: the best kernel of
+    kbench and its share of the measured peak. The row also has the kernel's speed relative to a copy of the same
+    number of bytes in the same run, and relative to the best peer. .missing: list of (implementation, reason) of
+    implementations that were not measured."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         super().__init__(records)
@@ -2581,9 +2600,9 @@ class Comparisons(Records):
         return present
 
     def rows(self) -> Iterator[Dict[str, Any]]:
-        """One dict per comparison, in the order of measurement: name, record (kbench's best), peers (time in us by
-        name), peer (name of the best peer), peer_us, ratio (the best peer's time divided by kbench's), copy (time of a
-        copy of the same size divided by kbench's time)."""
+        """Returns one dict per comparison, in the order of measurement: name, record (kbench's best), peers (time in
+        us by name), peer (name of the best peer), peer_us, ratio (the best peer's time divided by kbench's), copy
+        (time of a copy of the same size divided by kbench's time)."""
         times: Dict[float, float] = {}
         for r in self:
             if r.operation == "copy" and r.time_ms and r.origin == "own":
@@ -2623,7 +2642,7 @@ class Comparisons(Records):
             yield row
 
     def _shown(self) -> Iterator[Dict[str, Any]]:
-        """The rows without the copies that serve only for the column "of a copy"."""
+        """Returns the rows without copies that were measured only for the column "of a copy"."""
         copies = [r.params.get("n", 0) for r in self if r.operation == "copy"]
         for row in self.rows():
             r = row["record"]
@@ -2631,7 +2650,7 @@ class Comparisons(Records):
                 yield row
 
     def of(self, sizes: str) -> "Comparisons":
-        """The records of the comparisons that suite(sizes=...) runs."""
+        """Returns the records of the comparisons that suite(sizes=...) runs."""
         axes = [{k: v for k, v in r.params.items() if k not in ("dtype", "dir")} for r in self]
         taken = Comparisons(r for r, a in zip(self, axes) if _is_of(sizes, r.operation, r.direction, r.dtype, a))
         taken.missing = self.missing
@@ -2689,9 +2708,9 @@ class Comparisons(Records):
             print(f"missing: {who}: {why}")
 
     def means(self) -> Dict[str, Tuple[float, int]]:
-        """The geometric mean of a peer's time divided by kbench's time, and the number of rows in it. There is a mean
-        for the best peer of each row, for the best peer except Triton (whose kernels are part of this file), for
-        PyTorch and for torch.compile. A mean covers the rows that have the peer."""
+        """Returns the geometric mean of a peer's time divided by kbench's time, and the number of rows that it covers.
+        The means are those of the best peer of each row, of the best peer except Triton (whose kernels are part of
+        this file), of PyTorch and of torch.compile. A mean covers the rows in which the peer was measured."""
         rows, out = list(self._shown()), {}
         triton, torch, compiled = (_PEER_NAMES[p] for p in ("triton", "torch", "compile"))
         of: Dict[str, Callable[[str], bool]] = {"the best peer": lambda p: True}
@@ -2740,7 +2759,7 @@ class Comparisons(Records):
         return "\n".join(lines) + "\n" + self._means_text()
 
     def missed(self) -> List[str]:
-        """A line for each row below its target, with the value and the target."""
+        """Returns one line for each row below its target, with the value and the target."""
         out = []
         for row in self.rows():
             r, words = row["record"], []

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Compares LayerNorm, GELU, Swish and losses with PyTorch and torch.compile, over batch, length and dimension.
+"""Compares kbench's LayerNorm, GELU, Swish and losses with PyTorch and torch.compile, for several batch sizes, lengths
+and dimensions.
 
 python3 examples/python/layers.py                                        prints a table, writes layers.json
 python3 examples/python/layers.py --batch 1:64:*4 --length 512,2048 --dimension 768,1024:8192:*2 --dtype f32,bf16
 python3 examples/python/layers.py --operation layernorm --direction fwd,bwd
 python3 examples/python/layers.py --dry-run                              lists what would run; needs no GPU
 
-Each operation, shape and element type is one comparison: all implementations get the same inputs, are checked with the
-same oracle, and run in interleaved rounds with a cold L2 cache.
+One comparison covers one operation in one shape and element type: all implementations get the same inputs, are checked
+with the same oracle, and run in interleaved rounds with a cold L2 cache.
 """
 
 import argparse
@@ -45,7 +46,7 @@ def plan_of(o):
 
 
 def runs(o):
-    """The element types of the kernels, by operation and direction."""
+    """Returns the element types of the kernels of each (operation, direction)."""
     found = {}
     for k in kbench.kernels:
         if k.operation in o.operation and (k.direction in o.direction or k.direction == "fwdbwd"):
@@ -54,7 +55,8 @@ def runs(o):
 
 
 def rows(records):
-    """One line of the table per record. "vs torch" is PyTorch's time in the same comparison divided by this time."""
+    """Returns one line of the table per record. The column "vs torch" is PyTorch's time in the same comparison divided
+    by the record's time."""
     key = lambda r: (r.operation, r.direction, r.dtype, str(r.params))
     theirs = {key(r): r.time_ms for r in records if r.implementation == "torch"}
     lines = []

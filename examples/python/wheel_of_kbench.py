@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Unlicense
 """The build backend that pip calls (PEP 517). The wheel contains kbench.py, kbench_kernels.py and the headers of this
-checkout. The sdist contains the same files, so that it gives the same wheel. The backend has no requirements, so that
-pip installs kbench without a network."""
+checkout. The sdist contains the same files as the wheel, so that a wheel built from the sdist is identical. The
+backend has no requirements, so that pip installs kbench without a network."""
 
 import base64
 import gzip
@@ -42,7 +42,8 @@ def _made(folder, files):
 
 
 def _read(name):
-    """The contents of a file, which is next to this one, two folders up (headers), or in ../addons."""
+    """Returns the contents of a file. The file is in this script's folder, two folders up (headers), or in
+    ../addons."""
     places = [here, os.path.join(here, "..", ".."), os.path.join(here, "..", "addons")]
     path = next(p for p in (os.path.join(place, name) for place in places) if os.path.isfile(p))
     with open(path, "rb") as f:
@@ -61,7 +62,8 @@ def build_sdist(sdist_directory, config_settings=None):
     files = {name: _read(name) for name in (*parts, "pyproject.toml", "wheel_of_kbench.py")}
     files["PKG-INFO"] = metadata.encode()
     path = os.path.join(sdist_directory, f"{folder}.tar.gz")
-    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as z:  # no time stamp: a reproducible file
+    # without a time stamp, so that the file is reproducible
+    with open(path, "wb") as f, gzip.GzipFile("", "wb", 9, f, 0) as z:
         with tarfile.open(fileobj=z, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for name, data in sorted(files.items()):
                 about = tarfile.TarInfo(f"{folder}/{name}")

@@ -41,7 +41,7 @@ wrong caches_later/impl=default STALE "with fresh inputs (seed 44) after the sam
 wrong rivals/impl=caches_later STALE "with fresh inputs (seed 44) after the samples"
 wrong filled/impl=default STALE "with fresh inputs (seed 43) before the samples"
 wrong filled_by_hand/impl=default STALE "with fresh inputs (seed 43)"
-wrong constant/impl=default VERIFY_FAIL "(seed 43) before the samples, from which the expected values have to follow"
+wrong constant/impl=default VERIFY_FAIL "(seed 43) before the samples; compute the expected values from these inputs"
 check_same "nobody checks: as ever" "$(of unchecked/impl=default status) $(of unchecked/impl=default verified) $(notes unchecked/impl=default)" '"ok" null "seed 42"'
 case $(of unchecked/impl=default flags) in *UNVERIFIED*) pass ;; *) fail "unchecked: flags $(of unchecked/impl=default flags)" ;; esac
 check_same "not checked with each: not verified" "$(of checked_once/impl=default status) $(of checked_once/impl=default verified)" '"ok" null'

@@ -45,9 +45,9 @@ bad copy_from_null "kb_from_host of a NULL pointer"
 bad axis_null "no axis"
 for call in check:kb_check that:kb_check_that fill:kb_fill copy:kb_to_host copy_back:kb_from_host bytes:kb_bytes \
     queries:kb_queries count:kb_count axis:kb_has note:kb_note; do
-    bad "${call%:*}_inside" "the timed block calls ${call#*:}, whose time would count"
+    bad "${call%:*}_inside" "the timed block calls ${call#*:}, so its time would be included"
 done
-bad inside_sample "the timed block calls kb_check, whose time would count"
+bad inside_sample "the timed block calls kb_check, so its time would be included"
 check_same "KB_ALLOC in the block" "$(field alloc_inside flags) $(field alloc_inside time_ms)" '["ALLOC_INSIDE"] null'
 check_same "left by break: that is what counts" "$(field after_break flags)" '["LEFT_EARLY"]'
 bad alloc_in_sample "KB_ALLOC in KB_SAMPLE would allocate before each sample"

@@ -3,7 +3,8 @@
 
 LIBRARY has launch_axpy (tests/gpu/python_kernel.cu). Each C.json has the cold records of one process of the C program.
 Prints FAIL lines, a table of the times that each harness measures for the same kernel, and ends with "N passed, N
-failed". python.py --times LIBRARY N...: the times of one process for that table; --plain: of one without PyTorch. """
+failed". python.py --times LIBRARY N...: the times of one process for that table; --plain: of one without PyTorch.
+"""
 import ctypes
 import json
 import statistics
@@ -162,16 +163,16 @@ def backward():
         for v in (x, w, b):
             v.grad = None
     r = kbench.compare({"backward": lambda: y.backward(dy, retain_graph=True)})[0]
-    check("backward: the message", "stream of its forward" in (r.message or ""), flags(r))
+    check("backward: the message", "stream of the forward pass" in (r.message or ""), flags(r))
     r = kbench.compare({"grad": grads})[0]
-    check("backward: no gradient is accumulated", "stream of its forward" in (r.message or ""), flags(r))
+    check("backward: no gradient is accumulated", "stream of the forward pass" in (r.message or ""), flags(r))
     fresh = torch.randn(2048, 1024, device="cuda", requires_grad=True)
 
     def all_of_it(x):  # forward and backward run on kbench's stream, so the function is inspected
         return torch.autograd.grad(torch.nn.functional.layer_norm(x, (1024,)), x, dy)[0]
 
     r = kbench.compare({"all of it": all_of_it}, (fresh,))[0]
-    good = r.time_ms is not None and "stream of its forward" not in (r.message or "")
+    good = r.time_ms is not None and "stream of the forward pass" not in (r.message or "")
     check("backward in the same function as its forward", good and "not inspected" not in (r.message or ""), flags(r))
 
 

@@ -203,11 +203,11 @@ int main(int argc, char** argv) {
     run("stalls", "--op sum --counters");
     CHECK_REAL(counted(0, "stalled_cycles"), 216, 1e-9);
     CHECK_REAL(counted(0, "backend_bound_pct"), 108, 1e-9);
-    said("bound by memory or by execution units for 108 %");
+    said("108 % of the processor's issue slots waited for memory or execution units");
     run("slots", "--op sum --counters");
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9); // 500 of 1000 slots
     CHECK_REAL(counted(0, "memory_bound_pct"), 30, 1e-9);
-    said("bound by memory for 30 % of the processor's issue slots");
+    said("30 % of the processor's issue slots waited for memory");
     run("slots_old", "--op sum --counters");
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
     CHECK(isnan(counted(0, "memory_bound_pct")));

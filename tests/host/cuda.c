@@ -1420,7 +1420,7 @@ static void test_audit(void) {
     CHECK_HAS(text(0, "message"), "--rotate needs the data in KB_ALLOC");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     check_word("VIRTUAL_L2=64 --op in_turn --impl two --fast --rotate", "NOT_COLD"); // L2: 64 MiB, data: 1 MiB
-    CHECK_HAS(text(0, "message"), "it takes 514 copies of this data to exceed L2 twice; at most 64 rotate");
+    CHECK_HAS(text(0, "message"), "514 copies of this data exceed twice the size of L2; the limit is 64");
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     run("VIRTUAL_DEVICES=2 --device 2 --op several --fast");
     CHECK_INT(code, 2);
@@ -1764,7 +1764,7 @@ int main(int argc, char** argv) {
     // Without CUPTI, an empty kernel's own duration is unknown, and --env must say so.
     start("--env");
     check_output("an empty kernel's own duration"), check_output("or more or less by up to");
-    check_output("fitted, not measured: half of its time in a row");
+    check_output("estimated, not measured: half of its time in a graph");
     start("VIRTUAL_CUPTI=1 --env");
     check_output("measured by CUPTI"), check_no_output("or more or less");
     check_machine("ecc", "yes"), check_machine("mig", "no"), check_machine("clocks_locked", "no");

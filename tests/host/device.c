@@ -454,7 +454,7 @@ static void test_calibration(void) {
     // Without a measurement, the empty kernel's own time is estimated as half of its upper limit. The limit is the
     // time in a row, plus the larger reading of events in the cold mode.
     CHECK_REAL(c->row, 976, 0.01);
-    CHECK_STR(machine.truth, "fitted, not measured: half of its time in a row");
+    CHECK_STR(machine.truth, "estimated, not measured: half of its time in a graph");
     for (int mode = 0; mode < 2; mode++) {
         double most = c->empties[0].most[mode],
                more = mode == KBI_HOT ? 0 : machine.floor[mode] - machine.floor[KBI_HOT];

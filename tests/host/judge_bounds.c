@@ -554,7 +554,7 @@ static void test_counted(void) {
     kbi_judge_inside(&r, &seen.in, &machine);
     CHECK(isnan(r.energy_mj) && isnan(r.idle_power_w) && isnan(r.flops_per_joule) && r.occupancy_achieved == 44);
     static const double host[][3] = { { NAN, 5, 5 }, { 1, 5, 6 }, { 1, NAN, 6 }, { 1, NAN, NAN } };
-    static const char* const says[] = { "", "bound by memory for 5 %", "by execution units for 6 %",
+    static const char* const says[] = { "", "5 % of the processor's issue slots waited for memory", "6 % of the processor",
                                         "is unknown" };
     for (int i = 0; i < 4; i++) {
         look("wall"), count("cycles", host[i][0]), count("memory_bound_pct", host[i][1]);

@@ -154,7 +154,7 @@ static const struct file {
     { "[" A "},]", -1, "a record must begin with {, not ']'" },
     { "[" A "}] x", -1, "nothing may follow the records, not 'x'" },
     { "[" A "}" A "}]", -1, "a comma or ] is expected here" },
-    { A "}" A "}\n", -1, "a record must end with its line" },
+    { A "}" A "}\n", -1, "nothing may follow a record on its line" },
     { A ",}\n", -1, "a string is expected here, not '}'" },
     { "{\"context\": {\"date\": \"x\"}, \"benchmarks\": []}", -1, ":1: a record has no name" },
     { "{\"name\": \"a\"}", -1, ":1: a record has no operation" },

@@ -80,11 +80,11 @@ def contests():
         raises,
     )
     check(
-        "the time of the call itself", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one
+        "an empty function", 0 < one.python_call_ms < 0.05 and "call from C" not in (one.message or ""), one
     )
     check("one line", "\n" not in repr(two) and "two" in repr(two), repr(two))
     check("a table in notebooks", r._repr_html_().count("<tr>") == 5 and "&lt;" not in one._repr_html_())
-    # untrusted text, as in a record that was loaded from a file
+    # text from an untrusted source, such as a record loaded from a file
     evil = "\x1b[5m\u202e\x9b\n::error::x ##[error]<b>"
     loaded = kbench.Record(dict(one.to_dict(), name="::error::x", message=evil))
     shown = "\\x1b[5m\\u202e\\x9b ::error::x \\x23#[error]"
@@ -125,7 +125,7 @@ def contests():
     check("a reset before each", resets[0] == runs[0] > 20, (resets, runs))
     outputs = []
     kbench.time(lambda: len(outputs), check=lambda output: outputs.append(output), host=True, samples=5)
-    check("checked first and last", len(outputs) >= 2, outputs)
+    check("checked after the first and after the last run", len(outputs) >= 2, outputs)
     in_place = {"a": lambda x: x.__setitem__(0, 2.0), "b": lambda x: x.__setitem__(0, 3.0)}
     r = kbench.compare(in_place, inputs=([1.0],), check="a", host=True, samples=5)
     check("in place", r[0].verified is True and r[1].verified is False, r)
@@ -168,7 +168,7 @@ def comparing():
     )
     check("arrays: a comparison", all(v.verified for v in r), r)
 
-    class Jax:  # simulates a jax array on the host, whose module jaxlib has no random numbers
+    class Jax:  # simulates a jax array on the host; its module jaxlib has no random numbers
         __module__, shape, dtype = "jaxlib._jax", (2, 3), "float32"
 
         def __init__(self, values):
@@ -198,7 +198,7 @@ def errors():
     check("needs a GPU", "host=True" in raised(kbench.Error, kbench.time, lambda: None))
     check("no such function", "'c'" in raised(kbench.Error, kbench.compare, {"a": int}, check="c", host=True))
     check("nothing to compare", raised(kbench.Error, kbench.compare, {}, host=True))
-    check("no names to compare by", "'name'" in raised(kbench.Error, kbench.compare, [int, int], host=True))
+    check("functions without names", "'name'" in raised(kbench.Error, kbench.compare, [int, int], host=True))
     file = __file__ + ":check"
     check("a reference in a file", "the reference must be" in raised(kbench.Error, kbench.judge, file, file, (1,)))
     check("expect", "transfer" in raised(kbench.Error, kbench.time, int, host=True, expect=["x"]))
@@ -235,7 +235,7 @@ def records():
     kbench.save(r, path)
     again = kbench.load(path)
     check("saved and read", [v.to_dict() for v in again] == [v.to_dict() for v in r])
-    # schema 2: one key, mode, for cache and timer; stage_shared
+    # schema 2: the key mode combines cache state and timer, and shared_buffers is named stage_shared
     older = os.path.join(scratch, "older.json")
     for mode, want in (
         ("cold", ("cold", "events")),
@@ -353,7 +353,7 @@ def triton_faces():
         with open(os.path.join(scratch, "results.html")) as f:
             pages.append('<img src="sums.png"/>' in f.read())
         sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
-    check("perf_report: only figures of this run", pages == [True, False], pages)
+    check("perf_report: the page shows only figures of this run", pages == [True, False], pages)
     del sys.modules["matplotlib"], sys.modules["matplotlib.pyplot"]
     long = kbench.Benchmark(["n", "m"], [2, (4, 8, 16)], "provider", ["a"], ["A"], "long", {"k": 3})
     calls = []
@@ -362,7 +362,7 @@ def triton_faces():
     check("perf_report: an error before any measurement", len(calls) == 4, calls)
     with open(os.path.join(scratch, "results.html")) as f:
         page = f.read()
-    check("perf_report: the page has everything measured so far", "sums" in page and "long" not in page, page)
+    check("perf_report: the page shows everything measured so far", "sums" in page and "long" not in page, page)
 
 
 def command_line():
@@ -488,7 +488,7 @@ def streams():
 
 
 def described():
-    """Every public function has a docstring, and time has the arguments of compare, each by name."""
+    """Every public function has a docstring. kbench.time has the same keyword arguments as kbench.compare."""
     import inspect
 
     import kbench_kernels
@@ -508,7 +508,7 @@ def described():
         for name in own:
             del known[name]
     texts = [{k: str(p) for k, p in f.items()} for f in (times, compares)]
-    check("time has the arguments of compare", texts[0] == texts[1], texts)
+    check("kbench.time has the arguments of kbench.compare", texts[0] == texts[1], texts)
     odd = dict(rtol=0.1, atol=0.2, bytes=8.0, flops=9.0, items=3.0, params={"n": 4}, dtype="f32", before=print)
     odd.update(host=True, mode="hot", precision=0.1, max_time=0.1, samples=4, seed=5, device=6, expect=["sync"])
     odd.update(name="n", check=max)
@@ -518,7 +518,7 @@ def described():
         kbench.time(int, **odd)
     finally:
         kbench.compare = kept
-    check("time passes every argument on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
+    check("kbench.time passes every argument on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
 
 
 def names():
@@ -549,7 +549,7 @@ def library():
     )
     done = run(XDG_CACHE_HOME=os.path.join(scratch, "no"), CC="cc -DKBENCH_MALLOC=1")
     check(
-        "the message has the compiler's output",
+        "the message contains the compiler's output",
         "could not be built" in done.stderr and "KBENCH_REALLOC" in done.stderr,
         done.stderr,
     )
@@ -559,7 +559,7 @@ def library():
     import ctypes.util
 
     check(
-        "a library that is not kbench's",
+        "a library that is not kbench",
         "is no library of kbench" in run(KBENCH_LIB=ctypes.util.find_library("m")).stderr,
     )
     # CUDA from pip wheels: two runtimes, and the older one lacks a header until another wheel is installed
@@ -606,7 +606,7 @@ def library():
         )
         for _ in range(2)
     ]
-    check("two processes build the library at once", [p.wait() for p in both] == [0, 0])
+    check("two processes build the library at the same time", [p.wait() for p in both] == [0, 0])
     files = [f for _, _, files in os.walk(cache) for f in files]
     check("and leave one", files == ["libkbench.so"], files)
 

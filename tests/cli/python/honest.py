@@ -18,7 +18,7 @@ def another_order(x, a):
 
 
 def keeps_plans(x, a):
-    plan = plans.setdefault(len(x), range(len(x)))  # caches a range, not results, for each size
+    plan = plans.setdefault(len(x), range(len(x)))  # caches a range for each size, but no results
     total = sum(x)
     return [x[i] * a[i] + total for i in plan]
 
@@ -39,7 +39,7 @@ def joined_threads(x, a):
 
 
 def noisy(x, a):
-    import decimal  # imports at its first call, and prints
+    import decimal  # imports a module in its first call, and prints text
 
     print("total", decimal.Decimal(len(x)))
     return reference(x, a)

@@ -18,7 +18,7 @@ import kbench  # noqa: E402
 import task  # noqa: E402
 
 passed, failed = 0, 0
-# make test takes one trick of each kind and two honest functions; make test-all takes all
+# `make test` judges one trick of each kind and two honest functions; `make test-all` judges all of them
 SHORT = not os.environ.get("TEST_ALL")
 ONE_OF_A_KIND = """nothing half public_example_alone by_identity in_a_thread stopped_clock leaves usual_sizes_alone
                    hides_nan""".split()
@@ -74,7 +74,8 @@ def honest():
 
 
 def others():
-    """Other forms of tasks: outputs in the arguments, inputs made by the task, numbers alone."""
+    """Tests other forms of tasks: outputs written into arguments, inputs that the task generates, and inputs that are
+    only numbers."""
     at = lambda name: os.path.join(here, name)
     v = kbench.judge(at("honest.py:fills"), task.in_place, task.inputs, max_time=0.1)
     check("in place", v.time_ms and honest_words(v), repr(v))
@@ -97,8 +98,8 @@ def others():
 
 
 def stage():
-    """The parts of the GPU code that need no GPU: whose inputs change before each sample, which function runs next,
-    and how the engine's statuses are mapped."""
+    """Tests the parts of the GPU code that need no GPU: the change of inputs before each sample, the order of
+    functions, and the mapping of the engine's statuses to verdicts."""
     pool = {"flat": {0: [float(i * i % 17) for i in range(64)]}, "shapes": {0: (5,)}, "sets": []}
     draws = [(None, [(0, 3 * i, 50 - i, 0.25 + i, 1.5)], None) for i in range(7)]
 
@@ -112,7 +113,7 @@ def stage():
             arm.before()
             arm(*arm.args)
         arm.keep_output(arm.out)
-        check("timed arm: kept outputs", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
+        check("kept: outputs of samples 3 to 17 and of the last", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
         for count, got in arm.kept:
             want = [2 * v for v in kbench._TimedFunction.inputs_at(count, m)[0]]
             check(f"timed arm: output {count}", (got[0] if inplace else got) == want, (got, want))
@@ -156,7 +157,7 @@ def a_judge(allow=()):
 
 
 def errors_of_the_engine(fine):
-    """An error that removes only the candidate's number also removes its verdict."""
+    """If an error removes only the candidate's time, the candidate also gets no verdict about speed."""
     with open(os.path.join(here, "../../../kbench.h")) as f:
         words = re.findall(r"^    x\((\w+), +ERROR,", f.read(), re.M)
     check("the engine's errors", len(words) == 18 and "ABOVE_ROOF" in words, words)
@@ -181,7 +182,7 @@ def errors_of_the_engine(fine):
 
 
 def clocks():
-    """The judge's clock shows 10 us per call more than the clock of the candidate's process."""
+    """By the judge's clock, a call takes 10 us longer than by the clock of the candidate's process."""
     for outer, issue, want in (
         (0.011, 0.010, []),
         (0.019, 0.001, []),
@@ -213,7 +214,7 @@ def clocks():
 
 
 def all_of_it():
-    """Drawn inputs are new in each call, equal in both processes, and similar to the examples."""
+    """Drawn inputs are new in each call, identical in both processes, and similar to the examples."""
     rows, whole = [[0.5, 1.5, -1.0]] * 4, [3, 4, 5, 6, 9]
     inputs = kbench._Inputs((rows, whole, 7, [0.25] * 4), 1)
     there, seen = pickle.loads(pickle.dumps(inputs.pool)), set()
@@ -231,7 +232,7 @@ def all_of_it():
     size = sum(v * v for v in seen) / len(seen)
     check("drawn: root mean square close to 1", len(seen) == 800 and 0.7 < size < 1.4, size)
     own = kbench._Inputs(lambda rng: ([rng.random()] * 3,), 1)
-    check("drawn: nothing for a task that makes its inputs", own.places and own.draws(3) == [], own.pool)
+    check("drawn: no draws for a task that makes its own inputs", own.places and own.draws(3) == [], own.pool)
 
 
 def again_and_fresh():
@@ -285,8 +286,8 @@ def waits(lock, order):
 
 
 def makes_room(order):
-    """A process that needs the GPU exclusively waits for one running call of another process, not for all calls, and
-    not for a slow call."""
+    """A process that takes the GPU lock exclusively waits for at most one running call of another process. It waits
+    neither for that process's later calls nor for a slow call."""
 
     def wants():
         with kbench._GpuLock(99).exclusive():
@@ -319,7 +320,7 @@ def makes_room(order):
 
 
 def stand_in():
-    """A fake torch module with the classes that must not be replaced, and the settings that the judge reads."""
+    """Creates a fake torch module with the classes that must not be replaced and the settings that the judge reads."""
     import types
 
     torch = types.ModuleType("torch")
@@ -334,7 +335,7 @@ def stand_in():
 
 
 def lists():
-    """Inputs whose sizes change in each call, and tensors in a list."""
+    """Tests inputs whose sizes change in each call, and tensors in a list."""
     def own(rng):
         n = rng.randint(2, 200)
         return tuple([rng.gauss(0, 1) for _ in range(n)] for _ in range(2))
@@ -359,7 +360,7 @@ def lists():
             found = kbench._Inputs.modules.fget(type("Given", (), {"examples": (value, 2)}))
             check(f"lists: a tensor in a {what} makes the judge import torch early", found == ["torch"], found)
         changed = server.report_changes({})["changed"]
-        check("lists: importing PyTorch later is no replacement", changed == [], changed)
+        check("lists: importing PyTorch later does not count as a replacement", changed == [], changed)
         server.note_state()
         check("lists: then PyTorch is watched", server.report_changes({})["changed"] == [], server.report_changes({}))
         torch.cuda.Event.elapsed_time = lambda a, b: 0.0
@@ -404,11 +405,11 @@ def arrays():
     v = judged("arrays", "another_order", (array_task.reference, array_task.own))
     check("arrays: inputs made by the task", v.time_ms and honest_words(v), repr(v))
     v = judged("arrays", "single", array_task, rtol=1e-4)
-    check("arrays: the precision that the task asks for", v.time_ms and honest_words(v), repr(v))
+    check("arrays: the precision that the task requires", v.time_ms and honest_words(v), repr(v))
 
 
 def tensors():
-    """The tolerance of a tensor."""
+    """Tests the tolerance of a tensor."""
     try:
         import torch
     except ImportError:
@@ -431,7 +432,7 @@ def tensors():
     first = [args[0] for args in kept.batch]
     kept.prepare({"which": 1})
     again = [args[0] for args in kept.batch]
-    check("tensors: each call has its own change", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
+    check("tensors: each call changes another element", [v.tolist() for v in again] == [[5, 1, 1], [1, 6, 1]], again)
     check("tensors: each draw makes new objects", all(v is not w for v in first for w in again), "")
     check("tensors: with gradients", all(v.requires_grad for v in again), again)
     kept.prepare({"which": 1, "n": 5})
@@ -440,7 +441,8 @@ def tensors():
 
 
 def rough_inputs(torch):
-    """A tolerance of 1 % also accepts inputs rounded to ten bits, as tensor cores round f32, even if terms cancel."""
+    """A tolerance of 1 % also accepts a result from inputs rounded to ten mantissa bits, as tensor cores round f32,
+    even if terms cancel."""
     torch.manual_seed(2)
     a, b = (torch.randn(m * n).sort().values.reshape(m, n) for m, n in ((512, 768), (768, 640)))
     judge = kbench._Judge.__new__(kbench._Judge)
@@ -456,7 +458,8 @@ def rough_inputs(torch):
 
 
 def several_tensors(torch):
-    """Outputs of several types, with names, in the memory of the inputs, with values that are not finite."""
+    """Tests outputs of several element types, outputs in a named tuple, outputs that share memory with inputs, and
+    outputs that are not finite."""
     want = torch.ones(3).bfloat16(), torch.tensor([1.0, 2.0])
     known = kbench._with_reference(want, tuple(v.double() for v in want), None, None)
     for got, good in (((1.01, 1.0), True), ((1.1, 1.0), False), ((1.0, 1.001), False)):
@@ -487,7 +490,8 @@ def several_tensors(torch):
 
 
 def drawn_tensors(torch):
-    """Drawing works like all_of_it for every kind of tensor, and does not change the version counter."""
+    """For every kind of tensor, drawn values have the expected distribution, and drawing does not change the version
+    counter."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),

@@ -55,7 +55,7 @@ def near(what, got, want, rtol=1e-12):
 
 
 class OnDevice:
-    """An object that looks like a GPU array; its memory is never read."""
+    """An object with the interface of a GPU array; its memory is never read."""
 
     def __init__(self, *shape, typestr="<f4", strides=None, dtype=None):
         if dtype:
@@ -213,7 +213,7 @@ def formulas():
 
 
 def checks():
-    """Results in f32, as a GPU would compute them."""
+    """Computes results in f32, as a GPU would."""
     floats = lambda values: array("f", values)  # noqa: E731
     x = floats(random.Random(1).gauss(0, 1) for _ in range(1000))
     y = floats(max(v, 0) for v in x)
@@ -425,7 +425,7 @@ def tables():
     check("compiled: the mean below", re.fullmatch(mean + r"[\d.]+ x torch.compile \(\d+ rows\)\n", below), below)
     done = subprocess.run(run + [evidence + ".json", "--sizes", "compiled"], stdout=subprocess.PIPE)
     lines, whole = done.stdout.decode().splitlines(), open(evidence + ".md").read().splitlines()
-    short = [line.rsplit("|", 4)[0] for line in whole]  # without the column for copies
+    short = [line.rsplit("|", 4)[0] for line in whole]  # lines of the table without the column "of a copy"
     among = [line.rsplit("|", 4)[0] in short for line in lines]
     check("--sizes of a run", 30 < len(lines) <= 42 and all(among[:-2]) and len(whole) > 80, done.stdout)
     done = subprocess.run(run + ["/none.json"], stderr=subprocess.PIPE)
@@ -452,7 +452,7 @@ def tables():
         == ["add fwd f32 batch_size=1 sequence_length=64 " "tensor_dimension=128: 0.800 of a copy (0.92)"],
         rows.missed(),
     )
-    check("no PyTorch but in one row", rows.means() == {"the best peer": (1.1, 1), "PyTorch": (1.2, 1)}, rows.means())
+    check("PyTorch in only one row", rows.means() == {"the best peer": (1.1, 1), "PyTorch": (1.2, 1)}, rows.means())
     # 4, 1 and 0.5 times as fast as PyTorch, 2 and 8 as torch.compile; what has no peer is in no mean
     several = [(1024, 0.01, 0.04, 0.02), (2048, 0.01, 0.01, None), (4096, 0.01, 0.005, 0.08)]
     several += [(8192, 0.01, None, None)]
@@ -468,7 +468,7 @@ def tables():
     want = "\n\nGeometric mean of the ratios: 1.00 x the best peer (3 rows), 1.26 x PyTorch (3 rows), "
     want += "4.00 x torch.compile (2 rows)\n"
     check("summary: the means", many.summary().endswith(want), many.summary())
-    # Triton has the best time of one row, which is left out of one of the means
+    # Triton has the best time of one row; the mean "the best but Triton" leaves out Triton's time
     params = {"batch_size": 8, "sequence_length": 1024, "tensor_dimension": 64}
     three = [("onepass", "own", 0.01), ("triton", "user", 0.02), ("torch", "user", 0.04)]
     more = [record("softmax", name, origin, ms, params=params) for name, origin, ms in three]
@@ -490,7 +490,8 @@ def tables():
 
 
 def graphs():
-    """The table of launches in CUDA graphs has every peer of a row and explains the times; it has no time by events."""
+    """The table of launches in CUDA graphs lists every peer of a row and explains the times. It holds no time that was
+    measured with events around a single launch."""
     hot = [("vec", "own", 0.002), ("unroll", "own", 0.003), ("torch", "user", 0.004), ("compile", "user", 0.001)]
     rows = kbench_kernels.Contests(record("add", name, origin, ms, cache="graph") for name, origin, ms in hot)
     text = rows.markdown()
@@ -527,7 +528,7 @@ def graphs():
 
 
 def plans():
-    """What a suite runs by default, and what an unusual type adds."""
+    """Tests which comparisons a suite runs by default, and which comparisons another element type adds."""
     plan = kbench_kernels._plan
     rows = [(name, t, tuple(axes.values())) for name, t, axes in plan(None, None, None)]
     want = [("softmax", "bf16", (8, 1024, 1024)), ("softmax", "bf16", (4, 1024, 16384))]
@@ -558,7 +559,7 @@ def plans():
 
 
 def failing():
-    """A failure in a suite affects only its own row: a shape that does not fit, a peer that raises an exception."""
+    """If a shape does not fit into memory or a peer raises an exception, only that row of the suite fails."""
     kk, tried = kbench_kernels, []
 
     class Contest:
@@ -653,7 +654,7 @@ class Runtime:
 
 
 def arrays():
-    """GPU arrays without torch and cupy: copied with their memory, and compared by their values."""
+    """Without torch and cupy, copying a GPU array copies its memory, and arrays are compared by value."""
     runtime, kept = Runtime(), kbench._library
     kbench._library = lambda: types.SimpleNamespace(handle=runtime)
 
@@ -739,7 +740,7 @@ class Lender(kbench._DlpackExporter):
 
 
 def taken(capsule):
-    """Consumes a capsule as a library does: renames it, and releases the memory later."""
+    """Consumes a DLPack capsule as a library does: renames the capsule now, and releases its memory later."""
     names = kbench._DL_NAMES
     name = next(n for n in names if kbench._capsule_is(id(capsule), n))
     lent = names[name].from_address(kbench._capsule_pointer(id(capsule), name))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, its times are as correct as those of a C
-program; without, their intervals are wider. Ends with "N passed, N failed"."""
+"""kbench.py on the virtual GPU (virtual.c as KBENCH_LIB): with CUPTI, its times are as accurate as those of a C
+program; without CUPTI, the intervals are wider. Ends with "N passed, N failed"."""
 
 import contextlib
 import ctypes
@@ -36,7 +36,7 @@ def known(ns):
 
 
 def in_a_process_of_its_own(**variables):
-    """The record of a kernel of 2 us."""
+    """Returns the record of a kernel that takes 2 us."""
     come, theirs = os.pipe()
     process = os.fork()
     if not process:
@@ -54,17 +54,18 @@ with_cupti = {"VIRTUAL_CUPTI": "1"}
 time, empty, precision, bias = in_a_process_of_its_own(**with_cupti)
 check("by CUPTI: an empty kernel", abs(empty - 576) < 2, empty)
 check("by CUPTI: a kernel of 2 us", abs(time - 2000) < 60, time)
-check("by CUPTI: nothing was fitted", bias is None, bias)
+check("by CUPTI: the bias was not fitted", bias is None, bias)
 time, empty, precision, bias = in_a_process_of_its_own()
-check("without CUPTI: half of its time in a row", 488 - 30 < empty < 488 + 200, empty)
+check("without CUPTI: half of the time of back-to-back launches", 488 - 30 < empty < 488 + 200, empty)
 check("without CUPTI: a kernel of 2 us", abs(time - 2000) < precision * time, (time, precision))
-check("without CUPTI: how well it is known", precision > 0.25 and bias == "fitted", (precision, bias))
+check("without CUPTI: the interval is wide", precision > 0.25 and bias == "fitted", (precision, bias))
 bias = in_a_process_of_its_own(NSYS_PROFILING_SESSION_ID="1", **with_cupti)[3]
 check("under a profiler, CUPTI is not used", bias == "fitted", bias)
 library = loaded()
 
-# some library calls return an error under capture because of their own state; they are timed without the audit.
-# Calls that fail because they wait or copy are not timed, and a judge's candidate cannot change that
+# Some library calls return an error under capture because of the library's own state. Such calls are timed without the
+# audit. A call that fails under stream capture because it synchronizes or copies is not timed, also if it is a judge's
+# candidate
 library.captures_known = library.handle.captures_known
 library.captures_known.argtypes, library.captures_known.restype = [ctypes.c_void_p], ctypes.c_bool
 
@@ -105,8 +106,8 @@ def always(stream):
 check("never ran", never.status == "failed" and STATE in never.message, never.message)
 
 
-# allocations by torch's caching allocator are allowed and reported: those of every run, not those of the first,
-# which fills caches
+# Allocations by torch's caching allocator are allowed, and those of every run are reported. Those of the first run are
+# not reported, because it fills caches
 given = [0]
 
 
@@ -193,7 +194,8 @@ class Node:
 
 
 class Leaf(Node):
-    """Does not run when only its gradient is computed: then only the hooks of its tensor are called."""
+    """Simulates the node of a leaf tensor. If only the leaf's gradient is computed, the node does not run; only the
+    tensor's hooks are called."""
 
     def __init__(self, stream):
         super().__init__(stream)
@@ -204,7 +206,7 @@ class Leaf(Node):
 
 
 class Engine:
-    """Simulates PyTorch, which ends the process when a capture fails in its thread."""
+    """Simulates PyTorch, which ends the process if a capture fails in PyTorch's own thread."""
 
     def run_backward(self, outputs, *args, **options):
         nodes, streams = [o.grad_fn for o in outputs], set()
@@ -246,7 +248,7 @@ functions = {
 }
 own, other, of_leaf = kbench.compare(functions, samples=30)
 check("backward on kbench's stream", own.status == "ok" and own.message is None, own.to_dict())
-said = "PyTorch runs its backward on the stream of its forward"
+said = "PyTorch runs the backward pass on the stream of the forward pass"
 check("backward: on another", other.status == "ok" and said in (other.message or ""), other.to_dict())
 off, known_to = abs(other.time_ms - own.time_ms), sum(r.precision * r.time_ms for r in (own, other))
 check("backward: a leaf's alone", of_leaf.status == "ok" and said in (of_leaf.message or ""), of_leaf.to_dict())
