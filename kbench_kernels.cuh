@@ -11884,19 +11884,19 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                        k0   k1   k2                      warpgroup 0  QQQQ eeee QQQQ eeee QQQQ
                  q0  [ s ][ s ][ s ] -> o0, m, l         warpgroup 1       QQQQ eeee QQQQ eeee QQQQ
                        v0   v1   v2                      tensor cores QQQQ QQQQ QQQQ QQQQ QQQQ        */
-/*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-    1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s
-                    time peak        gain
-     1 naive    165.5 ms  0 %           -  score matrix in memory, three passes
-     2 cublas    1373 us 12 %       121 x  vendor's batched GEMMs, own softmax
-     3 online   20.18 ms  1 %      0.07 x  warp per row, online softmax, 32 keys a time
-     4 flash     6107 us  3 %      3.30 x  64 x 64 tiles, 4 x 4 scores per thread, FMAs
-     5 warpmma  915.9 us 18 %      6.67 x  mma.sync, loads and products alternate
-     6 flashmma 385.6 us 43 %      2.38 x  mma.sync, 32 rows per warp, double buffering
-     7 flashws  261.4 us 64 % 3.50 x of 5  wgmma and TMA, warp specialization
-     8 flashrs  231.9 us 72 %      1.13 x  three independent consumers
-     9 pingpong        -    -           -  scores one tile ahead, two consumers in turn
-    10 flashpp  219.4 us 76 % 1.06 x of 8  persistent, items by shape, 2-4 consumers
+/*  measured attention fwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
+    1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
+                    time peak        gain regs  occ DRAM conflicts
+     1 naive    242.4 ms  0 %           -   30 96 %  1 %         0  score matrix in memory, three passes
+     2 cublas    1556 us 11 %       156 x  168 64 % 65 %     805 k  vendor's batched GEMMs, own softmax
+     3 online   17.00 ms  1 %      0.09 x   64 50 %  0 %      18 M  warp per row, online softmax, 32 keys a time
+     4 flash     6051 us  3 %      2.81 x  128 24 %  1 %    2090 k  64 x 64 tiles, 4 x 4 scores per thread, FMAs
+     5 warpmma  904.6 us 19 %      6.69 x  127 24 %  4 %    1843 k  mma.sync, loads and products alternate
+     6 flashmma 387.0 us 45 %      2.34 x  255 12 % 10 %     299 k  mma.sync, 32 rows per warp, double buffering
+     7 flashws  255.0 us 68 % 3.55 x of 5  168 14 % 15 %       377  wgmma and TMA, warp specialization
+     8 flashrs  238.3 us 73 %      1.07 x  128 20 % 16 %      3331  three independent consumers
+     9 pingpong 224.7 us 77 % 1.13 x of 7  168 14 % 17 %      12 k  scores one tile ahead, two consumers in turn
+    10 flashpp  215.5 us 81 %      1.04 x  128 20 % 18 %     423 k  persistent, items by shape, 2-4 consumers
     end of measured */
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
 KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols),
@@ -13559,14 +13559,14 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
                zeros there
     predict    before you run it: which of the five products can start before the exponentials, and how many bytes of
                f32 atomics does dq cost per byte of k that a CTA keeps? */
-/*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H200, 2026-11-24
-    1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s
-                   time peak   gain
-    1 naive    326.5 ms  0 %      -  both S x S matrices in memory
-    4 flash    20.29 ms  2 % 16.1 x  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
-    5 warpmma   5266 us  8 % 3.85 x  mma.sync, loads and products alternate
-    6 flashmma  1137 us 37 % 4.63 x  128 keys per CTA, dq by atomics
-    7 flashws  644.5 us 65 % 1.76 x  the same with wgmma and TMA
+/*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
+    1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s; on this GPU 431.4 us at 796.4 TFLOP/s
+                   time peak   gain regs  occ DRAM conflicts
+    1 naive    337.6 ms  0 %      -   29 94 %  0 %         0  both S x S matrices in memory
+    4 flash    19.79 ms  2 % 17.1 x   29 21 %  1 %      14 M  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
+    5 warpmma   5327 us  8 % 3.72 x   29 15 %  2 %    1460 k  mma.sync, loads and products alternate
+    6 flashmma  1135 us 38 % 4.69 x   32 18 % 15 %    7267 k  128 keys per CTA, dq by atomics
+    7 flashws  661.1 us 66 % 1.72 x   32 22 % 25 %    1189 k  the same with wgmma and TMA
     end of measured */
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
