@@ -542,14 +542,14 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     const int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d;
     back_fill_k<T><<<1024, 256, 0, stream>>>(x, in);
-    reference_k<T><<<(unsigned)rows, 128, (size_t)s.n * 8, stream>>>(x.in[1], x.in[2], x.in[3], x.o, x.o_allowed,
+    reference_k<T><<<(unsigned)rows, 128, (size_t)(s.n + 2) * 8, stream>>>(x.in[1], x.in[2], x.in[3], x.o, x.o_allowed,
                                                                      x.want_lse, in);
     back_lse_k<<<64, 256, 0, stream>>>(x.want_lse, x.lse, rows);
     if (fill == BACK_SPOILED) back_spoil_k<T><<<(unsigned)s.heads, 128, 0, stream>>>(x, in);
     if (refer) {
         back_dots_k<T><<<(unsigned)(rows / 128 + 1), 128, 0, stream>>>(x, rows, s.d);
-        back_reference_k<T, false><<<(unsigned)rows, 128, (size_t)s.n * 32, stream>>>(x, in);
-        back_reference_k<T, true><<<(unsigned)rows, 128, (size_t)s.n * 32, stream>>>(x, in);
+        back_reference_k<T, false><<<(unsigned)rows, 128, (size_t)s.n * 32 + 16, stream>>>(x, in);
+        back_reference_k<T, true><<<(unsigned)rows, 128, (size_t)s.n * 32 + 16, stream>>>(x, in);
         back_one(x, r, s, fill, 0, -1, false);
         if (fill == BACK_MATCH) back_one(x, r, s, fill, 1, -1, false);
         for (int operand = 0; operand < 4 && s.n == 17 && fill == BACK_RANDOM && strcmp(r.name, "small"); operand++)
