@@ -222,11 +222,12 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", "an allocation is slower than most kernels", \
       "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
     x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
-      "the timer does not see its work", "launch on kb->stream, or let it wait for the other stream (an event)") \
+      "the timer does not see work of that stream", \
+      "launch on kb->stream, or let it wait for the other stream (an event)") \
     x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak", "the declared work was not done", \
       "check kb_bytes, kb_flops and its type, and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
-      "cached data would count as data in memory", "allocate it with KB_ALLOC, or time cached data: --hot") \
+      "cached data would count as data in memory", "allocate data with KB_ALLOC, or time cached data: --hot") \
     x(TIMEOUT, ERROR, "", "the case took longer than --timeout allows", "it did not finish, so it has no time", \
       "raise --timeout, or look for a hang") \
     x(OOM, ERROR, "", "there was not enough memory", "the case did not run", "reduce the size, or free memory") \
@@ -239,7 +240,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FLOOR, WARN, "FL", "the uncertainty of the timer's bias exceeds 5 % of the time", \
       "much of the time may be the timer's own", "do more work per launch") \
     x(QUANTISED, WARN, "QU", "the timer's resolution exceeds 1 % of the time", \
-      "the +- cannot show differences smaller than one step of the timer", "do more work per launch") \
+      "the +- cannot show differences smaller than one tick of the timer", "do more work per launch") \
     x(UNGATED, WARN, "UG", "the launches were not queued before the clock started", \
       "the time may include launch latency", "submit less work in the timed block, and do not synchronise there") \
     x(UNVERIFIED, WARN, "UV", "the output was not checked", "a wrong kernel could be as fast", \
@@ -254,7 +255,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the median lies between an earlier and a later state", "try --thorough, or a longer --warmup") \
     x(AUTOCORR, WARN, "AC", "the samples are autocorrelated (effective sample size below 6)", \
       "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
-    x(BIMODAL, WARN, "BI", "the samples form two groups of 25 % or more", "the next run may give the other", \
+    x(BIMODAL, WARN, "BI", "the samples form two groups of 25 % or more", "the next run may give the other group", \
       "look at samples_ms in the record; --procs 5 shows other processes") \
     x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
@@ -748,7 +749,7 @@ kb_stats kb_summarize(const double* samples, int64_t n); // samples in the order
 const char* kb_dtype_name(kb_dtype dtype);               // "f32"
 kb_dtype kb_dtype_of(const char* name);                  // KB_NODTYPE if the name is unknown
 size_t kb_dtype_size(kb_dtype dtype);                    // bytes per element
-const char* kb_flag_name(kb_flag flag);                  // "FLOOR"
+const char* kb_flag_name(kb_flag flag);
 const char* kb_flag_advice(kb_flag flag);
 bool kb_flag_is_error(kb_flag flag);
 
@@ -1539,7 +1540,7 @@ typedef struct kbi_mapped {
 } kbi_mapped;
 typedef struct kbi_map { // hash table with linear probing
     kbi_mapped* slots;   // at most half are used
-    size_t n, size;      // used slots; all slots, a power of 2
+    size_t n, size;      // n: used slots; size: all slots, a power of 2
 } kbi_map;
 typedef kbi_map kbi_set; // a map whose values are not used
 
@@ -1735,7 +1736,7 @@ static bool kbi_first_line(const char* path, char* out, int size) {
 }
 
 typedef struct kbi_signature { // a kind of file
-    const char *begin, *inside; // first characters, ignoring blanks; a text that the first lines contain
+    const char *begin, *inside; // begins: first characters, ignoring blanks; inside: text in the first lines
     int lines;
 } kbi_signature;
 static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also matches a reformatted file
@@ -1771,7 +1772,7 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     return errno = why, good && ours;
 }
 
-static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
+static size_t kbi_folder_length(const char* path) { // slash included; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
@@ -1886,7 +1887,7 @@ typedef struct kbi_out {
     bool moved;       // whether the records go to another file
 } kbi_out;
 typedef kbi_out kbi_lines;
-static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
+static void kbi_out_free(kbi_out* o) { // without kbi_out_end, a regular file stays unchanged
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
@@ -2216,7 +2217,7 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
     return out;
 }
 
-static int kbi_cpu_now(void) { // the processor of this thread; 0 if unknown
+static int kbi_cpu_now(void) {
     unsigned cpu = 0;
     return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
@@ -2249,7 +2250,7 @@ static int kbi_cpu_boost(const char* root) {
 
 // --- interference from other threads and machines, as the Linux kernel counts it ---
 typedef struct kbi_turn {
-    int64_t ran, waits; // processor time of this thread in ns; how often it gave up the processor, -1: unknown
+    int64_t ran, waits; // ran: processor time in ns; waits: how often this thread gave up the processor, -1: unknown
 } kbi_turn;
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
@@ -2392,7 +2393,7 @@ static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint
 
 // Returns word / 2^32 with 24 bits, which float and double both represent exactly.
 static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
-static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1] (Horner)
+static double kbi_polynomial(const double* c, int n, double x) {
     double sum = 0;
     for (int i = 0; i < n; i++) sum = sum * x + c[i];
     return sum;
@@ -2451,7 +2452,7 @@ static uint64_t kbi_value_bits(double value, int dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// The bits of elements 4 block .. 4 block + 3.
+// Computes the bits of elements 4 block .. 4 block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -2507,7 +2508,7 @@ static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
     return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
-// a / b; 0 for 0 / 0; NAN for other divisions by 0 and if the quotient would exceed 1e150.
+// Returns a / b; 0 for 0 / 0; NAN for other divisions by 0 and if |a / b| would exceed 1e150.
 static double kbi_ratio(double a, double b) {
     if (a == 0.0 && b == 0.0) return 0.0;
     return b == 0.0 || fabs(a) > fabs(b) * 1e150 ? (double)NAN : a / b;
@@ -2570,7 +2571,7 @@ static double kbi_mad_of(const double* x, int64_t n, double centre, double* scra
     return kbi_median_of(scratch, n, scratch);
 }
 
-// Lower rank k, from 1, of the sign test's interval of the median (Thompson 1936; Le Boudec 2010); the upper rank
+// Returns the lower rank k of the sign test's interval of the median (Thompson 1936; Le Boudec 2010); the upper rank
 // is n + 1 - k. k is the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none.
 // Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
 static int64_t kbi_sign_rank(int64_t n, double alpha) {
@@ -2591,7 +2592,7 @@ static int64_t kbi_sign_rank(int64_t n, double alpha) {
     return rank;
 }
 
-// End (exclusive) of block b when n values are cut into 10 consecutive blocks of nearly equal size.
+// Returns the end (exclusive) of block b when n values form 10 consecutive blocks of nearly equal size.
 static int64_t kbi_block_end(int b, int64_t n) {
     return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
 }
@@ -2611,11 +2612,11 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// Effective sample size of n values for their median: n divided by the larger of two variance inflations. One is
-// the inflation of lag 1. The other detects a slow wander under uncorrelated noise: the variance of the sums of 10
-// blocks relative to that of independent values, times the inflation of the sums' own lag 1. Values are clipped at
+// Returns the effective sample size of n values for their median: n divided by the larger of two variance inflations.
+// One is the inflation of lag 1. The other detects slow drift under uncorrelated noise: the variance of the sums of
+// 10 blocks relative to that of independent values, times the inflation of the sums' own lag 1. Values are clipped at
 // 3 MAD from the median (Huber 1964), so outliers do not hide the correlation; if the MAD is 0, signs replace the
-// values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided 5 %). *spread
+// values. Below 30 values there are no blocks, and only a significant correlation is used (one-sided 5 %). *spread
 // receives the standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
@@ -2652,10 +2653,10 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the effective
-// sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m; NAN without interval if n < 6. If
-// m < 6, the interval is unreliable: that of m = 6, and at least t(0.975; 5 df) standard errors to each side, with
-// the variance s^2 / (1 - 1/m), corrected for a wander that exceeds the sample.
+// Computes the 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the
+// effective sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m; NAN without interval if n <
+// 6. If m < 6, the interval is unreliable. It is then that of m = 6, and at least t(0.975; 5 df) standard errors to
+// each side, with the variance s^2 / (1 - 1/m), corrected for drift slower than the sample.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
@@ -2680,7 +2681,7 @@ static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// Only kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
+// Returns kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
     if (!scratch) return NAN;
@@ -2738,9 +2739,9 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     s->outliers_severe = (double)severe / (double)s->n;
 }
 
-// True if there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and 1 %
-// of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve it. The
-// MAD is the larger one of both sides, and at least the timer's step, so that neighbouring ticks are not modes.
+// Returns whether there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and
+// 1 % of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve it.
+// The MAD is the larger one of both sides, and at least one tick, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
@@ -2788,7 +2789,7 @@ static kb_stats kbi_stats_none(int64_t n) {
     return s;
 }
 
-// kb_summarize with the timer's step in the unit of x; 0: the step is estimated from the values.
+// As kb_summarize. known_step: tick of the timer in the unit of x; 0: it is estimated from the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     double blocks[KBI_STATS_BLOCKS], third[3];
     kb_stats s = kbi_stats_none(n);
@@ -2823,7 +2824,7 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
-// Mean without the `cut` smallest and `cut` largest values; it can resolve less than a tick. Sorts x.
+// Returns the mean without the `cut` smallest and largest values; it can resolve less than a tick. Sorts x.
 static double kbi_trimmed(double* x, int n, int cut) {
     double sum = 0;
     kbi_sort(x, n);
@@ -2855,7 +2856,7 @@ static double kbi_noise_floor(double lo, double hi) {
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
-// Verdict from an interval of the speedup, baseline time / time, in this order:
+// Returns the verdict from an interval of the speedup, baseline time / time, in this order:
 //   UNRESOLVED  an end is not finite (too few rounds);  NONE  not an interval of a ratio: lo <= 0 or lo > hi
 //   EQUIVALENT  1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
 //   FASTER      lo > 1 + noise;  SLOWER  hi < 1/(1+noise);  UNRESOLVED  otherwise
@@ -2945,13 +2946,13 @@ typedef struct kbi_spread { // scatter over processes of a case's log medians, o
     double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
-// Half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
+// Returns the half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
 static double kbi_spread_reach(const kbi_spread* s, double alpha, double reference_variance) {
     const double quantile = s->n > 1 ? kbi_student_quantile(1.0 - 0.5 * alpha, s->df) : (double)NAN;
     return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// Weight of a case in the prior of another case. octaves: difference of the log2 of their times.
+// Returns the weight of a case in the prior of another case. octaves: difference of the log2 of their times.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
 // Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
@@ -2991,13 +2992,13 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
     return 2.0 * high;
 }
 
-// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. The values of case c
+// Computes 95 % t intervals of the mean log medians of cases, each over `processes` processes. The values of case c
 // begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases in one unit. The
-// variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004), and at least its
-// own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D their
-// degrees of freedom. reference_variance is the variance of the value that the mean is compared with, relative to
-// one process: 0 for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios vary less
-// than log times and need a separate call.
+// variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004), and at least its own
+// s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D their degrees of
+// freedom. reference_variance is the variance of the value that the mean is compared with, relative to one process: 0
+// for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios vary less than log times and
+// need a separate call.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3116,7 +3117,7 @@ typedef struct kbi_fiber {
 static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
 static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
 
-static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
+static void kbi_fiber_enter(unsigned high, unsigned low) {
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
     kbi_fiber_rest(f);
@@ -3187,7 +3188,7 @@ typedef struct kbi_recipe { // settings of the measure stage, from the command l
     int device;
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;          // run kb_check; inspect the timed block
+    bool verify, audit;          // whether to run kb_check; whether to inspect the block
     bool fresh;                  // run kb_check also with other inputs
     bool looked;                 // an external profiler runs: nothing is timed
     unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
@@ -3394,7 +3395,7 @@ static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
     return peaks;
 }
 
-static int kbi_traffic_roof(int traffic) { // not given: copy
+static int kbi_traffic_roof(int traffic) { // default: copy
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
@@ -3532,7 +3533,6 @@ static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
     return names[v];
 }
 
-// Address of a key's value in a record: a kbi_field_ of its kind.
 static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
 
 static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: null, or not a number
@@ -3610,7 +3610,7 @@ static bool kbi_same_param(const kb_param* a, const kb_param* b) {
     return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
-// True if two lists hold the same parameters, in any order. Names are unique.
+// Returns whether two lists have the same parameters, in any order. Names are unique.
 static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
     for (int64_t i = 0; i < a->n; i++)
         if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
@@ -4097,7 +4097,7 @@ static bool kbi_refuse_value(const kb_option* option, const char* takes, const c
     return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value);
 }
 
-static bool kbi_take_word(const kb_option* option, void* values, const char* value) { // words: "a,b,c"
+static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, option->words, value);
 }
@@ -4204,7 +4204,7 @@ static bool kbi_options_pin(const kbi_options* o) {
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
-// K/N, or the task of a Slurm job array. Arrays with unequal steps are rejected: their tasks cannot be numbered.
+// Reads K/N, or the task of a Slurm job array. Ids with unequal steps are rejected: tasks have no numbers then.
 static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
     int64_t task[] = { -1, 0, -1, 1, -1 };
@@ -4748,7 +4748,7 @@ static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     return !o->op.n || i < o->op.n;
 }
 
-// --size; without it, --fast omits the category large. size: NULL for a case without a category.
+// Applies --size; without it, --fast omits the category large. size: NULL for a case without a category.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
@@ -5276,7 +5276,7 @@ typedef struct kbi_shared_buffers {
 
 typedef struct kbi_memory {
     kbi_block* blocks;                // in order of allocation, released blocks included
-    int n, n_known;                   // blocks of this call; entries of `blocks`
+    int n, n_known;                   // n: blocks of this call; n_known: entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
     size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls
     bool separate;                    // a block did not fit into the layout of the checked call
@@ -5286,7 +5286,7 @@ typedef struct kbi_memory {
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
     bool keep;                        // the last call left its blocks to the next one
-    int64_t output_bytes, saved_bytes; // size of the outputs; of their saved copies on the device
+    int64_t output_bytes, saved_bytes; // bytes of the outputs; bytes of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
     int64_t free_before, free_lowest; // free device bytes: before the call, minimum; KB_NONE: unknown
@@ -5364,7 +5364,7 @@ enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
     int64_t next_check;           // number of samples at the next check of the precision
-    bool open, gated;             // the sample has launches left; launches can wait behind a gate
+    bool open, gated;             // launches of the sample are left; launches can wait behind a gate
     int alarms, missed;           // consecutive samples: ended by the watchdog; missed by CUPTI
     int stop_count;               // kbi_meter.stops at the start of the sample
     int launches;                 // launches that are averaged into a sample
@@ -5372,7 +5372,7 @@ typedef struct kbi_sampling {
     bool resolved;                // the batch is long enough for the clock
     kbi_load load;                // load of the machine when the first sample began
     double sum_ns;                // time of the runs of the open sample
-    int64_t sum_runs, n_traced;   // number of runs in sum_ns; number of samples timed by CUPTI
+    int64_t sum_runs, n_traced;   // sum_runs: runs whose times sum_ns adds up; n_traced: samples that CUPTI timed
     bool traced;                  // the open sample is timed by CUPTI
     double traced_ns[KBI_TRACED]; // latest samples that CUPTI timed
 } kbi_sampling;
@@ -5918,8 +5918,8 @@ static void kbi_count_stop(int number, siginfo_t* info, void* context) {
     else if (kbi_sigcont.sa_handler != SIG_DFL && kbi_sigcont.sa_handler != SIG_IGN)
         kbi_sigcont.sa_handler(number);
 }
-// step: 1 before a measurement, -1 after it; measurements nest. After the outermost, the program's action of SIGCONT
-// is restored, unless the program has set another one meanwhile.
+// step: 1 at the start of a measurement, -1 at its end; measurements nest. At the end of the outermost, the program's
+// action of SIGCONT is restored, unless the program has set another one meanwhile.
 static void kbi_watch_stops(int step) {
     static int open;
     struct sigaction now;
@@ -6037,7 +6037,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-static bool kbi_valgrind(void) { // host code runs on a simulated processor
+static bool kbi_valgrind(void) { // it simulates the processor
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
@@ -6117,7 +6117,7 @@ static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool
 
 // --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) { // in 16 samples of 64 bytes
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) { // compares 16 pieces of 64 bytes
     char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
@@ -6155,7 +6155,7 @@ static void kbi_save_outputs(kbi_run* run) {
     }
 }
 
-static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
+static bool kbi_restore_outputs(kbi_run* run) { // false: no output was saved
     bool any = false;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
@@ -6542,7 +6542,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-static int kbi_launch_wide(enum kbi_function f, void** arguments) { // a grid that fills the device
+static int kbi_launch_wide(enum kbi_function f, void** arguments) { // launches a grid that fills the device
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
 
