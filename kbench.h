@@ -73,7 +73,7 @@ THE RECORD
     KB_RECORD in >>types has their units and meanings, and defines the fields of kb_result. This is schema 3.
     Schemas 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
     --resume (of kbench_report.h) measures only cases without a record in the --jsonl file. A record is accepted if
-    executable (its hash is binary), parameters, seed, GPU and processor are the same. If a case of a comparison
+    executable (key binary), parameters, seed, GPU and processor are the same. If a case of a comparison
     group has no record, or has failed, the whole group is measured, and its old lines are removed.
     An output file, except those of --jsonl and --history, replaces the old file when the new one is complete on
     disk. Several processes may append to one file; each locks it. If another process changes a file during the
@@ -193,7 +193,7 @@ typedef enum kb_expectation { // operations that a timed block may contain; see 
     KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
     KB_EXPECT_ALLOC = 2,      // allocation and release; the host clock times the block (timer wall)
     KB_EXPECT_SYNC = 4,       // synchronisation; the host clock times the block (timer wall)
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: a note, not an audit. Unnecessary with CUPTI
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: a note replaces the audit. Not needed with CUPTI
 } kb_expectation;
 // The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
@@ -469,7 +469,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     KB_STATISTICS(x) \
     x(whole, samples, time, stats(n), "number of samples; none is dropped") \
     x(samples, samples_ms, time, timed, "ms: all samples, in the order in which they were taken") \
-    x(text, cache, time, measured(cache), "cold, hot, rotate, or graph (hot, back to back); null: host work") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, or graph (back-to-back launches); null: host work") \
     x(text, timer, time, measured(timer), "the timer: events, cupti or wall (host clock)") \
     x(real, time_ms_raw, time, timed, "ms: the median before the bias was subtracted") \
     x(real, bias_ms, time, timed, "ms: bias of the timer, subtracted from each sample") \
@@ -673,7 +673,7 @@ typedef struct kb_text kb_text; // text of a file; grows as needed
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
 typedef struct kb_planned {  // a case of the plan
-    const char* name;        // as in its record
+    const char* name;        // its name in the record
     int64_t group;           // cases with the same number form a comparison group and are measured together
     bool runs;               // whether this machine can run it
     const kb_result* record; // set by recall: the result to use; the case is then not measured
@@ -2908,8 +2908,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1. The
-// tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
+// Returns quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1.
+// The tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return NAN;
     if (p == 0.5) return 0.0;
@@ -3037,7 +3037,7 @@ typedef struct kbi_matched {
     bool passed;
     double error;       // largest error, in the unit of the tolerance; infinite if only one value of a pair is finite
     int64_t worst, bad; // element with the largest error (-1: no element has one); number of failed elements
-    double got, want;   // values of that element
+    double got, want;   // values of element `worst`
 } kbi_matched;
 
 static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place of a type at x; integers: 1
@@ -3194,10 +3194,10 @@ typedef struct kbi_recipe { // settings of the measure stage, from the command l
     unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
     const kbi_verdict* verdicts; // for each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // a fraction; seconds; warmup_time < 0: until steady state
+    double precision, min_time, max_time, warmup_time; // precision: fraction; rest: s; warmup_time < 0: until steady
     int64_t warmup_samples;                            // negative: until steady state
     int64_t samples, rounds;                           // exact numbers; 0: as many as precision requires
-    int64_t launches;                                  // per sample; 0: the timer chooses
+    int64_t launches;                                  // launches per sample; 0: the timer chooses
     int64_t min_samples, max_samples, max_rounds;
     int placement; // together with seed, selects the addresses of the buffers; 0: no displacement
 } kbi_recipe;
@@ -3610,7 +3610,7 @@ static bool kbi_same_param(const kb_param* a, const kb_param* b) {
     return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
-// Returns whether two lists have the same parameters, in any order. Names are unique.
+// Returns whether two lists have the same parameters, in any order.
 static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
     for (int64_t i = 0; i < a->n; i++)
         if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
@@ -4392,7 +4392,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Reads an option with its values. Returns the number of its words; 0 after an error message.
+// Reads an option with its values. Returns how many words it read; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4645,11 +4645,11 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = KBI_ARRAY(a, kb_param, KB_AXIS_MAX + 1);
-    kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
+    kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values (KB_AXIS_MAX) or no terminator" };
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
         kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
         bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
-        if (ended && (ints ? p.i != 0 && !last : reals ? !(p.r == 0) : !last)) // a value after the end
+        if (ended && (ints ? p.i != 0 && !last : reals ? !(p.r == 0) : !last)) // a value after the terminator
             d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
         if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
@@ -5243,7 +5243,7 @@ typedef struct kbi_backend {
         void (*left)(struct kbi_run* run);    // called if the block was left early
         void (*forget)(struct kbi_run* run);  // destroys the captured graph
         int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
-        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures a graph of 1x (0) or 2x (1) of these
+        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures repeats() launches (0), or 2x that (1)
     } capture;
     struct {
         double (*clock)(void);                         // SM clock in MHz; NaN: unknown
@@ -5285,7 +5285,7 @@ typedef struct kbi_memory {
     size_t copy_offset, used_bytes;   // start of this copy; in the original: bytes of all copies
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
-    bool keep;                        // the last call left its blocks to the next one
+    bool keep;                        // the next call of the function gets the blocks of the last call
     int64_t output_bytes, saved_bytes; // bytes of the outputs; bytes of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
@@ -5392,7 +5392,7 @@ typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
     KBI_ENTER,     // the case is running
     KBI_BEAT,      // sign of life; index 1: what follows does not use the time limit of the case
-    KBI_STATUS,    // kbi_measured: the case failed or was skipped, even if its process ends
+    KBI_STATUS,    // kbi_measured of a failed or skipped case; valid even if the process ends
     KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
     KBI_DONE       // the job is done; index 0: this process cannot measure another one
@@ -5481,7 +5481,7 @@ KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* fo
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
-    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // in a CUDA call of the function itself
+    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // a CUDA call of the function
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
@@ -5530,7 +5530,7 @@ typedef struct kbi_shape { // properties of a launch that affect the bias of eve
     int writes;            // its arguments point to device memory
 } kbi_shape;
 
-// Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
+// Driver functions. The runtime finds them, so -lcuda is not needed. The types are the driver's ABI.
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
 typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
@@ -5560,7 +5560,7 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels last
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels are last
     unsigned empties;                                           // empty kernels launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
@@ -5646,7 +5646,7 @@ typedef struct kbi_cupti {
     void* library;
     bool loaded, open;                        // CUPTI is attached; kernel records are enabled
     int error;                                // error of the last attempt to enable CUPTI; 0: none
-    void (*look)(const kbi_activity* record); // receives every record, which is then not kept; or NULL
+    void (*look)(const kbi_activity* record); // receives every record, and none is kept; NULL: all are kept
     kbi_span* spans;                          // kernels that do not belong to the harness
     int n;
 } kbi_cupti;
@@ -5662,12 +5662,12 @@ typedef struct kbi_empty { // an empty kernel of one shape
     double most[KBI_EVENT_MODES];          // upper bound of the duration in ns; 0: not computed yet
 } kbi_empty;
 typedef struct kbi_calibration {
-    kbi_empty* empties; // the first has one warp and one argument, and writes
+    kbi_empty* empties; // the first one has one warp and one argument, and writes memory
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
     double row;                              // ns of the first kernel in a graph of such kernels; NaN: unknown
     kbi_reference truth;
-    bool measured; // truth was measured by CUPTI
+    bool measured; // `truth` was measured by CUPTI
 } kbi_calibration;
 #endif
 
@@ -5689,7 +5689,7 @@ static struct kbi_meter {
     double wall_step, wall_bias;    // ns: tick of the clock; time between two readings
     volatile sig_atomic_t stops;    // how often the process was stopped and continued
     int64_t stopped_ns;             // total time of samples in which the process was stopped
-    kbi_turn turn;                  // at the start of a sample of host work
+    kbi_turn turn;                  // processor use at the start of a sample of host work
     int64_t undisturbed, disturbed; // samples without and with other threads on the processor
     bool thread_clock_coarse;       // the thread's clock is too coarse to detect disturbed samples
     char folder[4096];              // working directory of every call; "": unknown
@@ -5741,7 +5741,7 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
-extern char** environ; // strict standards hide it
+extern char** environ;
 #endif
 
 typedef struct kbi_process_state {
@@ -5749,7 +5749,7 @@ typedef struct kbi_process_state {
     int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
 } kbi_process_state;
 
-// The process before the first function ran.
+// State of the process before the first function ran.
 static struct kbi_process_start {
     bool known;
     fenv_t floats;
@@ -5910,7 +5910,7 @@ static int32_t kbi_kept_values(const kb_build* build, int line) {
 }
 
 // Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample that was interrupted by a stop is taken again.
-static struct sigaction kbi_sigcont; // the action of the program, whose handler is called, too
+static struct sigaction kbi_sigcont; // the program's action, whose handler is called, too
 static void kbi_count_stop(int number, siginfo_t* info, void* context) {
     kbi_meter.stops = kbi_meter.stops + 1;
     if (kbi_sigcont.sa_flags & SA_SIGINFO)
@@ -6027,7 +6027,7 @@ static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, 
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
     if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
-    return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
+    return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // aligned as by cudaMalloc; never 0 bytes
 }
 static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
@@ -6117,7 +6117,7 @@ static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool
 
 // --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) { // compares 16 pieces of 64 bytes
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
@@ -6167,7 +6167,7 @@ static bool kbi_restore_outputs(kbi_run* run) { // false: no output was saved
     return any;
 }
 
-// Returns whether a run on restored outputs changed any. stale: whether it left one that earlier runs changed.
+// Returns whether a run on restored outputs changed any; stale: left one unchanged that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6237,7 +6237,7 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-// Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
+// Releases the blocks from index `first` on. Their entries stay, because the case's next call needs `output`.
 // lost: the device no longer answers, so its memory is not released.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
     for (int i = m->n_known - 1; i >= first; i--) {
@@ -6467,10 +6467,10 @@ static bool kbi_find_all(void* library, const char* names, void* functions) {
     return all;
 }
 
-static void kbi_ptx_put(kbi_text* to); // the last section defines it
+static void kbi_ptx_put(kbi_text* to);
 
 // Appends the empty kernels. Unless the first argument is zero, each block writes to a cache line of its own. The
-// GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
+// GPU flushes writes at the end of a kernel; events include that time, and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
