@@ -1719,7 +1719,7 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO    ? "nobody reads this pipe"
+    return error == ENXIO    ? "no process reads this pipe"
            : error == ESPIPE ? "it is not a regular file"
            : error == EBUSY  ? "another process has locked it; wait until that process has ended"
                              : strerror(error);
@@ -4161,7 +4161,7 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
     if (!equals) return kbi_refuse_value(option, "NAME=LIST, as in rows=512,1024", value);
     for (int i = 0; i < list->n; i++)
         if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
-            return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value);
+            return kbi_error("-a %s and -a %s set the same axis; join the lists with a comma", list->of[i], value);
     return kbi_add_string(option->name, list, value);
 }
 
@@ -4228,7 +4228,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     good = good && task[0] >= task[1] && task[0] <= task[2] && (task[0] - task[1]) % task[3] == 0;
     if (good && (task[4] < 0 || task[4] == o->shards)) return true;
     return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
-                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is");
+                     "sbatch --array=1-8; elsewhere --shard K/N selects a part");
 }
 
 static const kb_option kbi_options_table[] = {
@@ -4438,7 +4438,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
-        return kbi_error("--all has no effect: no case is left out, or another option chooses; leave it out");
+        return kbi_error("--all has no effect: no case is left out, or another option selects cases; remove it");
     if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
@@ -5005,7 +5005,7 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
             good = kbi_find_name(&arena, all, &best, kind == KBI_NAME_AXIS ? "" : lists->of[i], kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
-                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s lists them all)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
                           kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
@@ -6334,7 +6334,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         return NULL;
     }
     if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size))
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes is impossible", (long long)count, size);
     else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
     else if (run->call.sampled && !run->call.ended && run->call.unit == KBI_NO_UNIT)
@@ -6369,13 +6369,13 @@ static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", call, (long long)n, unit);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s: the number is negative", call, (long long)n, unit);
     else if (!p && n)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", call);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s got a NULL pointer", call);
     else if (!size)
         kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", call, unit);
     else if (block && (size_t)n > (size_t)(block->data + block->bytes - (const char*)p) / size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", call, (long long)n, unit,
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s exceeds its block of %zu bytes", call, (long long)n, unit,
                  block->bytes);
     return run->m.status == KB_OK;
 }

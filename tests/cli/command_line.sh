@@ -199,7 +199,7 @@ for given in "json a" "jsonl a" "device cpu" "timer events" "cpu ${cpu:-0}" "pre
     refuses "--$given twice" "--${given% *} was given twice" --$given --$given
     refuses "--$given twice, with =" "--${given% *} was given twice" --$given "--${given% *}=${given#* }"
 done
-refuses "-a of one axis twice" "-a cols=1 and -a Cols=2 name one axis" -a cols=1 -a Cols=2
+refuses "-a of one axis twice" "-a cols=1 and -a Cols=2 set the same axis" -a cols=1 -a Cols=2
 refuses "no time to sample" "--max-time takes a time above 0" --max-time 0s
 refuses "no time for a case" "--timeout takes a time above 0" --timeout 0ms
 refuses "--rotate and --timer both" "--timer both and --rotate exclude" --rotate --timer both
