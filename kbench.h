@@ -1,5 +1,5 @@
 /* kbench.h - v0.1.0 - benchmarks of GPU kernels, and of C code, in one header - C11, C++11, CUDA C++17
-   MIT or public domain, as you choose; both texts stand at the end.
+   MIT or public domain, as you choose; both licences are at the end of this file.
 
 QUICK START
 
@@ -25,14 +25,14 @@ HEADERS
     examples/addons/kbench_report.h     include it after kbench.h: baselines, races, Markdown, figures, pages
     examples/addons/kbench_inspect.h    include it after kbench.h: counters, timelines, energy, ncu, nsys
 
-WHAT IT REFUSES TO DO
+WHEN KBENCH WITHHOLDS A TIME
 
     kbench prints a number, or the reason why there is none. These mistakes raise a flag (KB_FLAGS in >>types): a
     wrong result, a failed launch, a copy or synchronisation inside the timed block, a block without GPU work, a
-    crash. The time is then withheld and the exit code is 1; the other cases continue. No sample is dropped for its
-    value.
+    crash. The time is then withheld and the exit code is 1; the other cases continue. No sample is dropped because
+    of its value.
 
-CONTENTS (search for >>name; the title of a section describes it; no stage calls a later one)
+CONTENTS (search for >>name, the title of a section; no stage calls functions of a later stage)
 
     API         >>options >>types >>api >>macros >>cxx
     foundation  >>system >>numbers >>util >>log >>files >>instruments >>names >>clock >>cpus >>random >>stats
@@ -61,9 +61,9 @@ DATA FLOW
 OPTIONS
 
     prog [options] [FILTER...]      --help, --help all; FILTER is a regular expression
-    exit codes: 0 success; 1 a case failed or was wrong; 2 usage, nothing matched, file not writable; 3 a regression
-    or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected case needs a
-    GPU and there is none; 130 interrupted, with all finished records written
+    exit codes: 0 success; 1 a case failed or was wrong; 2 wrong usage, no matching case or unwritable file; 3 a
+    regression or a missed goal; 4 inconclusive, or different machines, with --fail-on noise; 77 every selected
+    case needs a GPU and there is none; 130 interrupted, with all finished records written
     A program adds options with kb_add_options. An option of kbench is one row of KBI_OPTIONS in >>cli.
 
 THE RECORD
@@ -72,22 +72,22 @@ THE RECORD
     syncs them before the next group starts. All keys are always present; null means not available. The table
     KB_RECORD in >>types has their units and meanings, and defines the fields of kb_result. This is schema 3.
     Schemas 1 and 2 had one key, mode, for cache and timer, and stage_shared for shared_buffers.
-    --resume (of kbench_report.h) measures only cases without a record in the --jsonl file. A record counts if
-    executable (its hash is binary), parameters, seed, GPU and processor are the same. If a case of a comparison
+    --resume (of kbench_report.h) measures only cases without a record in the --jsonl file. A record is accepted if
+    executable (key binary), parameters, seed, GPU and processor are the same. If a case of a comparison
     group has no record, or has failed, the whole group is measured, and its old lines are removed.
-    Files other than those of --jsonl and --history replace the old file when the new one is complete and on the
+    An output file, except those of --jsonl and --history, replaces the old file when the new one is complete on
     disk. Several processes may append to one file; each locks it. If another process changes a file during the
     run, the records are saved beside it (FILE.PID.jsonl, FILE.PID.json) and the exit code is 2.
     Text of a record, a file or the machine cannot control a terminal, browser or CI log. Control characters,
-    invisible characters and commands of CI logs (::error::, ##[error]) are spelled, as in \x1b.
+    invisible characters and commands of CI logs (::error::, ##[error]) are escaped, as in \x1b.
 
 MEMORY RULES
 
     kbench frees the buffers of KB_ALLOC, KB_ALLOC_HOST and KB_ALLOC_PINNED when the benchmark function returns.
     They contain 0xFF bytes (a NaN in every float type) until filled. A write into the 4 KiB before or after a
     buffer is reported as OVERRUN. Buffers are aligned to 256 bytes, shared buffers of a comparison to at least
-    512. The function frees what it allocates itself; the rest is reported as leaked. If an allocation fails, the
-    pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
+    512. The function must free what it allocates by other means; device memory that it leaves is flagged LEAK.
+    If an allocation fails, the pointer is NULL, the flag is OOM, and later kb_ calls do nothing.
 */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
 #error "kbench.h needs C11 or later: compile with -std=c11 or -std=gnu11"
@@ -111,7 +111,7 @@ MEMORY RULES
 #define KBENCH_VERSION_MINOR 1
 #define KBENCH_VERSION_PATCH 0
 #define KBENCH_VERSION "0.1.0"
-// A file with benchmarks refers to one of these symbols, so linking fails with another version, or without CUDA.
+// Files with benchmarks refer to one of these symbols: another version, or a library without CUDA, does not link.
 #define KBI_DEMAND kbench_0_1_0
 #define KBI_DEMAND_CUDA kbench_0_1_0_built_with_KBENCH_CUDA
 #if defined(KBENCH_MALLOC) != defined(KBENCH_FREE) || defined(KBENCH_MALLOC) != defined(KBENCH_REALLOC)
@@ -168,7 +168,7 @@ typedef struct CUstream_st* kb_stream; // the same type as cudaStream_t; NULL on
 typedef enum kb_dtype {
     KB_NODTYPE, KB_F32, KB_F64, KB_F16, KB_BF16, KB_I8, KB_U8, KB_I16, KB_U16, KB_I32, KB_U32, KB_I64, KB_U64,
     KB_TF32,         // stored as f32; tensor cores round it to 11 significant bits
-    KB_E4M3, KB_E5M2 // the 8-bit floats of the OCP: e4m3 up to 448, without infinity; e5m2 up to 57344
+    KB_E4M3, KB_E5M2 // 8-bit floats (OCP): e4m3 has no infinity, and ends at 448; e5m2 ends at 57344
 } kb_dtype;
 // Element types for compilers that have none. __half, __nv_bfloat16, ... of CUDA are accepted as well.
 typedef struct kb_f16 { uint16_t bits; } kb_f16; // IEEE binary16
@@ -176,24 +176,24 @@ typedef struct kb_bf16 { uint16_t bits; } kb_bf16;
 typedef struct kb_e4m3 { uint8_t bits; } kb_e4m3;
 typedef struct kb_e5m2 { uint8_t bits; } kb_e5m2;
 
-// The values that kb_fill writes depend only on the seed, the index of the element and the number of earlier
-// calls. For integers, KB_UNIFORM sets all bits, and KB_NORMAL gives round(8 * normal).
+// A value that kb_fill writes depends only on the seed, the index of the element and the number of earlier kb_fill
+// calls. For integers, KB_UNIFORM makes every bit random, and KB_NORMAL gives round(8 * normal).
 typedef enum kb_kind {
     KB_ZERO,
     KB_NORMAL,  // mean 0, standard deviation 1
     KB_UNIFORM, // [0, 1)
     KB_IOTA     // 0, 1, 2, ...; 8-bit floats saturate at their largest value
 } kb_kind;
-// The memory of KB_ALLOC (on the cpu backend host memory), KB_ALLOC_HOST and KB_ALLOC_PINNED (page-locked).
+// Memory of KB_ALLOC (host memory on the cpu backend), of KB_ALLOC_HOST, and of KB_ALLOC_PINNED (page-locked).
 typedef enum kb_place { KB_DEVICE, KB_HOST, KB_PINNED } kb_place;
-// The memory traffic of a launch: the measured peak that kb_bytes_as compares the bytes with.
+// The kind of memory traffic of a launch selects the measured peak with which kb_bytes_as compares.
 typedef enum kb_traffic { KB_ANY_TRAFFIC, KB_READ, KB_WRITE, KB_COPY } kb_traffic;
 
-typedef enum kb_expectation { // operations of a timed block that are to be measured; see kb_expect
+typedef enum kb_expectation { // operations that a timed block may contain; see kb_expect
     KB_EXPECT_TRANSFER = 1,   // copies between host and GPU
     KB_EXPECT_ALLOC = 2,      // allocation and release; the host clock times the block (timer wall)
     KB_EXPECT_SYNC = 4,       // synchronisation; the host clock times the block (timer wall)
-    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: no audit, but a note. Unnecessary with CUPTI
+    KB_EXPECT_NO_CAPTURE = 8  // calls that stream capture rejects: a note replaces the audit. Not needed with CUPTI
 } kb_expectation;
 // The hardware that an implementation needs; see kb_entry.
 typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
@@ -222,11 +222,12 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(ALLOC_INSIDE, ERROR, "", "the timed block allocates memory", "an allocation is slower than most kernels", \
       "allocate before the block (cuBLAS: a workspace), or KB_EXPECT_ALLOC") \
     x(SIDE_STREAM, ERROR, "", "the timed block uses a stream that kb->stream does not wait for", \
-      "the timer does not see its work", "launch on kb->stream, or let it wait for the other stream (an event)") \
+      "the timer does not see work of that stream", \
+      "launch on kb->stream, or let it wait for the other stream (an event)") \
     x(ABOVE_ROOF, ERROR, "", "the result exceeds the measured peak", "the declared work was not done", \
       "check kb_bytes, kb_flops and its type, and what the kernel computes") \
     x(NOT_COLD, ERROR, "", "the L2 cache could not be evicted between samples", \
-      "cached data would count as data in memory", "allocate it with KB_ALLOC, or time cached data: --hot") \
+      "cached data would count as data in memory", "allocate data with KB_ALLOC, or time cached data: --hot") \
     x(TIMEOUT, ERROR, "", "the case took longer than --timeout allows", "it did not finish, so it has no time", \
       "raise --timeout, or look for a hang") \
     x(OOM, ERROR, "", "there was not enough memory", "the case did not run", "reduce the size, or free memory") \
@@ -239,7 +240,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
     x(FLOOR, WARN, "FL", "the uncertainty of the timer's bias exceeds 5 % of the time", \
       "much of the time may be the timer's own", "do more work per launch") \
     x(QUANTISED, WARN, "QU", "the timer's resolution exceeds 1 % of the time", \
-      "the +- cannot show differences smaller than one step of the timer", "do more work per launch") \
+      "the +- cannot show differences smaller than one tick of the timer", "do more work per launch") \
     x(UNGATED, WARN, "UG", "the launches were not queued before the clock started", \
       "the time may include launch latency", "submit less work in the timed block, and do not synchronise there") \
     x(UNVERIFIED, WARN, "UV", "the output was not checked", "a wrong kernel could be as fast", \
@@ -254,7 +255,7 @@ typedef enum kb_needs { KB_NEEDS_NOTHING, KB_NEEDS_GPU, KB_NEEDS_CPU } kb_needs;
       "the median lies between an earlier and a later state", "try --thorough, or a longer --warmup") \
     x(AUTOCORR, WARN, "AC", "the samples are autocorrelated (effective sample size below 6)", \
       "the interval is unreliable", "try --thorough, or several processes: --procs 5") \
-    x(BIMODAL, WARN, "BI", "the samples form two groups of 25 % or more", "the next run may give the other", \
+    x(BIMODAL, WARN, "BI", "the samples form two groups of 25 % or more", "the next run may give the other group", \
       "look at samples_ms in the record; --procs 5 shows other processes") \
     x(OUTLIERS, WARN, "OU", "outliers move the median beyond the +-, or the mean by over 10 %", \
       "the median hides the cost of rare long launches", "close other programs, or try --thorough") \
@@ -305,7 +306,7 @@ typedef struct kb_build {
     bool optimised, cuda;
     void (*call)(kb_body body, kb_state* kb); // C++: calls body and reports its exceptions. NULL: C
     const char* demand;                       // KBI_DEMAND or KBI_DEMAND_CUDA; makes linking fail on a mismatch
-    const int32_t *marks, *marks_end;         // lines that kb_keep and KBENCH marked
+    const int32_t *marks, *marks_end;         // source lines that kb_keep and KBENCH mark; see KBI_MARK
 } kb_build;
 
 // A command line option of an add-on or of a program; see kb_add_options.
@@ -313,13 +314,13 @@ typedef struct kb_option {
     const char* name;     // "tsv" for --tsv
     const char* argument; // "FILE": a value is required; "[=SET]": optional, written --name=SET; NULL: no value
     const char* group;    // heading in --help; NULL: not shown
-    const char* help;     // its text in --help
+    const char* help;     // description of the option in --help
     // Parses value (NULL: none was given) and stores it at values + offset. Returns false after printing a message.
     bool (*take)(const struct kb_option* option, void* values, const char* value); // NULL: nothing to store
     size_t offset;     // in bytes
-    double low;        // limits of the value, for the use of take
+    double low;        // low, high: limits of the value, if take uses them
     int64_t high;
-    const char* words; // allowed values, for the use of take
+    const char* words; // allowed values, if take uses them
     unsigned rules;    // KBI_REPEATS, ...; 0: none
 } kb_option;
 typedef struct kb_option_set {
@@ -342,11 +343,11 @@ typedef struct kb_entry {
     void* user;          // becomes kb->user in the benchmark function
     const kb_axis* axes; // ends with an axis of type KB_AXIS_END; NULL: none
     const char* origin;  // "own", "vendor" or "user" (the default)
-    int rung;            // step of a ladder, from 1; 0: none
+    int rung;            // position among the variants of a kernel, from the slowest, 1; 0: none
     kb_needs needs;      // on a machine without this hardware the cases are not planned
     int min_sm;          // lowest compute capability, 90 for 9.0; 0: any
     const char* note;    // one line for --list-ops -v
-    bool returns;        // not suspended: if kb_loop returns false, the function returns, and is called again
+    bool returns;        // true: if kb_loop returns false, the function returns, and is called again (no fiber)
     // set by kb_add
     const char* file;
     int line, order;
@@ -374,31 +375,31 @@ typedef struct kb_param { // value of one axis in one case; type says which of i
     const char* s;
 } kb_param;
 
-// Description of a measurement, for kb_open, kb_run and kb_compare. Comments name the default of a zero field.
+// Description of a measurement, for kb_open, kb_run and kb_compare. 0 or NULL selects the default.
 typedef struct kb_desc {
     const char* name;           // the operation; required
-    const char* implementation; // "default"
+    const char* implementation; // default: "default"
     const char* dtype;          // "f32", "bf16", ...: goes into the record, and sets kb->dtype
     double bytes, flops, items; // per launch, as with kb_bytes, kb_flops and kb_items
     void (*before)(kb_stream stream, void* user); // kb_run: untimed reset before each sample
     void* user;                                   // kb_open: becomes kb->user
     int64_t samples;                              // exact number of samples; 0: as many as precision needs
-    double precision; // sampling stops at this half-width of the interval / median; 0.005
-    double max_time;  // limit of the sampling, in seconds; 1
+    double precision; // half-width of the interval / median at which sampling stops; default: 0.005
+    double max_time;  // longest sampling time, in seconds; default: 1
     unsigned expect;  // bits of kb_expectation
-    uint64_t seed;    // 42
+    uint64_t seed;    // default: 42
     int device;       // index of the GPU, from 0; one process can use only one GPU
     bool host;        // kb_run: the function is host code, as with KB_TIME_HOST
     void (*check)(kb_state* kb, void* user); // kb_run: called after the first and after the last run of the function
-    const char* mode;       // "cold", "hot" or "graph" (hot, launched back to back), for GPU work; "cold"
-    const kb_param* params; // n_params values for the record and its name
+    const char* mode;       // GPU work: "cold" (default), "hot" or "graph" (hot, launched back to back)
+    const kb_param* params; // n_params values for the record and the name of the case
     int n_params;
     uint32_t end_canary; // leave it zero: detects an uninitialised struct
 } kb_desc;
 
 // The statistics of the samples: rows of KB_RECORD, and fields of kb_stats.
 #define KB_STATISTICS(x) \
-    x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean of the processes") \
+    x(real, time_ms, time, stats(median), "ms per launch: median minus bias_ms; --procs: mean over processes") \
     x(real, time_ms_mean, time, stats(mean), "ms: arithmetic mean") \
     x(real, time_ms_std, time, stats(std), "ms: standard deviation, divisor n - 1") \
     x(real, time_ms_min, time, stats(min), "ms: shortest") \
@@ -410,7 +411,7 @@ typedef struct kb_desc {
     x(real, time_ms_p95, time, stats(p95), "ms: 0.95 quantile of the samples") \
     x(real, time_ms_p99, time, stats(p99), "ms: 0.99 quantile of the samples; from 300 samples on") \
     x(real, time_ms_ci_low, time, stats(ci_low), "ms: lower end of the 95 % interval of time_ms") \
-    x(real, time_ms_ci_high, time, stats(ci_high), "ms: upper end of the same interval") \
+    x(real, time_ms_ci_high, time, stats(ci_high), "ms: upper end of the 95 % interval of time_ms") \
     x(real, cv, time, stats(cv), "standard deviation / mean") \
     x(real, precision, time, stats(precision), "half-width of the interval / median")
 
@@ -425,12 +426,12 @@ typedef struct kb_stats {
     KB_STATISTICS(KBI_X)
 #undef KBI_X
     double outliers_mild;   // fraction of n between 1.5 and 3 interquartile ranges outside p25 and p75 (Tukey 1977)
-    double outliers_severe; // fraction of n beyond 3 ranges; a range below the timer's step counts as one step
+    double outliers_severe; // fraction of n beyond 3 ranges; the range is at least one tick of the timer
     double lag1;            // autocorrelation at lag 1, -1 to 1; NAN below 3 values, or if all are equal
     double drift;           // (median of last 3 of 10 block medians - median of first 3) / |median|; NAN: n < 30
     int drift_significant;  // 1: |drift| above 1 %, and an exact test of the order of block medians has p below 0.01
     int bimodal;            // 1: two modes, each with at least 10 % of the values, and at most 2 % between. The
-                            // gap exceeds 5 MAD of each, 5 timer steps and 1 % of the median. 0 below 30 values
+                            // gap exceeds 5 MAD of each, 5 timer ticks and 1 % of the median. 0 below 30 values
     int64_t distinct;       // number of different values; few mean a coarse timer
     double effective;       // effective sample size for the median; below 6 the interval is unreliable. NAN: n < 6
 } kb_stats;
@@ -449,8 +450,8 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
 // Kinds: text (char*, NULL is null), real (double, NaN is null), whole (int64_t, KB_NONE is null), truth (1, 0, or
 // -1 for null), params, samples, flags, status and verdict.
 //   x(kind, key, group, source, meaning with its unit)
-// source: kbi_result_take copies the member of stats, measured or machine. A function of judge or record sets the
-// keys of code and timed. If a case has no time, the keys of stats and timed are null.
+// source: kbi_result_take copies the member of stats, measured or machine. A function of the stage judge or record
+// sets keys whose source is code or timed. Without a time, the keys of stats and timed are null.
 #define KB_NONE INT64_MIN
 #define KB_RECORD(x) \
     x(text, name, what, code, "operation, direction, implementation, dtype and axes; unique within a run") \
@@ -458,25 +459,25 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text, direction, what, code, "fwd, bwd, ...: the value of the axis dir") \
     x(text, implementation, what, code, "the implementation") \
     x(text, origin, what, code, "own, vendor or user") \
-    x(whole, rung, what, code, "its step in the operation's ladder, 1 for the naive kernel") \
+    x(whole, rung, what, code, "position among the operation's variants; 1 is the naive kernel") \
     x(text, dtype, what, code, "element type of the data") \
     x(whole, batch_size, what, code, "value of the axis batch_size") \
     x(whole, sequence_length, what, code, "value of the axis sequence_length") \
     x(whole, tensor_dimension, what, code, "value of the axis tensor_dimension") \
     x(params, params, what, code, "every axis and its value; numbers stay numbers") \
-    x(whole, planned, what, code, "planned cases of this operation and direction") \
+    x(whole, planned, what, code, "number of planned cases of this operation and direction") \
     KB_STATISTICS(x) \
     x(whole, samples, time, stats(n), "number of samples; none is dropped") \
     x(samples, samples_ms, time, timed, "ms: all samples, in the order in which they were taken") \
-    x(text, cache, time, measured(cache), "cold, hot, rotate, or graph (hot, with launch gaps); null: host work") \
-    x(text, timer, time, measured(timer), "the clock: events, cupti or wall") \
+    x(text, cache, time, measured(cache), "cold, hot, rotate, or graph (back-to-back launches); null: host work") \
+    x(text, timer, time, measured(timer), "the timer: events, cupti or wall (host clock)") \
     x(real, time_ms_raw, time, timed, "ms: the median before the bias was subtracted") \
     x(real, bias_ms, time, timed, "ms: bias of the timer, subtracted from each sample") \
-    x(real, floor_ms, time, timed, "ms: reading of the timer for an empty kernel in this mode") \
+    x(real, floor_ms, time, timed, "ms: time that the timer shows for an empty kernel in this mode") \
     x(real, wall_ms, time, code, "ms: elapsed time of the whole case") \
     x(whole, launches_per_sample, time, code, "runs of the block that are averaged into one sample") \
     x(whole, samples_retaken, time, code, "samples that were disturbed and taken again") \
-    x(whole, processes, time, timed, "number of processes with a median") \
+    x(whole, processes, time, timed, "number of processes that gave a median") \
     x(samples, process_ms, time, timed, "ms: the median of each process") \
     x(real, inference_speed, rate, timed, "launches per second: 1000 / time_ms") \
     x(real, throughput_gbps, rate, timed, "1e9 bytes per second, from kb_bytes") \
@@ -485,7 +486,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, queries_per_second, rate, timed, "queries per second, from kb_queries") \
     x(real, gpu_efficiency, rate, timed, "percent of the peak that limits it; cold: of a copy of the same size") \
     x(text, roof, rate, timed, "the limiting peak: copy, read, write, or a type, as f32 or int8") \
-    x(text, compute_roof, rate, timed, "the arithmetic peak of its type, whether it limits the case or not") \
+    x(text, compute_roof, rate, timed, "arithmetic peak of the element type, even if memory limits the case") \
     x(real, compute_roof_gflops, rate, timed, "1e9 operations per second of that peak") \
     x(text, bound, rate, timed, "memory, compute or latency; with counters also L2 or launch") \
     x(real, bytes, rate, measured(bytes), "declared bytes per launch") \
@@ -493,35 +494,35 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(real, flops_per_joule, rate, code, "operations per joule: kb_flops / energy_mj") \
     x(real, bytes_per_joule, rate, code, "bytes per joule: kb_bytes / energy_mj") \
     x(params, counters, rate, code, "values by name: kb_count, --counters, --ncu and --nsys") \
-    x(params, counter_units, rate, code, "their units, if given") \
+    x(params, counter_units, rate, code, "units of the counters, if given") \
     x(real, memory_mb, memory, code, "MiB: peak device memory of the case") \
-    x(whole, memory_bytes, memory, measured(memory), "bytes: the same") \
+    x(whole, memory_bytes, memory, measured(memory), "bytes: peak device memory of the case") \
     x(real, host_memory_mb, memory, code, "MiB: peak host memory of the case") \
     x(whole, leaked_bytes, memory, measured(leaked), "bytes of device memory that the function did not free") \
-    x(text, baseline, contest, code, "the implementation that the others are compared with") \
-    x(real, speedup, contest, code, "time of the baseline / time of this one, from interleaved rounds") \
-    x(real, speedup_low, contest, code, "lower end of its 95 % interval, simultaneous over the comparison") \
-    x(real, speedup_high, contest, code, "upper end of the same interval") \
-    x(real, noise_floor, contest, code, "deviation from 1 that equal implementations may show") \
+    x(text, baseline, contest, code, "implementation that the others are compared with") \
+    x(real, speedup, contest, code, "time of the baseline / time of this case, from interleaved rounds") \
+    x(real, speedup_low, contest, code, "lower end of the 95 % interval of speedup, simultaneous over the group") \
+    x(real, speedup_high, contest, code, "upper end of that 95 % interval") \
+    x(real, noise_floor, contest, code, "deviation of speedup from 1 that identical code may show") \
     x(verdict, verdict, contest, code, "FASTER, SLOWER, EQUIVALENT or UNRESOLVED, against the baseline") \
     x(text, rating, contest, code, "best verified time / this time: excellent >= 0.8, good >= 0.5, fair >= 0.2") \
     x(truth, shared_buffers, contest, code, "whether all implementations ran on the same buffers") \
     x(text, winner, contest, code, "the fastest implementation, if at least two have times") \
-    x(truth, winner_certain, contest, code, "whether it is significantly faster than every other one") \
+    x(truth, winner_certain, contest, code, "whether the winner is significantly faster than every other case") \
     x(status, status, trust, measured(status), "ok, failed, skipped") \
     x(truth, verified, trust, measured(verified), "whether the checks passed; null if nothing was checked") \
     x(real, max_error, trust, measured(max_error), "largest error that the checks found") \
     x(real, tolerance, trust, measured(tolerance), "error that the checks allowed") \
-    x(flags, flags, trust, measured(flags), "names of its flags (KB_FLAGS)") \
+    x(flags, flags, trust, measured(flags), "names of the raised flags (KB_FLAGS)") \
     x(text, message, trust, measured(message), "notes, for people") \
     x(text, kernel, kernel, measured(kernel), "name of the first kernel of the block") \
-    x(text, grid, kernel, code, "its grid, XxYxZ blocks") \
-    x(text, block, kernel, code, "its block, XxYxZ threads") \
-    x(whole, registers, kernel, measured(registers), "its registers per thread") \
-    x(whole, shared_bytes, kernel, measured(shared_bytes), "its shared memory per block, in bytes") \
-    x(whole, local_bytes, kernel, measured(local_bytes), "its local memory per thread, in bytes") \
-    x(real, occupancy_theoretical, kernel, measured(occupancy), "percent of the threads of an SM that fit") \
-    x(real, occupancy_achieved, kernel, code, "percent of the threads of an SM, measured by counters") \
+    x(text, grid, kernel, code, "grid of the kernel, XxYxZ blocks") \
+    x(text, block, kernel, code, "block of the kernel, XxYxZ threads") \
+    x(whole, registers, kernel, measured(registers), "registers per thread") \
+    x(whole, shared_bytes, kernel, measured(shared_bytes), "shared memory per block, in bytes") \
+    x(whole, local_bytes, kernel, measured(local_bytes), "local memory per thread, in bytes") \
+    x(real, occupancy_theoretical, kernel, measured(occupancy), "percent of the threads of an SM that can reside") \
+    x(real, occupancy_achieved, kernel, code, "percent of the threads of an SM that were resident, by counters") \
     x(text, backend, machine, machine(backend), "cuda or cpu") \
     x(whole, device, machine, code, "index of the GPU") \
     x(text, gpu, machine, machine(gpu), "name of the GPU") \
@@ -529,7 +530,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text, driver, machine, machine(driver), "version of the driver") \
     x(text, cuda, machine, machine(cuda), "version of the CUDA runtime") \
     x(text, no_gpu, machine, code, "why no GPU was used; null with a GPU") \
-    x(text, tool, machine, machine(tool), "the tool, as compute-sanitizer, under which nothing is timed") \
+    x(text, tool, machine, machine(tool), "tool, as compute-sanitizer, because of which nothing was timed") \
     x(real, copy_roof_gbps, machine, code, "1e9 bytes per second: measured peak of copies, read plus written") \
     x(real, read_roof_gbps, machine, code, "1e9 bytes per second: measured peak of reads") \
     x(real, write_roof_gbps, machine, code, "1e9 bytes per second: measured peak of writes") \
@@ -538,7 +539,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(truth, clocks_locked, machine, machine(clocks_locked), "whether the clocks are locked") \
     x(real, power_w, machine, measured(power), "W at the end of the samples") \
     x(real, energy_mj, machine, code, "mJ per launch, in back-to-back launches: --energy") \
-    x(real, idle_power_w, machine, code, "W of the idle GPU before them; energy_mj includes it") \
+    x(real, idle_power_w, machine, code, "W of the idle GPU before these launches; energy_mj includes it") \
     x(real, temperature_c, machine, measured(temperature), "degrees Celsius") \
     x(text, throttle, machine, measured(throttle), "why the clock was lowered") \
     x(whole, l2_bytes, machine, code, "bytes of L2 cache") \
@@ -548,10 +549,10 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text, cpu, machine, code, "name of the processor") \
     x(text, cpus, machine, machine(cpus), "processors that the measuring process may use, as 0,2-3") \
     x(real, cpu_clock_mhz, machine, measured(cpu_clock), "MHz of the processor at the end of the samples") \
-    x(text, cpu_governor, machine, machine(governor), "governor of that clock; null if unknown") \
-    x(truth, cpu_boost, machine, machine(boost), "whether it may exceed the nominal clock") \
+    x(text, cpu_governor, machine, machine(governor), "frequency governor of the processor; null if unknown") \
+    x(truth, cpu_boost, machine, machine(boost), "whether the processor may exceed its nominal clock") \
     x(whole, preemptions, machine, measured(preemptions), "preemptions of the process during the samples") \
-    x(real, cpu_waited, machine, measured(cpu_waited), "percent of the time that the process waited for a CPU") \
+    x(real, cpu_waited, machine, measured(cpu_waited), "percent of the time in which the process waited for a CPU") \
     x(real, cpu_stolen, machine, measured(cpu_stolen), "percent of busy processor time that the hypervisor took") \
     x(text, kernel_version, machine, code, "version of the operating system's kernel") \
     x(params, environment, machine, code, "properties of the machine, by name: aslr, cpu_limit, ...") \
@@ -560,7 +561,7 @@ typedef enum kb_status { KB_OK, KB_FAILED, KB_SKIPPED } kb_status;
     x(text, date, run, code, "UTC, as 2026-01-31T23:59:59Z") \
     x(text, binary, run, code, "hash of the executable") \
     x(text, command, run, code, "the command line") \
-    x(whole, seed, run, code, "seed of the data and of the order") \
+    x(whole, seed, run, code, "seed of the data and of random orders") \
     x(text, git_commit, run, code, "commit of the folder in which the program ran") \
     x(text, build, run, code, "compiler and options") \
     x(text, run_id, run, code, "identifier of the run") \
@@ -577,7 +578,7 @@ typedef struct kb_result {
 #define KBI_X(kind, key, group, source, meaning) kbi_field_##kind key;
     KB_RECORD(KBI_X)
 #undef KBI_X
-    const struct kbi_inside* inside; // profile of the case, which no file contains; NULL: none
+    const struct kbi_inside* inside; // profile of the case, only in memory: no output file has it; NULL: none
     struct kbi_arena* owned;         // memory of the strings, params and samples; kb_result_free frees it
 } kb_result;
 
@@ -592,8 +593,8 @@ extern "C" {
 // --- run ---
 // For KBENCH_MAIN(): reads the command line, runs the registered benchmarks, and returns the exit code.
 int kb_main(int argc, char** argv);
-// Call these before kb_main; the argument must stay valid. kb_default: options, as "--fast", for a command line
-// without cases and duration. kb_add_options: options of an add-on or of the program.
+// Call these before kb_main; the argument must stay valid. kb_default: options, as "--fast", that apply if the
+// command line selects no cases and no duration. kb_add_options: options of an add-on or of the program.
 void kb_default(const char* options);
 void kb_add_options(kb_option_set* set);
 // kb_add, kb_open, kb_run and kb_compare (end of this section) for callers that pass their own build; NULL: unknown.
@@ -605,14 +606,14 @@ bool kb_compare_from(const kb_desc* descs, const kb_function* fns, void* const* 
 kb_result kb_close(kb_state* kb);       // ends kb_open; pass the result to kb_result_free
 void kb_result_free(kb_result* result); // frees the memory of a result, not the struct
 void kb_print(const kb_result* results, int64_t n); // prints n results as the table, on stdout
-// Writes n results to path as a JSON array, replacing the file as a whole. False after a message on stderr.
+// Writes n results to path as a JSON array; replaces the file atomically. Returns false after a message on stderr.
 bool kb_write_json(const kb_result* results, int64_t n, const char* path);
 // Writes a record as JSON, like snprintf: at most size bytes; returns the length of the whole text.
 int64_t kb_json(const kb_result* result, char* buffer, int64_t size);
 // Returns a number for bindings. "version": 10000 major + 100 minor + patch; "cuda": 1 if GPUs are measured;
 // "kb_desc", "kb_param", "kb_result", "kb_state", "kb_entry", "kb_axis": size in bytes; anything else: -1.
 int64_t kb_abi(const char* what);
-// Returns the case of the function or check that kb_run or kb_compare calls; NULL elsewhere.
+// Returns the case while kb_run or kb_compare calls a function or check for it; elsewhere NULL.
 kb_state* kb_current(void);
 
 // --- values of the axes of this case; an unknown axis fails the case, and the message lists the axes ---
@@ -624,7 +625,7 @@ bool kb_has(kb_state* kb, const char* axis); // whether the case has this axis; 
 // --- work of one launch of the timed block; doubles, because products of sizes overflow ints ---
 void kb_bytes(kb_state* kb, double bytes); // compulsory memory traffic, for GB/s and percent of the peak
 void kb_flops(kb_state* kb, double flops); // arithmetic operations, for GFLOP/s and percent of the peak
-// The same, with the peak to compare with. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
+// As kb_bytes and kb_flops, for a given peak. dtype: type of the multiplied elements (a float, KB_I8 or KB_U8).
 void kb_bytes_as(kb_state* kb, double bytes, kb_traffic traffic);
 void kb_flops_as(kb_state* kb, double flops, kb_dtype dtype);
 void kb_items(kb_state* kb, double items);   // other units of work: the record's items_per_second
@@ -662,9 +663,9 @@ void kb_skip(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the cas
 void kb_fail(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // the case cannot be measured; then return
 void kb_note(kb_state* kb, const char* format, ...) KBI_PRINTF(2, 3); // adds a note to the record's message
 void kb_expect(kb_state* kb, unsigned expectations);                  // bits of kb_expectation, before the timed block
-// The timed block as a function: calls fn(kb->stream, user), and untimed before each call, before (or NULL). host:
-// as with KB_TIME_HOST. True: the block has ended. False, with kb_entry.returns only: the benchmark function has
-// to return, and repeats this call when it is called again.
+// Runs a function as the timed block: each run calls before(kb->stream, user), untimed, if it is not NULL, and then
+// fn. host: as with KB_TIME_HOST. Returns true when the block has ended. false occurs only with kb_entry.returns: the
+// benchmark function must return, and make this call again when it is called again.
 bool kb_loop(kb_state* kb, bool host, kb_function before, kb_function fn, void* user);
 
 // --- outputs and instruments of add-ons and programs ---
@@ -672,7 +673,7 @@ typedef struct kb_text kb_text; // text of a file; grows as needed
 void kb_put(kb_text* to, const char* format, ...) KBI_PRINTF(2, 3); // appends formatted text
 
 typedef struct kb_planned {  // a case of the plan
-    const char* name;        // as in its record
+    const char* name;        // its name in the record
     int64_t group;           // cases with the same number form a comparison group and are measured together
     bool runs;               // whether this machine can run it
     const kb_result* record; // set by recall: the result to use; the case is then not measured
@@ -684,12 +685,12 @@ typedef struct kb_output {
     const char* option;   // "tsv" for --tsv; NULL: the output has no option and is always active
     const char* argument; // "FILE", for --help; NULL: the option takes no value
     const char* help;
-    // Appends all n records to the text that replaces the option's file at the end of the run, if it is not empty.
+    // Appends n records to the text, which replaces the option's file at the end of the run unless it is empty.
     void (*fill)(kb_text* to, const kb_result* records, int64_t n);
     // A file is replaced if it is empty, or begins with `begins` and has `inside` in its first `lines` lines (0: 8).
     const char *begins, *inside;
     int lines;
-    // Called before files are opened (ready), and before cases are measured (open). False after a message: exit 2.
+    // ready: called before files are opened; open: before cases are measured. False after a message: exit code 2.
     bool (*ready)(const char* value);
     bool (*open)(const char* value);
     // Called instead of a run. Returns the exit code, or -1 to continue with a run.
@@ -699,10 +700,10 @@ typedef struct kb_output {
     // are only listed. False after a message: exit code 2.
     bool (*recall)(kb_planned* cases, int64_t n, const kb_result* like);
     void (*each)(const kb_result* record); // called for each record when its comparison group has ended
-    void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below its row in the table
+    void (*below)(kb_text* to, const kb_result* record, int width); // appends lines below the record's row
     // Called after everything is written, with the exit code so far. Returns the new exit code.
     int (*end)(const kb_result* records, int64_t n, int code);
-    const char* value; // set by kbench, as all that follow: the value of the option
+    const char* value; // value of the option; kbench sets this member and all that follow
     bool on;           // whether the option was given
     struct kb_output* next;
     kb_option row;
@@ -718,22 +719,22 @@ typedef struct kb_instrument {
     const char *option, *argument, *help; // as in kb_output
     bool host;                            // whether it counts host work; false: GPU work
     bool (*ready)(const char* value);     // called before anything is measured; false after a message: exit code 2
-    bool (*open)(kb_state* kb);           // called before the first run; false: it cannot count, see kb_not_found
-    int64_t (*begin)(kb_state* kb);       // starts counting; returns the number of runs until end. NULL: one run
-    bool (*end)(kb_state* kb);            // stops counting; true: begin and end are called once more
+    bool (*open)(kb_state* kb);           // called before the first run; false: it cannot count; see kb_not_found
+    int64_t (*begin)(kb_state* kb);       // starts counting; returns how many runs precede end(). NULL: 1 run
+    bool (*end)(kb_state* kb);            // stops counting; returns true to repeat the calls of begin and end
     void (*close)(kb_state* kb);          // called after the last run
     double seconds;                       // expected duration per case; 0: a few runs
     bool (*before)(void);                 // called before the first case; false: no data, exit code 2
     void (*after)(void);                  // prints below the table
     void (*machine)(struct kbi_machine* machine); // adds properties of the machine for --env
-    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: in the plan
+    void (*amend)(kb_result* record, int64_t number); // changes a record before it is judged; number: plan index
     void (*judge)(kb_result* record, struct kbi_inside* found, const struct kbi_machine* machine);
-    // Shows a profiler the case and its phase, on or not: ends *range if it is not 0, and begins it if name is not
-    // NULL. category: the operation of a case, or "phase".
+    // Marks the case and its phase for a profiler, even if the option is off: ends range *range if it is not 0, and
+    // begins one if name is not NULL. category: the operation of a case, or "phase".
     void (*range)(uint64_t* range, const char* name, const char* category);
-    const char* value; // set by kbench, as all that follow: the value of the option
+    const char* value; // value of the option; kbench sets this member and all that follow
     bool on;           // whether the option was given
-    unsigned bit;      // in the set of active instruments
+    unsigned bit;      // bit of this instrument in the set of active ones
     struct kb_instrument* next;
     kb_option row;
     kb_option_set set;
@@ -748,7 +749,7 @@ kb_stats kb_summarize(const double* samples, int64_t n); // samples in the order
 const char* kb_dtype_name(kb_dtype dtype);               // "f32"
 kb_dtype kb_dtype_of(const char* name);                  // KB_NODTYPE if the name is unknown
 size_t kb_dtype_size(kb_dtype dtype);                    // bytes per element
-const char* kb_flag_name(kb_flag flag);                  // "FLOOR"
+const char* kb_flag_name(kb_flag flag);
 const char* kb_flag_advice(kb_flag flag);
 bool kb_flag_is_error(kb_flag flag);
 
@@ -771,7 +772,7 @@ KBI_INLINE void kbi_call_body(kb_body body, kb_state* kb) {
 #else
 #define kbi_call_body NULL
 #endif
-// The linker defines the ends of this section.
+// The linker defines these bounds of the section kbi_marks.
 extern const int32_t __start_kbi_marks[] __attribute__((weak, visibility("hidden")));
 extern const int32_t __stop_kbi_marks[] __attribute__((weak, visibility("hidden")));
 
@@ -841,7 +842,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         kb_add_output(&output); \
     } \
     static void kbi_fill_##name(kb_text* to, const kb_result* records, int64_t n)
-// A main function that runs everything registered.
+// Defines a main function that runs all registered benchmarks.
 #define KBENCH_MAIN() int main(int argc, char** argv) { return kb_main(argc, argv); }
 
 // The timed block: GPU work on kb->stream if this file is compiled with CUDA, else host work. kbi_next returns
@@ -860,8 +861,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // KB_SAMPLE(kb) { reset; KB_TIME(kb) { launch; } } runs the untimed reset before every timed run.
 #define KB_SAMPLE(kb) for (; kbi_sample(kb);)
 
-// Axes with at most KB_AXIS_MAX values, constant expressions: integers, reals (also infinities), strings. -a
-// NAME=LIST replaces the values; no integer may be below 1, or below 0, unless a declared one is.
+// Axes of integers, reals (also infinities) or strings: at most KB_AXIS_MAX constant expressions. -a NAME=LIST
+// replaces the values. It accepts integers below 1 (below 0) only if a declared value is below 1 (below 0).
 #define KB_AXIS(name, ...) \
     { name, KBI_FITS(KB_AXIS_INTS, int64_t, __VA_ARGS__), { __VA_ARGS__, KB_LAST_INT }, { 0 }, { NULL } }
 #define KB_AXIS_REAL(name, ...) \
@@ -873,13 +874,13 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 // A point or small grid of several axes, in a category: KB_SIZE("small", "rows=512 cols=256,1024").
 #define KB_SIZE(category, spec) { category, KB_AXIS_SIZE, { 0 }, { 0 }, { spec, NULL } }
 
-// Allocates n elements of type T: on the GPU (on the cpu backend: host memory), on the host, on the host page-locked.
+// Allocates n elements of type T on the GPU (host memory on the cpu backend), on the host, or page-locked there.
 #define KB_ALLOC(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_DEVICE, sizeof(T), (n)))
 #define KB_ALLOC_HOST(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_HOST, sizeof(T), (n)))
 #define KB_ALLOC_PINNED(kb, T, n) KBI_POINTER(T, kb_alloc((kb), KB_PINNED, sizeof(T), (n)))
 
-// After KB_TIME: kb_check of got[i] against an expression of i, as KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0).
-// Call hx = kb_host(kb, x) before KB_TIME. A failed case does not evaluate the expression, so hx may be NULL.
+// Compares got[i] with an expression of i, as kb_check: KB_CHECK_EACH(kb, y, n, i, 0.5 * hx[i], 0). Use it after
+// KB_TIME, but call hx = kb_host(kb, x) before. hx may be NULL, because a failed case does not use the expression.
 #define KB_CHECK_EACH(kb, got, n, i, expression, tolerance) \
     do { \
         const int64_t kbi_n = (n); \
@@ -888,16 +889,16 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
         if (kbi_want) (void)kb_check(kb, got, kbi_want, kbi_n, tolerance); \
     } while (0)
 
-// Element types of C and C++; the last one, unsigned long long, is missing because C needs it without a comma.
+// Element types of C and C++. C adds unsigned long long where it needs an entry without a comma.
 #define KBI_TYPES(x) \
     x(float, KB_F32) x(double, KB_F64) x(kb_f16, KB_F16) x(kb_bf16, KB_BF16) x(kb_e4m3, KB_E4M3) \
     x(kb_e5m2, KB_E5M2) x(signed char, KB_I8) x(char, KB_I8) x(unsigned char, KB_U8) x(short, KB_I16) \
     x(unsigned short, KB_U16) x(int, KB_I32) x(unsigned, KB_U32) x(long, sizeof(long) == 8 ? KB_I64 : KB_I32) \
     x(unsigned long, sizeof(long) == 8 ? KB_U64 : KB_U32) x(long long, KB_I64)
 
-// kb_keep(a, b, ...) makes the compiler compute values, and the data of pointers, as if other code read and
-// changed them, so nothing after it is computed in advance. C accepts up to 8 expressions, and only variables and
-// array elements whose text has at most 24 characters count as changed. A bit-field is kept as +s.bits.
+// kb_keep(a, b, ...) makes the compiler compute values, and the data of pointers, as if other code read and changed
+// them, so no later code is computed in advance. C accepts up to 8 expressions. C assumes changes only of variables
+// and array elements whose text has at most 24 characters. A bit-field is kept as +s.bits.
 #ifdef __cplusplus
 #define KBI_POINTER(T, p) static_cast<T*>(p)
 #define kb_keep(...) kbi_keep<__LINE__>(__VA_ARGS__)
@@ -905,7 +906,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_POINTER(T, p) ((T*)(p))
 #define kb_keep(...) \
     __extension__({ KBI_JOIN(KBI_KEEP_, KBI_ARGUMENTS(__VA_ARGS__, 8, 7, 6, 5, 4, 3, 2, 1, 0))(__VA_ARGS__); })
-// C++ has overloads of these functions.
+// For C++, >>cxx has overloads of these functions.
 #define KBI_TYPE_CASE(T, code) T: code,
 #define KB_TYPE_OF(p) _Generic(*(p), KBI_TYPES(KBI_TYPE_CASE) unsigned long long: KB_U64)
 #define kb_fill(kb, p, n, kind) kbi_fill((kb), (p), KB_TYPE_OF(p), (n), (kind))
@@ -918,11 +919,11 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     kb_check_ulp_typed((kb), (got), KB_TYPE_OF(got), (want), KB_TYPE_OF(want), (n), (ulps))
 #endif
 
-// Puts a mark for a source line into a linker section: it tells an empty block from one that keeps a value. The
-// mark is 8 * line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
+// Puts a mark for a source line into a linker section. Marks tell whether a block keeps a value. The mark is 8 *
+// line, plus 4 for a constant that the compiler knows, or plus 1 for a KBENCH.
 #define KBI_MARK(line) ".pushsection kbi_marks,\"a\"\n\t.long " line "\n\t.popsection"
-// An asm whose output is the object hides it: integers and pointers in a general register, floats in a register of
-// theirs, the rest in memory. clang would move an operand with a choice of constraints to memory.
+// An asm statement with the object as output hides its value: integers and pointers in a general register, floats in
+// a floating-point register, other types in memory. If constraints offer a choice, clang uses memory.
 #if defined(__SSE2__)
 #define KBI_IN_FLOATS "+x"
 #elif defined(__aarch64__)
@@ -947,8 +948,8 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
 #define KBI_KEEP_6(a, ...) KBI_KEEP_1(a); KBI_KEEP_5(__VA_ARGS__)
 #define KBI_KEEP_7(a, ...) KBI_KEEP_1(a); KBI_KEEP_6(__VA_ARGS__)
 #define KBI_KEEP_8(a, ...) KBI_KEEP_1(a); KBI_KEEP_7(__VA_ARGS__)
-// C cannot ask for an lvalue, but a text of letters, digits, _ and [] is a name or an element. Compilers accept a
-// memcmp of literals as a constant expression, but no comparison of characters.
+// C cannot test for an lvalue, but a text of only letters, digits, _ and [] is a name or an element. Compilers accept
+// a memcmp of literals as a constant expression, but no comparison of characters.
 #define KBI_BELOW(c, bound) (__builtin_memcmp(c, bound, 1) < 0)
 #define KBI_IN_NAME(c) \
     (!KBI_BELOW(c, "0") && (KBI_BELOW(c, ":") || !KBI_BELOW(c, "@")) && KBI_BELOW(c, "{") && \
@@ -1016,7 +1017,7 @@ KBI_INLINE bool kb_compare(const kb_desc* descs, const kb_function* fns, void* c
     static void kbi_body_##n(kb_state* kb)
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cxx       Overloads that C++ gets: element types from pointers, descriptions by reference, lambdas.
+  >>cxx       C++ overloads: element types from pointers, descriptions by reference, lambdas.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifdef __cplusplus
@@ -1120,7 +1121,7 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#if !defined(KBI_FIBERS) && defined(__GLIBC__) // musl has no ucontext: the cases of a group are measured in turn
+#if !defined(KBI_FIBERS) && defined(__GLIBC__) // musl has no ucontext: the cases of a group run one after another
 #include <ucontext.h>
 #define KBI_FIBERS 1
 #elif !defined(KBI_FIBERS)
@@ -1133,11 +1134,11 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>system    foundation: what is optimised, and the smallest calls of the system.
+  >>system    foundation: compiler optimisation, and small wrappers of system calls.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Most functions below run once per case, so they are compiled without optimisation, which compiles faster. Functions
-// that loop over data stand between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE: always optimised.
+// that loop over data are between KBI_SLOW_END and KBI_SLOW_BEGIN. KBI_OPTIMISE: always optimised.
 #if defined(__clang__)
 #define KBI_SLOW_BEGIN _Pragma("clang optimize off")
 #define KBI_SLOW_END _Pragma("clang optimize on")
@@ -1170,7 +1171,6 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 #define KBI_EXTERN_C extern
 #define KBI_STATIC_ASSERT _Static_assert
 #endif
-// Initialises an empty kbi_text, kbi_set or kbi_map.
 #define KBI_BLANK { NULL, 0, 0 }
 #define KBI_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define KBI_MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -1179,20 +1179,20 @@ template <class Callable> kb_result kb_run(const kb_desc& desc, Callable fn) {
 static int kbi_open_file(const char* path, int flags) {
     return open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 }
-// A file that is opened later must not get the number of a closed standard file, and receive the table.
+// Opens closed standard files: otherwise a file that is opened later could become stdout and receive the table.
 static void kbi_open_standard_files(void) {
     int file = 0;
     while (file >= 0 && file <= 2) file = open("/dev/null", O_RDWR);
     if (file > 2) close(file);
 }
-// stdio loses text if a non-blocking file has no room for it.
+// Makes standard files blocking, because stdio loses text if a non-blocking pipe is full.
 static void kbi_block_standard_files(void) {
     for (int file = 1; file <= 2; file++) {
         int flags = fcntl(file, F_GETFL);
         if (flags >= 0 && (flags & O_NONBLOCK)) fcntl(file, F_SETFL, flags & ~O_NONBLOCK);
     }
 }
-// Duplicates a file to a number from 100 on if the limit permits, so that code that closes low numbers spares it.
+// Duplicates a file descriptor to 100 or above if the limit permits, because some code closes all low ones.
 static int kbi_high_file(int file) {
     int high = fcntl(file, F_DUPFD_CLOEXEC, 100);
     return high >= 0 ? high : fcntl(file, F_DUPFD_CLOEXEC, 3);
@@ -1208,10 +1208,10 @@ static bool kbi_readable(int file, int milliseconds) { return kbi_poll(file, POL
 
 KBI_CODE_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
-  >>numbers   foundation: doubles written and read, exactly, whatever the locale.
+  >>numbers   foundation: writes and reads doubles exactly, in every locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Returns the bits of |x|: they decide, because -ffast-math assumes that there are no NaNs and infinities.
+// Returns the bits of |x|. Bits are compared because -ffast-math assumes that no NaN or infinity occurs.
 static uint64_t kbi_magnitude(double x) {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -1220,7 +1220,6 @@ static uint64_t kbi_magnitude(double x) {
 static bool kbi_finite(double x) { return kbi_magnitude(x) < (uint64_t)0x7ff << 52; }
 static bool kbi_nan(double x) { return kbi_magnitude(x) > (uint64_t)0x7ff << 52; }
 
-// Replaces the decimal point of the locale by '.'.
 static void kbi_unlocalise(char* s) {
     const char* point = localeconv()->decimal_point;
     char *p = strstr(s, point), *rest = p ? p + strlen(point) : NULL;
@@ -1229,7 +1228,7 @@ static void kbi_unlocalise(char* s) {
     memmove(p + 1, rest, strlen(rest) + 1);
 }
 
-// strtod with '.' as the point, whatever the locale; a comma ends the number, and '.' if the locale's is longer.
+// As strtod, with '.' as the decimal point in every locale. A comma ends the number.
 static double kbi_real_of(const char* s, char** end) {
     const char* locale_point = localeconv()->decimal_point;
     if (strcmp(locale_point, ".") == 0) return strtod(s, end);
@@ -1250,7 +1249,7 @@ static const char* kbi_number(double x, char out[40]) {
     }
     return kbi_unlocalise(out), out;
 }
-// Writes x with this number of significant digits. From 1e15 on, the text has an exponent.
+// Writes x with `digits` significant digits. From 1e15 on, the text has an exponent.
 static const char* kbi_digits(double x, int digits, char out[40]) {
     int whole = 1; // digits before the point
     snprintf(out, 40, "%.*e", digits - 1, x); // rounds before digits are counted: 9.9999 becomes 10.00
@@ -1261,7 +1260,7 @@ static const char* kbi_digits(double x, int digits, char out[40]) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>util      foundation: arenas, growing text, names that people mistype.
+  >>util      foundation: arenas, growing text, suggestions for mistyped names.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // realloc that ends the process if it fails.
@@ -1274,7 +1273,7 @@ static void* kbi_grow(void* p, size_t bytes) {
 #define KBI_GROW(p, type, n) ((type*)kbi_grow(p, sizeof(type) * (size_t)(n)))
 
 typedef struct kbi_arena { // memory of strings and arrays that are freed together
-    char* block;           // its first bytes point to the previous block
+    char* block;           // the newest block; its first bytes point to the previous one
     size_t used, size;
 } kbi_arena;
 static void* kbi_arena_alloc(kbi_arena* a, size_t bytes) { // zeroed, aligned to 16 bytes
@@ -1305,7 +1304,7 @@ static char* kbi_arena_text_n(kbi_arena* a, const char* s, size_t n) {
     return (char*)(n ? memcpy(p, s, n) : p);
 }
 static char* kbi_arena_text(kbi_arena* a, const char* s) { return s ? kbi_arena_text_n(a, s, strlen(s)) : NULL; }
-// Returns a copy for KBENCH_FREE.
+// Returns a copy, which KBENCH_FREE releases.
 static char* kbi_keep_text(const char* s) { return strcpy((char*)kbi_grow(NULL, strlen(s) + 1), s); }
 
 struct kb_text { // text that grows; s, once allocated, ends with a 0
@@ -1314,7 +1313,7 @@ struct kb_text { // text that grows; s, once allocated, ends with a 0
 };
 typedef struct kb_text kbi_text;
 KBI_SLOW_END
-static void kbi_reserve(kbi_text* t, size_t n) { // makes room for n more bytes
+static void kbi_reserve(kbi_text* t, size_t n) {
     if (t->n + n + 1 <= t->size) return;
     t->size = 2 * t->size + n + 256;
     t->s = (char*)kbi_grow(t->s, t->size);
@@ -1388,12 +1387,11 @@ static bool kbi_invisible(unsigned code) {
         if (code >= first_last[i] && code <= first_last[i + 1]) return true;
     return false;
 }
-static bool kbi_obeyed(const char* s) { // whether s starts with an invisible character
+static bool kbi_starts_invisible(const char* s) { // returns whether the first character of s is invisible
     unsigned code;
     return *s && kbi_utf8(s, &code) && kbi_invisible(code);
 }
 
-// Appends a word, quoted for a shell if necessary.
 static void kbi_put_quoted(kbi_text* t, const char* word) {
     bool plain = *word && !word[strcspn(word, " \t\r\n\\'\"$`*?[]{}()<>|&;#~!")];
     if (!plain) kbi_puts(t, "'");
@@ -1402,9 +1400,9 @@ static void kbi_put_quoted(kbi_text* t, const char* word) {
 }
 
 KBI_SLOW_END
-// Appends text from outside, which a terminal, browser or CI log must not obey. Invisible characters and commands
-// of CI logs ("::" that does not follow a name, "##") are spelled. Bytes that are not UTF-8 become U+FFFD. json:
-// as the inside of a JSON string; otherwise tabs and line ends become spaces.
+// Appends text from outside the program so that no terminal, browser or CI log executes it. Escapes invisible
+// characters and commands of CI logs ("::" that does not follow a name, "##"). Bytes that are not UTF-8 become
+// U+FFFD. json: for the inside of a JSON string; otherwise tabs and line ends become spaces.
 static void kbi_escape(kbi_text* t, const char* s, bool json) {
     const char first = json ? '"' : ':', second = json ? '\\' : ':';
     for (unsigned code; *s;) {
@@ -1464,7 +1462,7 @@ KBI_PRINTF(2, 3) static void kbi_print_line(FILE* f, const char* format, ...) {
 
 static bool kbi_is(const char* a, const char* b) { return a && b && strcmp(a, b) == 0; }
 static bool kbi_same_text(const char* a, const char* b) { return kbi_is(a, b) || (!a && !b); }
-// Compares names of n and m bytes. Case, '-' and '_' do not count.
+// Compares names of n and m bytes, ignoring case, and treating '-' and '_' as equal.
 static bool kbi_same_name_n(const char* a, size_t n, const char* b, size_t m) {
     for (const char *a_end = a + n, *b_end = b + m;; a++, b++) {
         while (a < a_end && (*a == '_' || *a == '-')) a++;
@@ -1477,7 +1475,7 @@ static bool kbi_same_name(const char* a, const char* b) {
     return a && b && kbi_same_name_n(a, strlen(a), b, strlen(b));
 }
 
-// Returns the next word of a list, and in n the length of the word at p. "tile(64, 2),plain" has two words.
+// Returns the next word of a list; sets n to the length of the word at p. "tile(64, 2),plain" has two words.
 static const char* kbi_word(const char* p, size_t* n) {
     int depth = 0;
     for (*n = 0; p[*n] && (p[*n] != ',' || depth > 0); ++*n)
@@ -1486,7 +1484,6 @@ static const char* kbi_word(const char* p, size_t* n) {
     return p + *n + (p[*n] == ',');
 }
 
-// Returns whether a comma-separated list contains the name.
 static bool kbi_lists(const char* list, const char* name) {
     size_t n;
     if (kbi_same_name(list, name)) return true; // a name with a comma
@@ -1497,7 +1494,7 @@ static bool kbi_lists(const char* list, const char* name) {
     return false;
 }
 
-// Edit distance without regard to case; an exchange of neighbours counts once (Damerau 1964). 64: too long a name.
+// Returns the edit distance, ignoring case. A swap of neighbours is one edit (Damerau 1964). 64: name too long.
 static int kbi_distance(const char* a, const char* b) {
     int rows[3][64], n = (int)strlen(b), i = 1;
     if (n >= 64 || strlen(a) >= 64) return 64;
@@ -1520,7 +1517,7 @@ typedef struct kbi_nearest { // the offered name that is most similar to the wan
     const char* name;
     int distance;
 } kbi_nearest;
-// The first or last part of a name has distance 1, as p99 to time_ms_p99.
+// Considers one offered name. A wanted name that is its first or last part has distance 1, as p99 of time_ms_p99.
 static void kbi_offer(kbi_nearest* best, const char* name) {
     int distance = name ? kbi_distance(best->wanted, name) : 64;
     size_t n = strlen(best->wanted), all = name ? strlen(name) : 0;
@@ -1543,9 +1540,9 @@ typedef struct kbi_mapped {
 } kbi_mapped;
 typedef struct kbi_map { // hash table with linear probing
     kbi_mapped* slots;   // at most half are used
-    size_t n, size;      // used slots; all slots, a power of 2
+    size_t n, size;      // n: used slots; size: all slots, a power of 2
 } kbi_map;
-typedef kbi_map kbi_set; // a map of which only the keys count
+typedef kbi_map kbi_set; // a map whose values are not used
 
 // Returns the slot of a key, or the free slot for kbi_map_take. The slot is valid until the next call.
 KBI_INLINE kbi_mapped* kbi_map_find(kbi_map* p, uint64_t key) {
@@ -1569,7 +1566,6 @@ KBI_INLINE void kbi_map_take(kbi_map* p, kbi_mapped* slot, uint64_t key, intptr_
     slot->key = key + (key == 0);
     slot->at = at;
 }
-// Adds a key, and returns whether it is new.
 static bool kbi_set_add(kbi_set* s, uint64_t key) {
     kbi_mapped* slot = kbi_map_find(s, key);
     bool added = !slot->key;
@@ -1665,10 +1661,9 @@ KBI_PRINTF(1, 2) static void kbi_warn(const char* format, ...) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>files     foundation: files read to their end, replaced as a whole, or appended to under a lock.
+  >>files     foundation: reads files, replaces them atomically, or appends to them under a lock.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// --- reading ---
 // Reads at most n bytes and returns their number. If a pipe is empty, it waits. 0: end of the file. -1: see errno.
 static ssize_t kbi_read_more(int file, void* to, size_t n) {
     for (;;) {
@@ -1681,7 +1676,7 @@ static ssize_t kbi_read_more(int file, void* to, size_t n) {
     }
 }
 
-// Reads exactly n bytes. False: see errno; 0: the file ended before.
+// Reads exactly n bytes. False: errno has the error, or 0 if the file ended early.
 static bool kbi_read_all(int file, void* to, size_t n) {
     ssize_t done = 1;
     for (char* p = (char*)to; n && done > 0; p += done) {
@@ -1692,7 +1687,7 @@ static bool kbi_read_all(int file, void* to, size_t n) {
     return !n;
 }
 
-// Appends the rest of a file, or its next most bytes, to out. False: see errno.
+// Appends the rest of a file, but at most `most` bytes, to out. False: see errno.
 static bool kbi_read_file(int file, kbi_text* out, size_t most) {
     char some[4096]; // kbi_startup_read calls this function on a stack that may be small
     ssize_t n = 1;
@@ -1724,7 +1719,7 @@ KBI_INLINE bool kbi_file_text(const char* path, kbi_text* out) {
 }
 
 static const char* kbi_why_not_open(int error) {
-    return error == ENXIO    ? "nobody reads this pipe"
+    return error == ENXIO    ? "no process reads this pipe"
            : error == ESPIPE ? "it is not a regular file"
            : error == EBUSY  ? "another process has locked it; wait until that process has ended"
                              : strerror(error);
@@ -1741,10 +1736,10 @@ static bool kbi_first_line(const char* path, char* out, int size) {
 }
 
 typedef struct kbi_signature { // a kind of file
-    const char *begin, *inside; // its first characters, without blanks; a text within its first lines
+    const char *begin, *inside; // begins: first characters, ignoring blanks; inside: text in the first lines
     int lines;
 } kbi_signature;
-static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also if it was reformatted
+static const kbi_signature kbi_array_mark = { "[{\"name\":", "\"operation\":", 8 }; // also matches a reformatted file
 static const kbi_signature kbi_line_mark = { "{\"name\": \"", "\", \"operation\": ", 1 };
 
 static bool kbi_text_marked(const char* s, const kbi_signature* mark) {
@@ -1777,13 +1772,12 @@ static bool kbi_file_ours(int file, const kbi_signature* mark) {
     return errno = why, good && ours;
 }
 
-// --- names ---
-static size_t kbi_folder_length(const char* path) { // with its slash; 0: the working directory
+static size_t kbi_folder_length(const char* path) { // slash included; 0: the working directory
     const char* slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// Returns the absolute path without links, of a file that need not exist; the caller frees it.
+// Returns the absolute path, without symbolic links; the file need not exist. The caller frees the path.
 static char* kbi_real_path(const char* path) {
     char *real = realpath(path, NULL), *folder = NULL;
     int n = (int)kbi_folder_length(path);
@@ -1803,7 +1797,7 @@ static bool kbi_same_file(const struct stat* a, const struct stat* b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-// Returns path with its name cut to 220 bytes, process number and ending; the caller frees it.
+// Returns path, with its file name cut to 220 bytes, then process number and ending. The caller frees it.
 static char* kbi_name_beside(const char* path, const char* ending) {
     kbi_text out = KBI_BLANK;
     size_t n = kbi_folder_length(path);
@@ -1811,8 +1805,7 @@ static char* kbi_name_beside(const char* path, const char* ending) {
     return out.s;
 }
 
-// --- writing ---
-// Writes n bytes and returns how many were written; fewer: see errno. milliseconds: time for a reader of each piece.
+// Writes n bytes; returns the number written; fewer: see errno. milliseconds: longest wait for a full pipe.
 static size_t kbi_write(int file, const char* s, size_t n, int milliseconds) {
     size_t done = 0;
     while (done < n) {
@@ -1847,8 +1840,8 @@ static int kbi_open_in_place(const char* path) {
     }
 }
 
-// Replaces a file as a whole, and keeps its mode. old: the file to replace; st_nlink 0: there was none. False: see
-// errno, and the file is unchanged; ESTALE: it is no longer the file of old.
+// Replaces a file atomically, and keeps its permissions. old: the file to replace; st_nlink 0: there was none. False:
+// see errno, and the file is unchanged. ESTALE: the path no longer names the file that old describes.
 static bool kbi_replace(const char* path, const kbi_text* text, const struct stat* old) {
     struct stat now;
     char ending[40];
@@ -1861,7 +1854,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
     int file = kbi_open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
     bool good = file >= 0 && (!old->st_nlink || fchmod(file, old->st_mode & 0777u) == 0) &&
                 kbi_write_all(file, text->s, text->n) && kbi_sync(file);
-    // The lock makes two processes that end together compare and rename one after the other.
+    // If two processes end together, the lock makes one of them wait until the other has compared and renamed.
     for (int i = 0; good && i < 100 && flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++)
         kbi_readable(-1, 20);
     bool exists = good && stat(path, &now) == 0, gone = good && !exists && errno == ENOENT;
@@ -1884,7 +1877,7 @@ typedef struct kbi_out {
     char* path;                // absolute, without links
     const kbi_signature* mark; // kind of the file; kbi_line_mark: lines under a lock
     struct stat old;           // the file to replace; st_nlink 0: there is none
-    int file;                  // device, pipe, file that is appended to, 1: stdout; -1: a regular file
+    int file;                  // device, pipe, file to append to, or 1 for stdout; -1: a regular file to replace
     kbi_text waiting;          // not written yet
     // for lines of records
     kbi_text written; // by this process
@@ -1894,7 +1887,7 @@ typedef struct kbi_out {
     bool moved;       // whether the records go to another file
 } kbi_out;
 typedef kbi_out kbi_lines;
-static void kbi_out_free(kbi_out* o) { // before kbi_out_end: a regular file stays unchanged
+static void kbi_out_free(kbi_out* o) { // without kbi_out_end, a regular file stays unchanged
     if (o->file > 2) close(o->file);
     KBENCH_FREE(o->path);
     kbi_text_free(&o->waiting);
@@ -1953,7 +1946,7 @@ static bool kbi_out_open(kbi_out* o, const char* option, const char* path, const
         char *name = o->path + kbi_folder_length(o->path), first = *name;
         *name = 0;
         errno = why;
-        good = ours && (lines || access(o->path, W_OK | X_OK) == 0); // of its folder
+        good = ours && (lines || access(o->path, W_OK | X_OK) == 0); // write permission in its folder
         *name = first;
     }
     if (!good && !ours && !errno)
@@ -2015,8 +2008,8 @@ static bool kbi_lines_kept(const kbi_lines* l, int file) {
     return !*missing;
 }
 
-// Appends the waiting lines, all or none, after it has ended an incomplete last line of a killed writer. False:
-// see errno, and the lines wait for the next call.
+// Ends an incomplete last line that a killed process left, then appends the waiting lines, all or none. False: see
+// errno; the lines wait for the next call.
 static bool kbi_lines_flush(kbi_lines* l, int milliseconds) {
     kbi_text all = KBI_BLANK;
     char last = 0;
@@ -2065,7 +2058,7 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Not every compiler announces instrumented code by a macro, but the program has a function of the instrument.
+// Not every compiler has a macro for instrumented code, so kbench looks for a function of the instrument.
 #define KBI_INSTRUMENTS(x) \
     x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
     x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
@@ -2102,7 +2095,7 @@ static const char* kbi_show_instruments(unsigned bits, char* out, size_t size) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>names     foundation: what dtypes and flags are called.
+  >>names     foundation: names of dtypes and flags.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const struct {
@@ -2156,7 +2149,7 @@ const char* kb_flag_advice(kb_flag flag) { return kbi_flag_advice(flag, KBI_CUDA
 
 KBI_SLOW_END
 /*---------------------------------------------------------------------------------------------------------------
-  >>clock     foundation: the host's monotonic clock, and a thread's own, in nanoseconds.
+  >>clock     foundation: the host's monotonic clock, and the processor time of a thread, in ns.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static int64_t kbi_clock_ns(int clock) {
@@ -2170,7 +2163,7 @@ static double kbi_seconds_since(int64_t start_ns) { return (double)(kbi_now() - 
 
 KBI_SLOW_BEGIN
 /*---------------------------------------------------------------------------------------------------------------
-  >>cpus      foundation: the processors: which this process may run on, their clock, and who else had them.
+  >>cpus      foundation: the processors this process may use, their clock, and who else used them.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // --- which processors this thread may run on; glibc hides its functions without _GNU_SOURCE ---
@@ -2224,15 +2217,14 @@ static const char* kbi_cpus_show(const kbi_cpus* c, char* out, size_t size) {
     return out;
 }
 
-static int kbi_cpu_now(void) { // the processor of this thread; 0 if unknown
+static int kbi_cpu_now(void) {
     unsigned cpu = 0;
     return syscall(SYS_getcpu, &cpu, NULL, NULL) == 0 ? (int)cpu : 0;
 }
 
-// --- their clock, from cpufreq below root; virtual machines usually have none ---
+// --- clock of the processors, from cpufreq in folder root; virtual machines usually have none ---
 static const char kbi_cpu_root[] = "/sys/devices/system/cpu";
 
-// Copies the first line of the file root/name. False if there is none.
 static bool kbi_line_below(const char* root, const char* name, char* out, int size) {
     char path[512];
     snprintf(path, sizeof path, "%.400s/%s", root, name);
@@ -2256,9 +2248,9 @@ static int kbi_cpu_boost(const char* root) {
     return kbi_line_below(root, "cpufreq/boost", line, (int)sizeof line) ? *line == '1' : -1;
 }
 
-// --- interference from other threads and machines, as the kernel counts it ---
+// --- interference from other threads and machines, as the Linux kernel counts it ---
 typedef struct kbi_turn {
-    int64_t ran, waits; // ns of processor time of this thread; times that it gave up the processor, -1: unknown
+    int64_t ran, waits; // ran: processor time in ns; waits: how often this thread gave up the processor, -1: unknown
 } kbi_turn;
 static kbi_turn kbi_turn_now(void) {
     struct rusage used;
@@ -2269,9 +2261,9 @@ static kbi_turn kbi_turn_now(void) {
 }
 
 typedef struct kbi_load {
-    int64_t at, switches; // time in ns; preemptions of this process, KB_NONE: unknown
+    int64_t at, switches; // time in ns; number of preemptions of this process, KB_NONE: unknown
     double waited;        // ns that this thread was ready but had no processor; NaN: unknown
-    double busy, stolen;  // ticks that all processors were busy; of these, ticks that the hypervisor took; NaN: unknown
+    double busy, stolen;  // busy ticks of all processors; ticks among them that the hypervisor took; NaN: unknown
 } kbi_load;
 static kbi_load kbi_load_now(const char* root) { // root: /proc
     char line[512];
@@ -2320,7 +2312,7 @@ static float kbi_bits_float(uint32_t u) {
     return f;
 }
 
-// Rounds a float to nearest even, to a format with so many fraction bits: 10 is binary16 (IEEE 754), 3 is e4m3, 2
+// Rounds a float to nearest even, to a format with `fraction` fraction bits: 10 is binary16 (IEEE 754), 3 is e4m3, 2
 // is e5m2 (OCP). NaN stays NaN. Overflow gives infinity in binary16 and the largest finite value in e4m3 and e5m2.
 static uint32_t kbi_f32_to_small(float f, uint32_t fraction) {
     bool half = fraction == 10u;
@@ -2399,9 +2391,9 @@ static void kbi_shuffle(int* order, int n, uint64_t seed, uint32_t purpose, uint
     }
 }
 
-// word / 2^32 in 24 bits, which float and double both hold exactly.
+// Returns word / 2^32 with 24 bits, which float and double both represent exactly.
 static double kbi_random_uniform(uint32_t word) { return (double)(int32_t)(word >> 8) * 5.9604644775390625e-8; }
-static double kbi_polynomial(const double* c, int n, double x) { // c[0] x^(n-1) + ... + c[n-1] (Horner)
+static double kbi_polynomial(const double* c, int n, double x) {
     double sum = 0;
     for (int i = 0; i < n; i++) sum = sum * x + c[i];
     return sum;
@@ -2460,7 +2452,7 @@ static uint64_t kbi_value_bits(double value, int dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// The bits of elements 4 block .. 4 block + 3.
+// Computes the bits of elements 4 block .. 4 block + 3.
 static void kbi_fill_block(uint64_t bits[4], uint64_t block, int dtype, int kind, uint64_t seed, uint32_t tensor) {
     bool is_float = dtype <= KB_BF16 || dtype >= KB_TF32;
     uint32_t ctr[4] = { (uint32_t)block, (uint32_t)(block >> 32), tensor, 0 }, w[4] = { 0, 0, 0, 0 };
@@ -2500,7 +2492,7 @@ static void kbi_fill_host(void* p, int64_t first, int64_t n, int dtype, int kind
 #define KBI_STATS_ENOUGH 6     // smallest (effective) sample size with a 95 % interval by the sign test
 #define KBI_STATS_NOTABLE 0.01 // smallest drift and distance of modes that is reported, relative to the median
 
-// True if v is finite and at most KBI_STATS_LIMIT. Compares bits because -ffast-math assumes that NaN does not exist.
+// Returns whether v is finite and at most KBI_STATS_LIMIT; by bits, because of -ffast-math.
 static int kbi_usable(double v) {
     const double limit = KBI_STATS_LIMIT;
     uint64_t bits, bound;
@@ -2516,7 +2508,7 @@ static double* kbi_stats_alloc(const double* x, int64_t n, int64_t m) {
     return x && n > 0 ? (double*)kbi_grow(NULL, (size_t)m * sizeof(double)) : NULL;
 }
 
-// a / b; 0 for 0 / 0; NAN for other divisions by 0 and if the quotient would exceed 1e150.
+// Returns a / b; 0 for 0 / 0; NAN for other divisions by 0 and if |a / b| would exceed 1e150.
 static double kbi_ratio(double a, double b) {
     if (a == 0.0 && b == 0.0) return 0.0;
     return b == 0.0 || fabs(a) > fabs(b) * 1e150 ? (double)NAN : a / b;
@@ -2574,13 +2566,12 @@ static double kbi_median_of(const double* x, int64_t n, double* scratch) {
     return 0.5 * lower + 0.5 * upper;
 }
 
-// Returns the median of |x - centre| in O(n); scratch holds n values.
 static double kbi_mad_of(const double* x, int64_t n, double centre, double* scratch) {
     for (int64_t i = 0; i < n; i++) scratch[i] = fabs(x[i] - centre);
     return kbi_median_of(scratch, n, scratch);
 }
 
-// Lower rank k, from 1, of the sign test's interval of the median (Thompson 1936; Le Boudec 2010); the upper rank
+// Returns the lower rank k of the sign test's interval of the median (Thompson 1936; Le Boudec 2010); the upper rank
 // is n + 1 - k. k is the largest rank with 1 - 2 P(B < k) >= 1 - alpha, B ~ Binomial(n, 1/2); 0: there is none.
 // Probabilities are relative to the mode's, so k is exact for every n and alpha >= 1e-250.
 static int64_t kbi_sign_rank(int64_t n, double alpha) {
@@ -2601,12 +2592,11 @@ static int64_t kbi_sign_rank(int64_t n, double alpha) {
     return rank;
 }
 
-// End (exclusive) of block b when n values are cut into 10 consecutive blocks of nearly equal size.
+// Returns the end (exclusive) of block b when n values form 10 consecutive blocks of nearly equal size.
 static int64_t kbi_block_end(int b, int64_t n) {
     return n / KBI_STATS_BLOCKS * (b + 1) + n % KBI_STATS_BLOCKS * (b + 1) / KBI_STATS_BLOCKS;
 }
 
-// Writes the medians of the 10 blocks; n >= 10.
 static void kbi_block_medians(const double* x, int64_t n, double* scratch, double* blocks) {
     for (int64_t b = 0, begin = 0, end; b < KBI_STATS_BLOCKS; b++, begin = end) {
         end = kbi_block_end((int)b, n);
@@ -2622,11 +2612,11 @@ static double kbi_inflation(double r, int64_t n) {
     return r > 0.0 ? (1.0 + r) / (1.0 - r) : 1.0;
 }
 
-// Effective sample size of n values for their median: n divided by the larger of two variance inflations. One is
-// the inflation of lag 1. The other detects a slow wander under uncorrelated noise: the variance of the sums of 10
-// blocks relative to that of independent values, times the inflation of the sums' own lag 1. Values are clipped at
+// Returns the effective sample size of n values for their median: n divided by the larger of two variance inflations.
+// One is the inflation of lag 1. The other detects slow drift under uncorrelated noise: the variance of the sums of
+// 10 blocks relative to that of independent values, times the inflation of the sums' own lag 1. Values are clipped at
 // 3 MAD from the median (Huber 1964), so outliers do not hide the correlation; if the MAD is 0, signs replace the
-// values. Below 30 values there are no blocks, and only a significant correlation counts (one-sided 5 %). *spread
+// values. Below 30 values there are no blocks, and only a significant correlation is used (one-sided 5 %). *spread
 // receives the standard deviation of the clipped values. scratch holds n values.
 static double kbi_effective(const double* x, int64_t n, double median, double* scratch, double* spread) {
     double sum = 0.0, squares = 0.0, products = 0.0, previous = 0.0, block[KBI_STATS_BLOCKS];
@@ -2663,10 +2653,10 @@ static double kbi_effective(const double* x, int64_t n, double median, double* s
     return (double)n / inflation;
 }
 
-// 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the effective
-// sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m; NAN without interval if n < 6. If
-// m < 6, the interval is unreliable: that of m = 6, and at least t(0.975; 5 df) standard errors to each side, with
-// the variance s^2 / (1 - 1/m), corrected for a wander that exceeds the sample.
+// Computes the 95 % interval of the median of values that may be autocorrelated: the rank k of the sign test for the
+// effective sample size m becomes rank (k - 1/2) n / m + 1/2 of the n values. Returns m; NAN without interval if n <
+// 6. If m < 6, the interval is unreliable. It is then that of m = 6, and at least t(0.975; 5 df) standard errors to
+// each side, with the variance s^2 / (1 - 1/m), corrected for drift slower than the sample.
 static double kbi_median_interval(const double* x, int64_t n, double median, double* scratch, double* lo,
                                   double* hi) {
     double spread, reach = 0.0; // 0: the interval includes the median even if rounding moved it out of the ranks
@@ -2687,12 +2677,11 @@ static double kbi_median_interval(const double* x, int64_t n, double median, dou
     return effective;
 }
 
-// Half-width of an interval relative to |median|; NAN if an end is not usable.
 static double kbi_half_width(double lo, double hi, double median) {
     return kbi_usable(lo) && kbi_usable(hi) ? kbi_ratio(0.5 * (hi - lo), fabs(median)) : (double)NAN;
 }
 
-// Only kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
+// Returns kb_stats.precision, in O(n): the stopping rule needs it between samples, and an idle GPU lowers its clock.
 static double kbi_precision_of(const double* x, int64_t n) {
     double lo, hi, *scratch = kbi_stats_alloc(x, n, n);
     if (!scratch) return NAN;
@@ -2723,8 +2712,8 @@ static void kbi_moments(const double* x, int64_t n, kb_stats* s) {
     if (n >= 3 && s->min < s->max && squares > 0.0) s->lag1 = products / squares;
 }
 
-// Step of the timer: the smallest difference of distinct values; 0 if above a tenth of the median. In a continuous
-// sample it is negligible. *distinct receives the number of distinct values.
+// Returns the tick of the timer: the smallest difference of distinct values; 0 if above a tenth of the median. It is
+// negligible in a continuous sample. *distinct receives the number of distinct values.
 static double kbi_step_of(const double* sorted, int64_t n, double median, int64_t* distinct) {
     double step = 0.0;
     *distinct = n > 0;
@@ -2750,9 +2739,9 @@ static void kbi_outliers(const double* sorted, double step, kb_stats* s) {
     s->outliers_severe = (double)severe / (double)s->n;
 }
 
-// True if there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and 1 %
-// of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve it. The
-// MAD is the larger one of both sides, and at least the timer's step, so that neighbouring ticks are not modes.
+// Returns whether there are two modes: the widest gap with at least 10 % of the values on each side exceeds 5 MAD and
+// 1 % of the median. The gap may contain 2 % of the values, so that one value between the modes does not halve it.
+// The MAD is the larger one of both sides, and at least one tick, so that neighbouring ticks are not modes.
 static int kbi_bimodal(const double* sorted, int64_t n, double median, double step, double* scratch) {
     if (n < KBI_STATS_MIN) return 0;
     const int64_t side = (n + 9) / 10, stretch = 1 + n / 50;
@@ -2772,7 +2761,7 @@ static int kbi_bimodal(const double* sorted, int64_t n, double median, double st
 }
 
 // Exact test of 10 block medians against random order, p = 0.0092 (33,508 of the 10! orders); ties lower p. It
-// rejects a step (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
+// rejects a shift (one half lies above the other: Pettitt 1976, extreme U = 25) and a trend (Mann 1945: |S| >= 33,
 // S = rising minus falling pairs). A test of the values would report drift whenever they are autocorrelated.
 static int kbi_order_significant(const double* blocks) {
     int score = 0, rising = 1, falling = 1;
@@ -2800,7 +2789,7 @@ static kb_stats kbi_stats_none(int64_t n) {
     return s;
 }
 
-// kb_summarize with the timer's step in the unit of x; 0: the step is estimated from the values.
+// As kb_summarize. known_step: tick of the timer in the unit of x; 0: it is estimated from the values.
 static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
     double blocks[KBI_STATS_BLOCKS], third[3];
     kb_stats s = kbi_stats_none(n);
@@ -2835,7 +2824,7 @@ static kb_stats kbi_summarize(const double* x, int64_t n, double known_step) {
 
 kb_stats kb_summarize(const double* x, int64_t n) { return kbi_summarize(x, n, 0.0); }
 
-// Mean without the `cut` smallest and `cut` largest values. Sorts x. It resolves less than the timer's step.
+// Returns the mean without the `cut` smallest and largest values; it can resolve less than a tick. Sorts x.
 static double kbi_trimmed(double* x, int n, int cut) {
     double sum = 0;
     kbi_sort(x, n);
@@ -2861,13 +2850,13 @@ static bool kbi_paired(const double* log_ratio, int64_t rounds, double alpha, do
     return rank > 0;
 }
 
-// Returns the noise floor from the interval of the A/A control's ratio: max(hi, 1/lo) - 1; NAN without an interval.
+// Returns the noise floor from the interval of the A/A control's ratio; NAN without an interval.
 static double kbi_noise_floor(double lo, double hi) {
     if (!kbi_usable(lo) || !kbi_usable(hi) || !(lo > 0.0 && hi >= lo)) return NAN;
     return KBI_MAX(hi, 1.0 / KBI_MAX(lo, 1e-150)) - 1.0;
 }
 
-// Verdict from an interval of the speedup, baseline time / time, in this order:
+// Returns the verdict from an interval of the speedup, baseline time / time, in this order:
 //   UNRESOLVED  an end is not finite (too few rounds);  NONE  not an interval of a ratio: lo <= 0 or lo > hi
 //   EQUIVALENT  1/(1+delta) <= lo and hi <= 1+delta, delta > 0 (two one-sided tests, Schuirmann 1987)
 //   FASTER      lo > 1 + noise;  SLOWER  hi < 1/(1+noise);  UNRESOLVED  otherwise
@@ -2881,7 +2870,7 @@ static kb_verdict kbi_judge_ratio(double lo, double hi, double delta, double noi
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>spread    foundation: what fresh processes, and errors known beforehand, add to an interval. Pure functions.
+  >>spread    foundation: intervals that include scatter between processes and known errors. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Adds a normal error of standard deviation sd to a 95 % interval about `centre`; NAN if sd is not usable.
@@ -2919,8 +2908,8 @@ static double kbi_student_tail(double t, double df) {
     return 0.5 - 0.5 * kbi_beta_below(0.5, a, rest);
 }
 
-// Quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1. The
-// tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
+// Returns quantile p of Student's t for real df >= 0.1, by bisection; NAN if p is not in (0, 1) or df is below 0.1.
+// The tail probability is within 1e-9 for p from 1e-6 to 1 - 1e-6.
 static double kbi_student_quantile(double p, double df) {
     if (!(p > 0.0 && p < 1.0) || !(df >= 0.1)) return NAN;
     if (p == 0.5) return 0.0;
@@ -2957,13 +2946,13 @@ typedef struct kbi_spread { // scatter over processes of a case's log medians, o
     double log_variance, octaves; // see kbi_spread_own
 } kbi_spread;
 
-// Half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
+// Returns the half-width of the interval of the mean with error rate alpha. reference_variance: see kbi_spread_of.
 static double kbi_spread_reach(const kbi_spread* s, double alpha, double reference_variance) {
     const double quantile = s->n > 1 ? kbi_student_quantile(1.0 - 0.5 * alpha, s->df) : (double)NAN;
     return quantile * s->sd * sqrt(1.0 / KBI_MAX(s->n, 1) + reference_variance);
 }
 
-// Weight of a case in the prior of a case whose time differs by so many octaves.
+// Returns the weight of a case in the prior of another case. octaves: difference of the log2 of their times.
 static double kbi_spread_weight(double octaves) { return fabs(octaves) < 5.0 ? exp(-0.5 * octaves * octaves) : 0.0; }
 
 // Statistics of one case alone. log_variance: unbiased logarithm of the variance (Smyth, Statistical Applications in
@@ -3003,13 +2992,13 @@ static double kbi_spread_prior(const kbi_spread* s, int cases) {
     return 2.0 * high;
 }
 
-// 95 % t intervals of the mean log medians of cases, each over `processes` fresh processes. The values of case c
+// Computes 95 % t intervals of the mean log medians of cases, each over `processes` processes. The values of case c
 // begin at values[c * processes]; NAN: a process gave no value. times: typical times of the cases in one unit. The
-// variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004), and at least its
-// own s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D their
-// degrees of freedom. reference_variance is the variance of the value that the mean is compared with, relative to
-// one process: 0 for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios vary less
-// than log times and need a separate call.
+// variance of a case is (d s^2 + p s0^2) / (d + p) with d + p degrees of freedom (Smyth 2004), and at least its own
+// s^2. s0^2 is the prior from the other cases; 1/p = 1/min(d0, d) + 1/D, d0 from kbi_spread_prior, D their degrees of
+// freedom. reference_variance is the variance of the value that the mean is compared with, relative to one process: 0
+// for the true mean, 1 for one further process, pi / 2m for the median of m. Log ratios vary less than log times and
+// need a separate call.
 static void kbi_spread_of(const double* values, int processes, int cases, const double* times,
                           double reference_variance, kbi_spread* s) {
     for (int i = 0; i < cases; i++)
@@ -3039,7 +3028,7 @@ static void kbi_spread_of(const double* values, int processes, int cases, const 
 KBI_SLOW_END
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>arrays    foundation: whether one array matches another; NaN never does. Pure functions.
+  >>arrays    foundation: comparison of two arrays within a tolerance. Pure functions.
 ---------------------------------------------------------------------------------------------------------------*/
 
 typedef enum kbi_match_how { KBI_CHECK_MIXED, KBI_CHECK_NORM, KBI_CHECK_ULP } kbi_match_how;
@@ -3048,7 +3037,7 @@ typedef struct kbi_matched {
     bool passed;
     double error;       // largest error, in the unit of the tolerance; infinite if only one value of a pair is finite
     int64_t worst, bad; // element with the largest error (-1: no element has one); number of failed elements
-    double got, want;   // values of that element
+    double got, want;   // values of element `worst`
 } kbi_matched;
 
 static double kbi_ulp(double x, kb_dtype dtype) { // one unit in the last place of a type at x; integers: 1
@@ -3065,7 +3054,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
                              kbi_match_how how, double tolerance) {
     kbi_matched c = { true, 0, -1, 0, 0, 0 };
     if (!kbi_finite(tolerance)) tolerance = -1; // with -ffast-math, a comparison with NaN could pass
-    double difference = 0, norm = 0, unit = 1; // unit: a power of two that prevents overflow and underflow of squares
+    double difference = 0, norm = 0, unit = 1; // unit: a power of two; avoids overflow and underflow of squares
     bool wide = got_type == want_type && (got_type == KB_I64 || got_type == KB_U64);
     for (int64_t i = 0; i < n && how == KBI_CHECK_NORM; i++) {
         double w = fabs(kbi_load_double(want, i, (int)want_type)), g = fabs(kbi_load_double(got, i, (int)got_type));
@@ -3109,7 +3098,7 @@ static kbi_matched kbi_match(const void* got, kb_dtype got_type, const void* wan
 KBI_SLOW_BEGIN
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>fiber     foundation: a function suspended in its middle, on a stack of its own.
+  >>fiber     foundation: functions that suspend and resume, each on its own stack.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // A benchmark function that is suspended in its timed loop, on its own stack in the same thread. All
@@ -3128,13 +3117,13 @@ typedef struct kbi_fiber {
 static void kbi_fiber_rest(kbi_fiber* f) { swapcontext(&f->body, &f->conductor); }
 static void kbi_fiber_resume(kbi_fiber* f) { swapcontext(&f->conductor, &f->body); }
 
-static void kbi_fiber_enter(unsigned high, unsigned low) { // makecontext passes ints
+static void kbi_fiber_enter(unsigned high, unsigned low) {
     kbi_fiber* f = (kbi_fiber*)(uintptr_t)((uint64_t)high << 32 | low);
     f->main(f->user);
     kbi_fiber_rest(f);
 }
 
-// Returns false without memory for the stack. Its size is the limit of the main stack, from 8 to 64 MiB.
+// Returns false if there is no memory for the stack. Its size is the limit of the main stack, from 8 to 64 MiB.
 static bool kbi_fiber_make(kbi_fiber* f, void (*body)(void*), void* user) {
     struct rlimit limit;
     rlim_t most = (rlim_t)64 << 20, size = getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : 0;
@@ -3170,7 +3159,7 @@ static void kbi_fiber_free(kbi_fiber* f) { (void)f; }
   >>shared    foundation: types that the stages share: recipe, case, measured, machine.
 ---------------------------------------------------------------------------------------------------------------*/
 
-static const char kbi_apart_note[] = // for each case of a comparison without fibers
+static const char kbi_apart_note[] = // note of each case that was compared without fibers
     "measured one after another, not in interleaved rounds: kbench has no fibers for this C library and "
     "processor. --procs 5 compares over several processes";
 
@@ -3179,7 +3168,7 @@ typedef struct kbi_registered { // the registered implementations, in the order 
     int n;
 } kbi_registered;
 
-typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // OWN: a backend that the program brings
+typedef enum kbi_target { KBI_ON_GPU, KBI_ON_CPU, KBI_ON_OWN } kbi_target; // OWN: a backend that the program adds
 typedef enum kbi_mode { KBI_COLD, KBI_HOT, KBI_ROTATE, KBI_GRAPH, KBI_EVENT_MODES = KBI_ROTATE } kbi_mode;
 typedef enum kbi_timing { KBI_BY_EVENTS, KBI_BY_CUPTI, KBI_BY_BOTH, KBI_BY_WALL } kbi_timing;
 
@@ -3188,32 +3177,32 @@ typedef struct kbi_verdict {
     int32_t known;     // 0: no inspection; note holds the reason, or is empty if none was requested
     int32_t flag;      // kb_flag that withholds the time, for the reason in message; -1: no error
     int32_t captures;  // stream capture accepts every call of the block
-    int32_t followed;  // the calls were followed; else this machine cannot inspect any case
+    int32_t followed;  // the calls were recorded; if not, this machine cannot inspect any case
     int64_t work;      // calls that submit work to a stream
-    char message[320]; // names the call
-    char note[320];    // for the record
+    char message[320]; // error message, with the name of the call
+    char note[320];    // note for the record
 } kbi_verdict;
 
-typedef struct kbi_recipe { // orders of the measure stage, from the command line or from a kb_desc
+typedef struct kbi_recipe { // settings of the measure stage, from the command line or from a kb_desc
     kbi_target target;
-    int device; // index of the GPU
+    int device;
     kbi_mode mode;
     kbi_timing timing;
-    bool verify, audit;          // run kb_check; inspect the timed block
+    bool verify, audit;          // whether to run kb_check; whether to inspect the block
     bool fresh;                  // run kb_check also with other inputs
     bool looked;                 // an external profiler runs: nothing is timed
     unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
     const kbi_verdict* verdicts; // for each case of the group; NULL: no inspection
     uint64_t seed;
-    double precision, min_time, max_time, warmup_time; // fraction; seconds; negative warm-up: until steady state
+    double precision, min_time, max_time, warmup_time; // precision: fraction; rest: s; warmup_time < 0: until steady
     int64_t warmup_samples;                            // negative: until steady state
     int64_t samples, rounds;                           // exact numbers; 0: as many as precision requires
-    int64_t launches;                                  // per sample; 0: the timer chooses
+    int64_t launches;                                  // launches per sample; 0: the timer chooses
     int64_t min_samples, max_samples, max_rounds;
     int placement; // together with seed, selects the addresses of the buffers; 0: no displacement
 } kbi_recipe;
 
-enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096, KBI_PROCESSES = 64 }; // most rounds, launches, processes
+enum { KBI_ROUNDS_LIMIT = 512, KBI_LAUNCHES_LIMIT = 4096, KBI_PROCESSES = 64 };
 
 static void kbi_recipe_default(kbi_recipe* r) {
     memset(r, 0, sizeof *r);
@@ -3225,7 +3214,7 @@ static void kbi_recipe_default(kbi_recipe* r) {
     r->min_samples = 30, r->max_samples = 2000, r->max_rounds = 64;
 }
 
-// Makes the recipe profile instead of measure. Results were verified when they were measured.
+// Changes the recipe to profile. The results were verified when they were measured.
 static void kbi_recipe_inside(kbi_recipe* r, unsigned instruments) {
     r->inside = instruments;
     if (instruments) r->verify = r->fresh = false;
@@ -3283,7 +3272,7 @@ typedef struct kbi_counter { // a value of kb_count or a hardware counter
 } kbi_counter;
 
 enum { KBI_NO_SHAPE = -1 };
-// What kb_keep receives in host work. BY_CALL: no compiler can remove the work, which is called through a pointer.
+// Kinds of values that kb_keep receives in host work. BY_CALL: a call by pointer keeps the work from being removed.
 enum kbi_kept { KBI_NOT_HOST, KBI_KEPT_NOTHING, KBI_KEPT_CONSTANTS, KBI_KEPT_VALUES, KBI_KEPT_BY_CALL };
 
 typedef struct kbi_measured {
@@ -3291,10 +3280,10 @@ typedef struct kbi_measured {
     int32_t verified, settled;
     int32_t queries;             // items are queries
     int32_t constant;            // the inputs are constant
-    int32_t stage;               // ran on shared buffers; -1: ran alone
+    int32_t stage;               // 1: ran on shared buffers; 0: on separate buffers; -1: ran alone
     int32_t proven;              // a check passed on output of the last run of the block
-    int32_t ungated;             // launches were not queued behind the launch gate, unexpectedly
-    int32_t launches;            // per sample; a sample is their mean
+    int32_t ungated;             // the launch gate failed: launches were not queued behind it
+    int32_t launches;            // launches per sample; a sample is the mean of their times
     int64_t retaken;             // samples that were repeated because the process or the gate stalled
     int32_t others;              // other processes on this GPU
     int32_t dtype;               // kb_dtype of the elements
@@ -3310,11 +3299,11 @@ typedef struct kbi_measured {
     double* samples;         // ns per launch; a process that receives a result allocates its own arrays
     double* round_ns;        // for each round of the comparison
     double* control_ns;      // A/A control, for each round; NULL: not the baseline
-    int32_t arms, contest;   // implementations compared in these rounds; plan index of the first one
-    double bias_ns, floor_ns, wall_ns, step_ns; // step: of the timer, per launch; NaN: not known
+    int32_t arms, contest;   // number of implementations in these rounds; plan index of the first one
+    double bias_ns, floor_ns, wall_ns, step_ns; // step_ns: tick of the timer, per launch; NaN: not known
     int32_t kept;                               // kbi_kept
     double bias_error_ns;                       // standard deviation of the bias
-    double bias_apart_ns;                       // part of it that launches of another shape do not share
+    double bias_apart_ns;                       // part of that error that another launch shape does not share
     double bytes, flops, items;                 // NaN: not given
     double max_error, tolerance;
     int64_t memory, host_memory, leaked; // bytes; KB_NONE: not known
@@ -3328,7 +3317,7 @@ typedef struct kbi_measured {
     int64_t preemptions;                      // preemptions during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
     kbi_roofs roofs;                          // at the end of the case
-    double reached; // bytes per second of a copy, read or write of as many bytes, cached alike; NaN: not known
+    double reached; // bytes per second of a copy, read or write of the same size and cache state; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
 } kbi_measured;
@@ -3337,17 +3326,17 @@ typedef struct kbi_machine {
     char backend[8];
     int32_t gpu_present, device, devices, sm;         // sm: 90 for 9.0
     int32_t ecc, mig, clocks_locked, multiprocessors; // -1: not known
-    char gpu[96], driver[40], cuda[16], why[200];     // why: reason for no GPU
+    char gpu[96], driver[40], cuda[16], why[200];     // why: why no GPU is used
     int64_t memory, l2;
-    kbi_roofs roofs, core;        // peaks of the device; of one core of the host
-    double floor[3], bias[2];     // ns. floor: empty kernel, cold, hot, graph; bias of events: cold, hot
-    double own_error;             // ns, uncertainty of an empty kernel's duration; 0: it was measured
-    double quantum, empty_pair;   // ns: step of event times; a pair of events without work between
-    char truth[64];               // reference of the bias
-    double cold;                  // share of an L2-sized buffer that the eviction pushes out; NaN: not known
-    double counted_cold;          // the same in percent by hardware counters; NaN: not known
-    char counted_why[200];        // reason for NaN
-    char tool[24];                // under which nothing is timed because it changes launches; "": none
+    kbi_roofs roofs, core;        // peaks of the device; peaks of one core of the host
+    double floor[3], bias[2];     // ns. Time of an empty kernel: cold, hot, graph. Bias of events: cold, hot
+    double own_error;             // ns: uncertainty of the duration of an empty kernel; 0: it was measured
+    double quantum, empty_pair;   // ns: tick of event times; time of an event pair without work between
+    char truth[64];               // source of the bias
+    double cold;                  // share of an L2-sized buffer that is evicted; NaN: not known
+    double counted_cold;          // the same share, in percent, by hardware counters; NaN: not known
+    char counted_why[200];        // why counted_cold is NaN
+    char tool[24];                // tool that prevents timing because it changes launches; "": none
     int32_t simulated;            // the tool also changes host work
     char cpus[200], governor[32]; // processors that the process may use; governor of their clock; "": not known
     int32_t boost;                // the clock may exceed its nominal rate; -1: not known
@@ -3372,13 +3361,13 @@ static void kbi_measured_clear(kbi_measured* m) {
     kbi_roofs_clear(&m->roofs);
 }
 
-typedef struct kbi_arithmetic { // of a case
+typedef struct kbi_arithmetic { // peaks of a case's element type
     int base;        // peak that the case is compared with; KBI_NO_ROOF: its type has no peak
     unsigned others; // bits of kbi_roof: further peaks that the same element type may have used
 } kbi_arithmetic;
 
-// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the type of storage: the arithmetic may be wider, or
-// for f32 narrower, as in libraries. Without a type, every peak is possible. F16 and BF16 use the same units.
+// said: kb_flops_as gave the type. Otherwise KB_DTYPE gave the storage type: arithmetic may be wider or, for f32 in
+// libraries, narrower. Without a type, every peak is possible. F16 and BF16 use the same units.
 static kbi_arithmetic kbi_arithmetic_by(kb_dtype dtype, bool said) {
     // clang-format off
     enum { KBI_TF32 = 1 << KBI_ROOF_TF32, KBI_HALF = 1 << KBI_ROOF_F16 | 1 << KBI_ROOF_BF16,
@@ -3406,7 +3395,7 @@ static kbi_arithmetic kbi_arithmetic_of(const kbi_measured* m) {
     return peaks;
 }
 
-static int kbi_traffic_roof(int traffic) { // not given: copy
+static int kbi_traffic_roof(int traffic) { // default: copy
     return traffic == KB_READ ? KBI_ROOF_READ : traffic == KB_WRITE ? KBI_ROOF_WRITE : KBI_ROOF_COPY;
 }
 
@@ -3468,9 +3457,9 @@ typedef struct kbi_event { // a run of the block, or a call, kernel, copy or mem
     int64_t start, end;    // ns of one clock for host and device
     int64_t bytes;         // size of a copy or a memset
     int32_t kind, run;     // KBI_EVENT_RUN, ...; number of the run
-    int32_t name, cause;   // offset in the texts; index of the call that submitted it, -1: unknown
+    int32_t name, cause;   // offset in the texts; index of the submitting call, -1: unknown
     int32_t symbol;        // linker name of a kernel; offset in the texts
-    uint32_t lane;         // stream; for calls: thread
+    uint32_t lane;         // the stream of GPU work, or the thread of a call
     int32_t grid[3], block[3], cluster[3], registers, shared, local;
     float occupancy; // percent of the warps that fit on a multiprocessor; 0: not known
     int32_t limit;   // KBI_BY_WARPS, ...
@@ -3503,7 +3492,7 @@ static kbi_inside* kbi_inside_without(const char* why) { // an empty profile wit
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>fields    foundation: a record's keys as data, and the names by which people choose among them.
+  >>fields    foundation: table of the keys of a record, and the names that select them.
 ---------------------------------------------------------------------------------------------------------------*/
 
 // clang-format off
@@ -3536,7 +3525,7 @@ static const kbi_key kbi_keys[] = {
 #undef KBI_X
 };
 
-enum { KBI_SCHEMA = 3 }; // of KB_RECORD; see the manual
+enum { KBI_SCHEMA = 3 };
 
 static const char* kbi_status_name(kb_status s) { return s == KB_OK ? "ok" : s == KB_FAILED ? "failed" : "skipped"; }
 static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
@@ -3544,7 +3533,6 @@ static const char* kbi_verdict_name(kb_verdict v) { // NULL: no verdict
     return names[v];
 }
 
-// Address of a key's value in a record: a kbi_field_ of its kind.
 static const void* kbi_field(const kb_result* r, const kbi_key* key) { return (const char*)r + key->offset; }
 
 static double kbi_field_number(const kb_result* r, const kbi_key* key) { // NAN: null, or not a number
@@ -3586,7 +3574,7 @@ void kb_result_free(kb_result* result) {
     memset(result, 0, sizeof *result);
 }
 
-// Copies the keys that KB_RECORD takes from a source, where texts are arrays. Empty texts become NULL.
+// Copies the keys of one source of KB_RECORD. Texts are arrays in the source; empty texts become NULL.
 static void kbi_result_take(kb_result* r, kbi_source source, const void* from) {
     for (int i = 0; i < KBI_COUNT(kbi_keys); i++) {
         const kbi_key* key = &kbi_keys[i];
@@ -3622,7 +3610,7 @@ static bool kbi_same_param(const kb_param* a, const kb_param* b) {
     return a->type == KB_AXIS_REALS ? memcmp(&a->r, &b->r, sizeof a->r) == 0 : a->i == b->i;
 }
 
-// True if two lists hold the same parameters, in any order. Names are unique.
+// Returns whether two lists have the same parameters, in any order.
 static bool kbi_same_params(const kbi_field_params* a, const kbi_field_params* b) {
     for (int64_t i = 0; i < a->n; i++)
         if (!kbi_same_param(&a->of[i], kbi_object_find(b, a->of[i].name))) return false;
@@ -3669,7 +3657,7 @@ static const struct {
     bool wide;
 } kbi_columns[] = { KBI_COLUMNS(KBI_X) };
 #undef KBI_X
-KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "the table keeps a mask of columns with one more bit");
+KBI_STATIC_ASSERT(KBI_COLUMN_COUNT < 32, "a mask of 32 bits has one bit per column and one more");
 
 enum { KBI_UNITS_EACH = 4 };
 static const struct { // units of a column, from small to large; factors from the unit of the key
@@ -3754,7 +3742,7 @@ static int kbi_shown_parse(const char* option, const char* list, kbi_shown out[K
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>json      foundation: a record as an object; never NaN, never Infinity, never a comma for a point.
+  >>json      foundation: writes a record as an object, without NaN or Infinity, in every locale.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_json_whole(kbi_text* t, int64_t x) {
@@ -3823,7 +3811,7 @@ int64_t kb_json(const kb_result* result, char* buffer, int64_t size) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>registry  declare: what the KBENCH macros registered, in the order of the source.
+  >>registry  declare: registered benchmarks, in source order.
 ---------------------------------------------------------------------------------------------------------------*/
 
 const char KBI_DEMAND[] = KBENCH_VERSION;
@@ -3861,7 +3849,7 @@ static kbi_registered kbi_registry(void) {
     return all;
 }
 
-// Returns the text of a macro argument, or of its string literals in sequence; otherwise: for no text.
+// Returns the text of a macro argument, with string literals joined. If it has no text: `otherwise`.
 static const char* kbi_name_of(const char* s, const char* otherwise) {
     const char* p = s;
     size_t n = 0;
@@ -3874,7 +3862,7 @@ static const char* kbi_name_of(const char* s, const char* otherwise) {
         p += *p == '"';
         p += strspn(p, " ");
     }
-    if (*p) n = strlen(s), memcpy(name, s, n); // not only literals
+    if (*p) n = strlen(s), memcpy(name, s, n); // it contains more than literals
     name[n] = 0;
     if (n) return name;
     KBENCH_FREE(name);
@@ -3916,7 +3904,7 @@ void kb_add_instrument(kb_instrument* instrument) {
     while (*link && *link != instrument) link = &(*link)->next;
     if (*link) return;
     if (kbi_process.instrument_count == 30) {
-        kbi_error("more than 30 instruments: --%s is left out", instrument->option ? instrument->option : "(none)");
+        kbi_error("more than 30 instruments: --%s is ignored", instrument->option ? instrument->option : "(none)");
         return;
     }
     instrument->bit = 2u << kbi_process.instrument_count++; // bit 0 is KBI_WISH_STREAMS
@@ -3930,7 +3918,7 @@ void kbi_register(kb_entry* entry, const char* operation, const char* implementa
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>cli       plan: the options, one row each: they make --help, the parser and the structure of values.
+  >>cli       plan: table of options, which defines --help, the parser and struct kbi_options.
 ---------------------------------------------------------------------------------------------------------------*/
 
 enum { // clang-format off
@@ -3951,7 +3939,7 @@ enum {
     KBI_REPEATS = 1,       // may be given more than once
     KBI_MORE = 2,          // takes further words, up to the next option
     KBI_CHOOSES = 4,       // selects cases
-    KBI_IDLE = 8,          // is done instead of a run
+    KBI_IDLE = 8,          // acts instead of a run
     KBI_MEASURES = 16,     // needs a run: excludes options with KBI_IDLE
     KBI_GPU = 32,          // has no effect on host code
     KBI_WRITES = 64,       // writes records to a file
@@ -3962,7 +3950,7 @@ enum {
     KBI_IN_RACE = 2048,    // allowed with --race
     KBI_REST = 4096,       // takes the words after --
     KBI_RARE = 8192,       // only in --help all
-    KBI_COMMON = 8192,     // in KBI_OPTIONS, the opposite of KBI_RARE: also in --help
+    KBI_COMMON = 8192,     // in KBI_OPTIONS, the opposite of KBI_RARE: --help shows it
     KBI_SELECTS = KBI_CHOOSES | KBI_REPEATS,
     KBI_INSTEAD = KBI_IDLE | KBI_APART,
     KBI_IN_SHOWN = KBI_IN_LOAD | KBI_IN_COMPARE,
@@ -4006,23 +3994,25 @@ enum {
     KBI_X(shard, "shard", "K/N|auto", "choose", "run part K of N; auto: this task of a Slurm array", int64_t, \
       kbi_take_shard, KBI_ANY, 0) \
     KBI_X(device, "device", KBI_CUDA ? "N|all|cpu" : "cpu", "choose", \
-      KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu; 0" : "cpu is the only device in a build without CUDA", \
+      KBI_CUDA ? "index of the GPU, all GPUs in turn, or cpu (default 0)" \
+      : "cpu is the only device in a build without CUDA", \
       const char*, kbi_take_device, KBI_ANY, KBI_COMMON) \
     KBI_BARE(fast, "fast", "how long", "0.2 s and 2 % per case; sizes small and medium", KBI_EFFORT | KBI_COMMON) \
     KBI_BARE(thorough, "thorough", "how long", "10 s per case", KBI_EFFORT | KBI_COMMON) \
-    KBI_SHARE(precision, "precision", "how long", "stop at this half-width of the interval; 0.5 %", 1e-300, \
+    KBI_SHARE(precision, "precision", "how long", "stop at this half-width of the interval (default 0.5 %)", 1e-300, \
       100, KBI_EFFORT) \
-    KBI_SPAN(max_time, "max-time", "how long", "longest sampling time per case; 1s", 1e-9, KBI_EFFORT) \
-    KBI_SPAN(min_time, "min-time", "how long", "shortest sampling time per case; 0s", 0, KBI_EFFORT) \
+    KBI_SPAN(max_time, "max-time", "how long", "longest sampling time per case (default 1s)", 1e-9, KBI_EFFORT) \
+    KBI_SPAN(min_time, "min-time", "how long", "shortest sampling time per case (default 0s)", 0, KBI_EFFORT) \
     KBI_SPAN(budget, "budget", "how long", "time for all cases together (--race: 60s)", 1e-3, \
       KBI_EFFORT | KBI_MEASURES | KBI_IN_RACE | KBI_COMMON) \
-    KBI_NUMBER(rounds, "rounds", "how long", "number of rounds of a comparison; 16 to 64", KBI_ROUNDS_LIMIT, \
+    KBI_NUMBER(rounds, "rounds", "how long", "rounds of a comparison (default 16 to 64)", KBI_ROUNDS_LIMIT, \
       KBI_EFFORT) \
     KBI_NUMBER(iters, "iters", "how long", "number of samples per case", 10000000, KBI_EFFORT) \
-    KBI_NUMBER(launches, "launches", "how long", "launches per sample; 8, more on a CPU", KBI_LAUNCHES_LIMIT, 0) \
-    KBI_X(warmup, "warmup", "N|T", "how long", "samples or time of warm-up; until steady", kbi_none, kbi_take_warmup, \
-      KBI_FROM(0, 1000000), 0) \
-    KBI_SPAN(timeout, "timeout", "how long", "end a case that takes longer; 60s", 1e-9, 0) \
+    KBI_NUMBER(launches, "launches", "how long", "launches per sample (default 8, more on a CPU)", \
+      KBI_LAUNCHES_LIMIT, 0) \
+    KBI_X(warmup, "warmup", "N|T", "how long", "samples or time of warm-up (default: until steady)", \
+      kbi_none, kbi_take_warmup, KBI_FROM(0, 1000000), 0) \
+    KBI_SPAN(timeout, "timeout", "how long", "end a case that takes longer (default 60s)", 1e-9, 0) \
     KBI_BARE(all, "all", "how long", "run all cases if the program runs a part by default", 0) \
     KBI_BARE(dry_run, "dry-run", "how long", "print the plan; run nothing", KBI_IDLE) \
     KBI_BARE(cold, "cold", "how", "evict L2 before each launch (the default)", KBI_GPU) \
@@ -4034,12 +4024,12 @@ enum {
     KBI_BARE(fresh, "fresh", "how", "run kb_check with two more inputs", 0) \
     KBI_BARE(no_audit, "no-audit", "how", "do not inspect the timed block", 0) \
     KBI_BARE(no_isolate, "no-isolate", "how", "use one process, for debuggers and profilers", 0) \
-    KBI_NUMBER(procs, "procs", "how", "fresh processes per case, with other placements; 1", KBI_PROCESSES, \
+    KBI_NUMBER(procs, "procs", "how", "processes per case, other addresses in each (default 1)", KBI_PROCESSES, \
       KBI_COMMON) \
     KBI_BARE(shuffle, "shuffle", "how", "run comparison groups in random order", 0) \
-    KBI_X(cpu, "cpu", "N,M-K", "how", "processors to measure on; any", const char*, kbi_take_cpu, KBI_ANY, 0) \
-    KBI_X(seed, "seed", "N", "how", "seed of data and order; 42", uint64_t, kbi_take_number, KBI_FROM(0, INT64_MAX), \
-      0) \
+    KBI_X(cpu, "cpu", "N,M-K", "how", "processors to use (default any)", const char*, kbi_take_cpu, KBI_ANY, 0) \
+    KBI_X(seed, "seed", "N", "how", "seed of data and order (default 42)", uint64_t, kbi_take_number, \
+      KBI_FROM(0, INT64_MAX), 0) \
     KBI_TEXT(json, "json", "FILE", "out", "write records as one array; - is stdout", \
       KBI_WRITES | KBI_IN_LOAD | KBI_COMMON) \
     KBI_TEXT(jsonl, "jsonl", "FILE", "out", "append records as they finish, one per line", \
@@ -4069,15 +4059,15 @@ enum kbi_option_id {
 };
 
 typedef struct kbi_options {
-    bool on[KBI_OPTION_COUNT]; // true if the option was given
+    bool on[KBI_OPTION_COUNT];
 #define KBI_X(id, name, argument, group, help, type, read, limits, rules) type id;
     KBI_OPTIONS
 #undef KBI_X
     double warmup_time;   // seconds; negative: not given
     int64_t warmup_count; // samples; negative: not given
     int64_t min_samples, max_samples;
-    int64_t shards; // number of shards; shard counts from 1; 0: the whole plan
-    int64_t gpu;    // index
+    int64_t shards; // number of shards; 0: no shards. shard: 1 to shards
+    int64_t gpu;    // index of the GPU
     char** rest;    // the words after --, for an option with KBI_REST; NULL: none
     bool usual;     // the options of kb_default apply
     int argc;
@@ -4107,14 +4097,14 @@ static bool kbi_refuse_value(const kb_option* option, const char* takes, const c
     return kbi_error("--%s takes %s, not '%.100s'", option->name, takes, value);
 }
 
-static bool kbi_take_word(const kb_option* option, void* values, const char* value) { // words: "a,b,c"
+static bool kbi_take_word(const kb_option* option, void* values, const char* value) {
     if (*value && !strchr(value, ',') && kbi_lists(option->words, value)) return kbi_take_text(option, values, value);
     return kbi_refuse_value(option, option->words, value);
 }
 
 static bool kbi_add_string(const char* option, kbi_strings* list, const char* s) {
     if (list->n < KBI_LISTS) return list->of[list->n++] = s, true;
-    return kbi_error("--%s was given more than %d times; one can hold several: A,B (or A|B)", option, KBI_LISTS);
+    return kbi_error("--%s was given more than %d times; one can hold several values: A,B (A|B)", option, KBI_LISTS);
 }
 
 static bool kbi_take_list(const kb_option* option, void* values, const char* value) {
@@ -4171,7 +4161,7 @@ static bool kbi_take_axis(const kb_option* option, void* values, const char* val
     if (!equals) return kbi_refuse_value(option, "NAME=LIST, as in rows=512,1024", value);
     for (int i = 0; i < list->n; i++)
         if (kbi_same_name_n(value, (size_t)(equals - value), list->of[i], strcspn(list->of[i], "=")))
-            return kbi_error("-a %s and -a %s name one axis; join the lists with a comma", list->of[i], value);
+            return kbi_error("-a %s and -a %s set the same axis; join the lists with a comma", list->of[i], value);
     return kbi_add_string(option->name, list, value);
 }
 
@@ -4208,14 +4198,13 @@ static bool kbi_take_cpu(const kb_option* option, void* values, const char* valu
     return kbi_take_text(option, values, value);
 }
 
-// Pins this process to the processors of --cpu; false after an error message.
 static bool kbi_options_pin(const kbi_options* o) {
     kbi_cpus list;
     if (!o->cpu || (kbi_cpus_parse(o->cpu, &list) && kbi_cpus_pin(&list))) return true;
     return kbi_error("--cpu %s: %s; leave it out", o->cpu, strerror(errno));
 }
 
-// K/N, or the task of a Slurm job array. Arrays with unequal steps are rejected: their tasks cannot be numbered.
+// Reads K/N, or the task of a Slurm job array. Ids with unequal steps are rejected: tasks have no numbers then.
 static bool kbi_take_shard(const kb_option* option, void* values, const char* value) {
     static const char* const names[] = { "ID", "MIN", "MAX", "STEP", "COUNT" };
     int64_t task[] = { -1, 0, -1, 1, -1 };
@@ -4239,7 +4228,7 @@ static bool kbi_take_shard(const kb_option* option, void* values, const char* va
     good = good && task[0] >= task[1] && task[0] <= task[2] && (task[0] - task[1]) % task[3] == 0;
     if (good && (task[4] < 0 || task[4] == o->shards)) return true;
     return kbi_error("--shard auto needs a task of a Slurm job array whose ids have equal steps, as with "
-                     "sbatch --array=1-8; elsewhere --shard K/N says which part this is");
+                     "sbatch --array=1-8; elsewhere --shard K/N selects a part");
 }
 
 static const kb_option kbi_options_table[] = {
@@ -4249,7 +4238,7 @@ static const kb_option kbi_options_table[] = {
 #undef KBI_X
 };
 
-static const kbi_options* kbi_options_now; // of this run
+static const kbi_options* kbi_options_now;
 
 static kb_option_set kbi_option_sets = { kbi_options_table, KBI_OPTION_COUNT, NULL, NULL, NULL, NULL, false, NULL };
 
@@ -4292,7 +4281,7 @@ static const kb_option* kbi_option_any(const kbi_options* o, unsigned rules) {
     return kbi_option_next(o, rules, &k);
 }
 
-static int kbi_option_index(const char* name) { // index of an option by its name; -1: there is none
+static int kbi_option_index(const char* name) { // -1: no option has this name
     for (int k = 0; kbi_option_at(k); k++)
         if (kbi_is(kbi_option_at(k)->name, name)) return k;
     return -1;
@@ -4324,7 +4313,7 @@ static void kbi_help_row(const kb_option* option) {
     printf("  %-22s %s\n", left, option->help);
 }
 
-static void kbi_help(bool all) { // prints the common options, or all options by group
+static void kbi_help(bool all) {
     const kb_option *first, *option; // first: of a group; options of add-ons join the groups of the kit
     kbi_print_line(stdout, "usage: %s [options] [FILTER...]", kbi_process.program);
     if (!all) printf("\n");
@@ -4348,7 +4337,6 @@ static void kbi_help(bool all) { // prints the common options, or all options by
                  "--help all lists all options, values and exit codes.\n");
 }
 
-// Reports an unknown option: the add-on that has it, or the nearest name.
 static void kbi_option_unknown(const char* word, const char* name) {
 #define KBI_INCLUDE "include it after kbench.h, in the file that defines KBENCH_IMPLEMENTATION"
     static const struct {
@@ -4404,7 +4392,7 @@ static bool kbi_option_set(kbi_options* o, int k, const char* value) {
     return !option->take || option->take(option, set->given ? set->values : o, value);
 }
 
-// Reads an option with its values. Returns the number of its words; 0 after an error message.
+// Reads an option with its values. Returns how many words it read; 0 after an error message.
 static int kbi_option_read(kbi_options* o, int words, char** word) {
     const char* equals = word[0][1] == '-' ? strchr(word[0], '=') : NULL;
     int k = kbi_option_named(word[0], equals ? (size_t)(equals - word[0]) : strlen(word[0])), n = 1;
@@ -4415,11 +4403,11 @@ static int kbi_option_read(kbi_options* o, int words, char** word) {
     if (!argument && equals) return kbi_error("--%s takes no value", option->name), 0;
     if (argument && !equals && *argument != '[') { // the next word, unless it looks like an option
         if (words == 1 || strncmp(word[1], "--", 2) == 0 || (file && word[1][0] == '-' && word[1][1]))
-            return kbi_error("--%s needs %s behind it", option->name, argument), 0;
+            return kbi_error("--%s needs %s after it", option->name, argument), 0;
         value = word[n++];
     }
     if (kbi_option_given(o, k) && argument && !(option->rules & KBI_REPEATS))
-        return kbi_error("--%s is there twice and takes one value; leave one out", option->name), 0;
+        return kbi_error("--%s was given twice and takes one value; leave one out", option->name), 0;
     const kb_output* own = kbi_output_named(option->name);
     if (file && kbi_is(value, "/dev/stdout") && (!own || own->fill)) value = "-"; // other outputs open the file
     if (!kbi_option_set(o, k, value)) return 0;
@@ -4450,7 +4438,7 @@ static bool kbi_options_read(kbi_options* o, int argc, char** argv) {
 static bool kbi_options_usual(kbi_options* o) {
     bool chosen = kbi_option_any(o, KBI_EFFORT | KBI_CHOOSES) || o->filter.n, all = o->on[KBI_OPTION_all];
     if (all && (!kbi_process.usual || chosen))
-        return kbi_error("--all has no effect: no case is left out, or another option chooses; leave it out");
+        return kbi_error("--all has no effect: no case is left out, or another option selects cases; remove it");
     if (!kbi_process.usual || all || chosen || kbi_option_any(o, KBI_APART)) return true;
     char* argv[32] = { NULL };
     int argc = 1;
@@ -4504,7 +4492,7 @@ static bool kbi_options_parse(kbi_options* o, int argc, char** argv) {
         if (i->fill && i->row.name && !i->argument)
             return kbi_error("--%s fills a file: its argument has to be \"FILE\"", i->option);
         if (i->option && kbi_output_named(i->option) != i)
-            return kbi_error("two outputs are called --%s; rename one of them", i->option);
+            return kbi_error("two outputs define the option --%s; rename one", i->option);
     }
     KBI_EACH_INSTRUMENT(i) {
         i->on = false, i->value = NULL;
@@ -4546,7 +4534,7 @@ typedef struct kbi_list_reader {
     const char* next; // first character that was not read
 } kbi_list_reader;
 
-KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* format, ...) { // returns false
+KBI_PRINTF(2, 3) static bool kbi_list_wrong(kbi_list_reader* l, const char* format, ...) {
     char text[120];
     va_list list;
     va_start(list, format);
@@ -4633,7 +4621,7 @@ static bool kbi_parse_word(kbi_list_reader* l) {
     l->next += n;
     if (!n) return kbi_list_wrong(l, "a word is missing");
     for (size_t i = 0; i < n; i++)
-        if (kbi_obeyed(s + i)) return kbi_list_wrong(l, "a value has no control characters");
+        if (kbi_starts_invisible(s + i)) return kbi_list_wrong(l, "a value has no control characters");
     return kbi_add_value(l, 0, kbi_arena_text_n(l->arena, s, n));
 }
 
@@ -4653,15 +4641,15 @@ static kbi_dimension kbi_parse_list(kbi_arena* a, const char* name, kb_axis_type
     return l.d;
 }
 
-// Returns the values of a declaration, up to the value that ends the list.
+// Returns the values of a declaration, up to the terminator.
 static kbi_dimension kbi_axis_dimension(kbi_arena* a, const kb_axis* axis) {
     bool ints = axis->type == KB_AXIS_INTS, reals = axis->type == KB_AXIS_REALS, ended = false;
     kb_param* values = KBI_ARRAY(a, kb_param, KB_AXIS_MAX + 1);
-    kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values, or no end: KB_AXIS_MAX" };
+    kbi_dimension d = { axis->name, axis->type, values, 0, "has more than 32 values (KB_AXIS_MAX) or no terminator" };
     for (int n = 0; n <= KB_AXIS_MAX; n++) {
         kb_param p = { axis->name, axis->type, axis->i[n], ints ? (double)axis->i[n] : axis->r[n], axis->s[n] };
         bool last = ints ? p.i == KB_LAST_INT : reals ? kbi_nan(p.r) : !p.s;
-        if (ended && (ints ? p.i != 0 && !last : reals ? !(p.r == 0) : !last)) // a value after the end
+        if (ended && (ints ? p.i != 0 && !last : reals ? !(p.r == 0) : !last)) // a value after the terminator
             d.wrong = "holds INT64_MIN, a NaN or NULL, which ends it";
         if (last && !ended) ended = true, d.wrong = NULL;
         if (!ended && n < KB_AXIS_MAX) values[d.n++] = p;
@@ -4676,7 +4664,7 @@ static const char* kbi_size_dimensions(kbi_arena* a, const char* spec, kbi_dimen
         size_t name = strcspn(p, "= "), value = p[name] == '=' ? strcspn(p + name + 1, " ") : 0;
         if (!name && !*p) break;
         if (!name || !value) return "is not of the form \"rows=512 cols=1,2\"";
-        if (*n == KBI_DIMENSIONS) return "brings more than 16 axes";
+        if (*n == KBI_DIMENSIONS) return "gives the case more than 16 axes";
         out[*n] = kbi_parse_list(a, kbi_arena_text_n(a, p, name), KB_AXIS_INTS, p + name + 1, value);
         if (out[(*n)++].wrong) return out[*n - 1].wrong;
         p += name + 1 + value;
@@ -4731,7 +4719,6 @@ static double kbi_group_seconds(const kbi_options* o, double max_time, int n) {
     return KBI_MIN(n * warm_up + (n + (n > 1)) * max_time, n * o->timeout) + n * profiling;
 }
 
-// Returns the index of the first case after the group that begins at `first`.
 static int kbi_group_end(const kbi_plan* plan, int first) {
     int end = first;
     while (end < plan->n && plan->cases[end].group == plan->cases[first].group) end++;
@@ -4761,7 +4748,7 @@ static bool kbi_selects_operation(const kbi_options* o, const char* operation) {
     return !o->op.n || i < o->op.n;
 }
 
-// --size; without it, --fast omits the category large. size: NULL for a case without a category.
+// Applies --size; without it, --fast omits the category large. size: NULL for a case without a category.
 static bool kbi_selects_size(const kbi_options* o, const char* size) {
     if (o->size.n) return size && kbi_any_lists(&o->size, size);
     return !(o->on[KBI_OPTION_fast] && size && kbi_same_name(size, "large"));
@@ -4826,7 +4813,7 @@ static bool kbi_plan_product(kbi_plan* plan, const kb_entry* e, const char* size
     return true;
 }
 
-static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong) { // false
+static bool kbi_axis_error(const kb_entry* e, const char* axis, const char* wrong) {
     return kbi_error("%s/%s: axis '%s' %s", e->operation, e->implementation, axis, wrong);
 }
 
@@ -4835,9 +4822,9 @@ static bool kbi_plan_axis(kbi_plan* plan, const kbi_options* o, const kb_entry* 
     kbi_dimension* axis = &d[index];
     const char* name = axis->name ? axis->name : "";
     bool types = kbi_is(name, "dtype");
-    if (!*name) return kbi_axis_error(e, name, "is without a name");
+    if (!*name) return kbi_axis_error(e, name, "has no name");
     for (int i = 0; i < index; i++)
-        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "is there twice");
+        if (kbi_is(d[i].name, name)) return kbi_axis_error(e, name, "occurs twice");
     for (int i = 0; i < o->axis.n; i++) {
         const char *s = o->axis.of[i], *equals = strchr(s, '=');
         if (!kbi_same_name_n(s, (size_t)(equals - s), name, strlen(name))) continue;
@@ -4902,13 +4889,13 @@ static bool kbi_plan_entry(kbi_plan* plan, const kbi_options* o, const kb_entry*
         if (kbi_selects_size(o, a->name) && !kbi_plan_size(plan, o, e, a)) return false;
     }
     if (a && a->name) // in C, KBENCH(op, impl) puts impl into the name of the terminator
-        return kbi_error("%s/%s: not an axis (KB_AXIS, KB_DTYPE, ...) among its axes; it is KBENCH_IMPL(%s, NAME) "
-                         "that names an implementation",
+        return kbi_error("%s/%s: one of its axes is not KB_AXIS, KB_DTYPE, ...; to name an implementation, "
+                         "write KBENCH_IMPL(%s, NAME)",
                          e->operation, e->implementation, e->operation);
     return sized || !kbi_selects_size(o, NULL) || kbi_plan_size(plan, o, e, NULL);
 }
 
-// Removes repeated cases of an entry, as of equal sizes or values. false: two entries have the same case.
+// Removes duplicate cases of an entry, from equal sizes or values. false: two entries have the same case.
 static bool kbi_plan_unique(kbi_plan* plan) {
     kbi_map names = KBI_BLANK;
     int n = 0, count = plan->n;
@@ -4981,7 +4968,7 @@ static void kbi_plan_shard(kbi_plan* plan, const kbi_options* o) {
 
 enum { KBI_NAME_OP, KBI_NAME_IMPL, KBI_NAME_DTYPE, KBI_NAME_SIZE, KBI_NAME_AXIS };
 
-// Returns whether best->wanted, or all of a list with commas, is a registered name. Sets the nearest name.
+// Returns whether best->wanted, or a list with a comma as one word, is a registered name. Sets the nearest name.
 static bool kbi_find_name(kbi_arena* a, const kbi_registered* all, kbi_nearest* best, const char* list, int kind) {
     const bool commas = strchr(list, ',') != NULL;
     bool found = false;
@@ -5018,7 +5005,7 @@ static bool kbi_check_names(const kbi_registered* all, const kbi_strings* lists,
             good = kbi_find_name(&arena, all, &best, kind == KBI_NAME_AXIS ? "" : lists->of[i], kind);
             bool near = best.name && best.distance <= 3;
             if (!good)
-                kbi_error("unknown %s '%.100s'%s%s%s (--list%s shows what there is)", nouns[kind], best.wanted,
+                kbi_error("unknown %s '%.100s'%s%s%s (--list%s lists them all)", nouns[kind], best.wanted,
                           near ? "; nearest is '" : "", near ? best.name : "", near ? "'" : "",
                           kind >= KBI_NAME_SIZE ? "-sizes" : "-ops");
         }
@@ -5105,7 +5092,7 @@ static kb_planned* kbi_planned_cases(const kbi_plan* plan) {
     return cases;
 }
 
-// Returns whether all cases that run, of the group that begins at `first`, have records.
+// Returns whether each case that can run, of the group that begins at `first`, has a record.
 static bool kbi_group_recorded(const kb_planned* cases, const kbi_plan* plan, int first) {
     bool any = false;
     for (int i = first, end = kbi_group_end(plan, first); cases && i < end; i++) {
@@ -5149,7 +5136,7 @@ static bool kbi_plan_recall(kbi_plan* plan) { // removes recorded cases from a p
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>list      plan: what --list, --list-ops and --list-sizes print.
+  >>list      plan: output of --list, --list-ops and --list-sizes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_list_cases(kbi_text* t, const kbi_plan* plan) {
@@ -5187,7 +5174,7 @@ static void kbi_list_ops(kbi_text* t, const kbi_plan* plan, bool notes) {
     }
 }
 
-// Writes one selected shape per line: operation, size, and all axes but dir and dtype.
+// Writes one selected size per line: operation, category, and all axes but dir and dtype.
 static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set listed = KBI_BLANK;
     kbi_text line = KBI_BLANK;
@@ -5202,7 +5189,6 @@ static void kbi_list_sizes(kbi_text* t, const kbi_plan* plan) {
     kbi_set_free(&listed);
 }
 
-// Writes the lists that the options request. false: none.
 static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
     if (o->on[KBI_OPTION_list]) kbi_list_cases(t, plan);
     if (o->on[KBI_OPTION_list_ops]) kbi_list_ops(t, plan, o->on[KBI_OPTION_verbose]);
@@ -5211,12 +5197,12 @@ static bool kbi_list(kbi_text* t, const kbi_plan* plan, const kbi_options* o) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>run       measure: one benchmark function being run: its state, and the table of functions a device fills in.
+  >>run       measure: state of a running benchmark function, and interface of a device.
 ---------------------------------------------------------------------------------------------------------------*/
 
 struct kbi_run;
 
-// How a block is timed. begin returns how many times the block runs before end. end adds its samples.
+// A method of timing a block. begin returns how many times the block runs before end(), which adds samples.
 typedef struct kbi_timer {
     const char* name; // key timer of the record
     int64_t (*begin)(struct kbi_run* run);
@@ -5229,7 +5215,7 @@ typedef struct kbi_timer {
 // Functions of a device, in five groups. NULL: the device has no such function.
 typedef struct kbi_backend {
     const char* name;
-    bool gpu; // with KB_DEVICE memory, and a stream for work
+    bool gpu; // has memory of its own (KB_DEVICE), and streams
     bool (*open)(kbi_machine* machine, const kbi_recipe* recipe); // false: machine->why has the reason
     struct {
         void* (*alloc)(kb_place place, size_t bytes); // aligned to 256 bytes; NULL: out of memory
@@ -5245,7 +5231,7 @@ typedef struct kbi_backend {
         kb_stream (*stream)(void);
         void (*prepare)(struct kbi_run* run);    // called before each call of the function
         const char* (*wait)(void);               // synchronises; returns the error since the last call, or NULL
-        bool (*lost)(void);                      // after that error, all later work of this process fails
+        bool (*lost)(void);                      // whether all later work of this process fails after that error
         const char* (*broken)(void);             // how the function damaged the context or kb->stream, or NULL
         void (*abandon)(void);                   // opens the gate of a block that was left early
         void (*roof)(kbi_machine* m, int which); // measures one peak
@@ -5254,10 +5240,10 @@ typedef struct kbi_backend {
         void (*begin)(struct kbi_run* run);
         void (*end)(struct kbi_run* run);
         void (*compare)(struct kbi_run* run); // compares a later launch with the audited one
-        void (*left)(struct kbi_run* run);    // the block was left in its middle
+        void (*left)(struct kbi_run* run);    // called if the block was left early
         void (*forget)(struct kbi_run* run);  // destroys the captured graph
         int64_t (*repeats)(struct kbi_run* run, int replicas);      // launches of the block per graph; 0: unsupported
-        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures a graph of 1x (0) or 2x (1) as many
+        void (*repeat)(struct kbi_run* run, int which, bool begin); // captures repeats() launches (0), or 2x that (1)
     } capture;
     struct {
         double (*clock)(void);                         // SM clock in MHz; NaN: unknown
@@ -5271,11 +5257,11 @@ typedef struct kbi_backend {
 enum { KBI_GUARD = 4096, KBI_GUARD_BYTE = 0xA5, KBI_POISON = 0xFF };
 typedef struct kbi_block { // in memory: guard, data rounded up to 256 bytes, guard
     char* data;            // NULL: the block is not allocated
-    char* saved;           // contents at the begin of the timed loop; NULL: none
+    char* saved;           // contents at the start of the timed loop; NULL: none
     size_t bytes, shift;   // size of the data; bytes before the first guard
     kb_place place;
-    bool shared;  // lies in the shared buffers
-    bool output;  // the checked call read it after its timed loop
+    bool shared;  // is in the shared buffers
+    bool output;  // the checked call of the function read it after the timed loop
     bool changed; // the timed block has changed it since it was saved
 } kbi_block;
 
@@ -5285,25 +5271,25 @@ typedef struct kbi_shared_buffers {
     const struct kbi_backend* backend;
     char *base, *allocated;
     size_t stride;            // bytes from one copy of the data to the next
-    struct kbi_memory* owner; // whose contents are in the buffers
+    struct kbi_memory* owner; // implementation whose contents are in the buffers
 } kbi_shared_buffers;
 
 typedef struct kbi_memory {
     kbi_block* blocks;                // in order of allocation, released blocks included
-    int n, n_known;                   // blocks of this call; entries of `blocks`
+    int n, n_known;                   // n: blocks of this call; n_known: entries of `blocks`
     kbi_shared_buffers* shared;       // NULL: each block is a separate allocation
-    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; most of any call
+    size_t layout_bytes, layout_peak; // bytes in shared buffers: of this call; maximum of all calls
     bool separate;                    // a block did not fit into the layout of the checked call
     struct kbi_memory* original;      // the original, if this is a copy for --rotate
     int copies;                       // copies of the data in the shared buffers, the original included; 0: 1
-    size_t copy_offset, used_bytes;   // begin of this copy; original: bytes of all copies
+    size_t copy_offset, used_bytes;   // start of this copy; in the original: bytes of all copies
     char* saved;                      // contents of all copies while other implementations run
     uint64_t placement;               // kbi_placement of the recipe
-    bool keep;                        // the last call left its blocks to the next one
-    int64_t output_bytes, saved_bytes; // size of the outputs; of their saved copies on the device
+    bool keep;                        // the next call of the function gets the blocks of the last call
+    int64_t output_bytes, saved_bytes; // bytes of the outputs; bytes of their saved copies on the device
     bool unsaved;                      // an output was not saved, because there was no room
     int64_t device, device_peak, host, host_peak; // bytes allocated
-    int64_t free_before, free_lowest; // device bytes before the call, minimum; KB_NONE: unknown
+    int64_t free_before, free_lowest; // free device bytes: before the call, minimum; KB_NONE: unknown
     int64_t pool_before;              // bytes in use of the pool before the call
 } kbi_memory;
 
@@ -5317,7 +5303,7 @@ typedef enum kbi_phase { // profiling has a separate call, after an audit
 } kbi_phase;
 // clang-format on
 
-typedef enum kbi_command { // from the code that interleaves several runs
+typedef enum kbi_command { // from the code that interleaves implementations
     KBI_UNMANAGED,         // none: the engine decides when there are enough samples
     KBI_HOLD,              // suspend between audit and warm-up
     KBI_CAPTURE,           // run the block once into the open capture, then hold
@@ -5332,8 +5318,8 @@ typedef struct kbi_schedule {
     kbi_fiber* fiber;     // NULL: the function suspends by returning, and is called again
     bool suspended;       // the function has returned, to be called again
     int64_t slot_end;     // number of samples at which the slot ends
-    int discard;          // coming runs of the block that are no samples
-    double* discarded_ns; // receives their times; may be NULL
+    int discard;          // number of next runs of the block that give no sample
+    double* discarded_ns; // receives the times of discarded runs; may be NULL
 } kbi_schedule;
 
 enum { KBI_WINDOW = 512 };
@@ -5348,28 +5334,28 @@ typedef struct kbi_body_call { // one call of the benchmark function
     kbi_phase phase, last;     // current phase; last phase of this call
     kbi_unit unit, next_unit;  // unit that is running; unit for which KB_SAMPLE has prepared
     bool loop_entered, looped; // the timed loop was entered; the block was reached
-    bool sampled, ended;       // KB_SAMPLE is used; it has ended
+    bool sampled, ended;       // KB_SAMPLE is used; the loop of KB_SAMPLE has ended
     bool restored;             // the last run of the block began with restored outputs
     bool fresh;                // inputs have another seed, in the memory of the previous call
     const char* forbidden_call; // kb_ function that the timed block called; NULL: none
-    int profile_runs, marked;  // coming runs for a profiler; number in the marks of the last
+    int profile_runs, marked;  // remaining runs for a profiler; number in the marks of the last run
     uint32_t fills, zeros;     // calls of kb_fill; calls with KB_ZERO
     int64_t warm_units, phase_start_ns;
     kbi_window window;
 } kbi_body_call;
 
-typedef struct kbi_work { // facts about the timed block
+typedef struct kbi_work { // observations of the timed block
     bool host, checked;   // it is host work; a checked call has run
     bool by_pointer;      // called by pointer, so that the compiler cannot remove it
-    int line;             // of KB_TIME
+    int line;             // source line of KB_TIME
     unsigned expect;      // KB_EXPECT_ bits
-    int64_t estimate_ns;  // shortest run so far
-    int64_t nodes, recorded;    // nodes of its captured graph; nodes of which CUPTI makes records
+    int64_t estimate_ns;  // shortest time of a run so far
+    int64_t nodes, recorded;    // nodes of the captured graph; nodes for which CUPTI makes records
     bool on_device, captured;   // all copies stay on the device; the audit's run is being captured
     int empty_kernel;           // index of the empty kernel of the same shape
     uint64_t shape;             // kbi_work_hash of the captured block; 0: unknown
     void* graph;                // captured graph of the backend, for timers that replay it
-    int busy_checks, busy;      // checks whether the device works after the block; times it did
+    int busy_checks, busy;      // number of checks after the block; number that found the device busy
     bool repeat_audit;          // the audit runs again
     const kbi_verdict* verdict; // result of the inspection, or NULL
 } kbi_work;
@@ -5378,24 +5364,24 @@ enum { KBI_TRACED = 256 };
 typedef struct kbi_sampling {
     const kbi_timer* timer;
     int64_t next_check;           // number of samples at the next check of the precision
-    bool open, gated;             // launches of the sample are still to come; launches can wait behind a gate
-    int alarms, missed;           // consecutive samples that the watchdog ended; that CUPTI missed
-    int stop_count;               // kbi_meter.stops at the begin of the sample
+    bool open, gated;             // launches of the sample are left; launches can wait behind a gate
+    int alarms, missed;           // consecutive samples: ended by the watchdog; missed by CUPTI
+    int stop_count;               // kbi_meter.stops at the start of the sample
     int launches;                 // launches that are averaged into a sample
     int64_t batch;                // runs of the block between two readings of the host's clock
     bool resolved;                // the batch is long enough for the clock
     kbi_load load;                // load of the machine when the first sample began
     double sum_ns;                // time of the runs of the open sample
-    int64_t sum_runs, n_traced;   // runs in sum_ns; samples timed by CUPTI
+    int64_t sum_runs, n_traced;   // sum_runs: runs whose times sum_ns adds up; n_traced: samples that CUPTI timed
     bool traced;                  // the open sample is timed by CUPTI
-    double traced_ns[KBI_TRACED]; // latest samples of CUPTI
+    double traced_ns[KBI_TRACED]; // latest samples that CUPTI timed
 } kbi_sampling;
 
 enum { KBI_EARLY = 4, KBI_SINGLES = 24, KBI_COMPARISONS = 4 };
 typedef struct kbi_work_change {   // evidence whether later launches do the same work as the first launches
     double early_ns[KBI_EARLY];    // first launches of the warm-up, each timed alone
     int n_early;
-    double early_mhz;              // SM clock when they began; NaN: unknown
+    double early_mhz;              // SM clock at the first of these launches; NaN: unknown
     double single_ns[KBI_SINGLES]; // consecutive launches after the samples, each timed alone
     int compared;                  // launches whose capture was compared with the audit
     char finding[160];             // message about a change; "": none
@@ -5405,11 +5391,11 @@ typedef struct kbi_work_change {   // evidence whether later launches do the sam
 typedef enum kbi_message_type {
     KBI_HELLO = 1, // kbi_machine, when it was opened or its peaks were measured
     KBI_ENTER,     // the case is running
-    KBI_BEAT,      // sign of life; index 1: the time from here on is the machine's, not the case's
-    KBI_STATUS,    // kbi_measured: the case failed or was skipped, even if its process ends
+    KBI_BEAT,      // sign of life; index 1: what follows does not use the time limit of the case
+    KBI_STATUS,    // kbi_measured of a failed or skipped case; valid even if the process ends
     KBI_RESULT,    // kbi_measured, whose arrays the receiver frees
     KBI_FOUND,     // kbi_inside, which the receiver frees
-    KBI_DONE       // the job is done; index 0: this process can measure no more
+    KBI_DONE       // the job is done; index 0: this process cannot measure another one
 } kbi_message_type;
 
 typedef struct kbi_sink { // receiver of events; index: of the case in the plan
@@ -5427,9 +5413,9 @@ typedef struct kbi_run {
     const kbi_backend* backend;
     kbi_machine* machine; // its peaks are measured when first needed
     const kbi_case* bench_case;
-    const kbi_sink* sink;      // NULL: nobody listens
+    const kbi_sink* sink;      // NULL: events are dropped
     int index;                 // index of the case in the plan; -1: a copy of a case
-    int64_t start_ns, beat_ns; // begin; last sign of life
+    int64_t start_ns, beat_ns; // start of the case; last sign of life
     uint64_t ranges[2];        // ranges of kbi_show_range: case and phase
     kbi_schedule schedule;
     kbi_body_call call;
@@ -5465,7 +5451,7 @@ static void kbi_sense(kbi_run* run) {
 static void kbi_raise(kbi_run* run, kb_flag flag) { run->m.flags |= (uint64_t)1 << flag; }
 static void kbi_beat(kbi_run* run, bool machine) { kbi_tell(run->sink, KBI_BEAT, machine, NULL); }
 
-// Notes a call of a kb_ function. The case fails if the timed block (host: of host work) made it.
+// Records a kb_ function if the timed block called it, which fails the case. host: only in a block of host work.
 static void kbi_note_call(kb_state* kb, const char* name, bool host) {
     kbi_run* run = kb->run;
     bool timed = run->call.unit != KBI_NO_UNIT && (!host || run->work.host || !run->backend->gpu);
@@ -5495,7 +5481,7 @@ KBI_PRINTF(3, 4) static void kbi_stop(kbi_run* run, kb_flag flag, const char* fo
 static void kbi_stop_on_error(kbi_run* run, const char* when) {
     const char* error = run->backend->timing.wait ? run->backend->timing.wait() : NULL;
     if (!error) return;
-    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // in a CUDA call of the function itself
+    if (strstr(error, "MemoryAllocation")) kbi_raise(run, KB_FLAG_OOM); // a CUDA call of the function
     kbi_stop(run, KB_FLAG_CUDA_ERROR, "%s %s", error, when);
 }
 
@@ -5534,24 +5520,24 @@ enum kbi_function {
 static const char* const kbi_function_names[] = { "kbi_null",  "kbi_read", "kbi_copy", "kbi_write",
                                                   "kbi_clock", "kbi_fill", "kbi_fma",  "kbi_spin" };
 
-// Bytes of arguments of the empty kernels. Fetching evicted arguments adds up to 0.6 us to the time of events.
+// Argument sizes of the empty kernels, in bytes. Fetching evicted arguments adds up to 0.6 us to event times.
 static const int kbi_empty_bytes[] = { 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096 };
 
-typedef struct kbi_shape { // properties of a launch that change the reading of events
+typedef struct kbi_shape { // properties of a launch that affect the bias of events
     int blocks, threads;   // blocks of the grid; threads of a block
-    int shared, cluster;   // bytes of a block; blocks of a cluster
+    int shared, cluster;   // shared memory of a block, in bytes; blocks of a cluster
     int which;             // index in kbi_empty_bytes
     int writes;            // its arguments point to device memory
 } kbi_shape;
 
-// Functions of the driver, which the runtime finds, so that -lcuda is not needed. The types are the driver's ABI.
+// Driver functions. The runtime finds them, so -lcuda is not needed. The types are the driver's ABI.
 typedef int (*kbi_cu_launch)(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, kb_stream stream, void** arguments, void** extra);
 typedef struct kbi_cu_attribute { // the driver's CUlaunchAttribute
     int id, gap;
     unsigned value[16];
 } kbi_cu_attribute;
-typedef struct kbi_cu_config { // and CUlaunchConfig
+typedef struct kbi_cu_config { // the driver's CUlaunchConfig
     unsigned grid[3], block[3], shared;
     kb_stream stream;
     kbi_cu_attribute* attributes;
@@ -5574,23 +5560,23 @@ typedef struct kbi_gpu {
     volatile unsigned* flag; // the gate: mapped host memory
     void* device_flag;
     uint64_t *clock, *device_clock;
-    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels last
+    void* functions[(int)KBI_F_COUNT + (int)KBI_EMPTY_KERNELS]; // the empty kernels are last
     unsigned empties;                                           // empty kernels launched so far
     kbi_cu_launch launch;
     kbi_cu_launch_as launch_as;       // NULL: no clusters
     kbi_cu_wait wait_value;           // NULL: there is no gate
     int (*number_of)(kb_stream stream, unsigned long long* number); // number of a stream, unique in the process
     unsigned long long stream_number;                               // 0: unknown
-    char *clean, *touch;              // eviction reads clean, never written; calibrating kernels write touch
+    char *clean, *touch;              // the eviction reads clean; calibrating kernels write touch
     size_t clean_bytes;
     int multiprocessors, max_threads, max_shared; // threads of a multiprocessor; bytes of a block
     int all_registers, all_shared, most_blocks;   // of a multiprocessor
-    int shared_taken;                             // bytes of a block that the system takes
+    int shared_taken;                             // bytes of shared memory per block that CUDA reserves
     int at, size;                                 // index of the launch in its sample
     double ns[KBI_LAUNCHES_LIMIT];
     bool gated, closed; // launches of the sample wait behind a gate; the gate is closed
     bool ungated;       // a tool waits for every launch, so nothing can be queued behind a gate
-    bool persisting;    // the program has set aside a part of L2
+    bool persisting;    // the program has set aside a part of L2 for persisting accesses
     int alarms;         // consecutive alarms while the empty kernel was timed
     char error[256];
     volatile sig_atomic_t alarmed; // the gate's watchdog fired
@@ -5658,55 +5644,55 @@ typedef struct kbi_cupti {
     int (*subscribe)(void** subscriber, void (*called)(void*, int, uint32_t, const void*), void* user);
     int (*follow)(uint32_t on, void* subscriber, int domain); // 1: the driver's functions, 2: the runtime's
     void* library;
-    bool loaded, open;                        // attached; records of kernels are enabled
+    bool loaded, open;                        // CUPTI is attached; kernel records are enabled
     int error;                                // error of the last attempt to enable CUPTI; 0: none
-    void (*look)(const kbi_activity* record); // receives every record, which is then not kept; or NULL
+    void (*look)(const kbi_activity* record); // receives every record, and none is kept; NULL: all are kept
     kbi_span* spans;                          // kernels that do not belong to the harness
     int n;
 } kbi_cupti;
 
 enum { KBI_RECENT = 64, KBI_EMPTIES = 2 };
-typedef struct kbi_readings { // latest readings of an empty kernel
+typedef struct kbi_readings { // latest measured times of an empty kernel
     double ns[KBI_RECENT];
     int64_t n;
 } kbi_readings;
 typedef struct kbi_empty { // an empty kernel of one shape
     kbi_shape shape;
-    kbi_readings read[KBI_EVENT_MODES][2]; // [1]: behind a gate
-    double most[KBI_EVENT_MODES];          // bound of the duration in ns; 0: not computed yet
+    kbi_readings read[KBI_EVENT_MODES][2]; // [0]: without a gate; [1]: behind a gate
+    double most[KBI_EVENT_MODES];          // upper bound of the duration in ns; 0: not computed yet
 } kbi_empty;
 typedef struct kbi_calibration {
-    kbi_empty* empties; // the first has one warp and one argument, and writes
+    kbi_empty* empties; // the first one has one warp and one argument, and writes memory
     int n_empties;
     double graph_floor, empty_pair, quantum; // ns
     double row;                              // ns of the first kernel in a graph of such kernels; NaN: unknown
     kbi_reference truth;
-    bool measured; // truth was measured by CUPTI
+    bool measured; // `truth` was measured by CUPTI
 } kbi_calibration;
 #endif
 
 enum { KBI_INSIDE_RUNS = 8 };
 typedef struct kbi_insight { // profile of a case so far
     const kb_instrument* by; // current instrument; NULL: none has begun
-    bool open, again, over;  // it is open; it needs another run; all are done
+    bool open, again, over;  // `by` is open; `by` needs another run; all instruments are done
     kbi_text events, counters, texts;
     kbi_map names; // offsets in texts
-    int passes; // of counters
+    int passes; // counter passes
     int64_t window[KBI_INSIDE_RUNS][2], began;
-    kbi_inside head; // its runs leave out the first, and are -1 before it
+    kbi_inside head; // its runs do not include the first run; -1: before the first
 } kbi_insight;
 
 static struct kbi_meter {
     kbi_roofs roofs, core; // peaks that another process of this run measured
     bool roofs_known;
     int64_t wall_start, wall_end;   // readings of the clock around the timed runs, ns
-    double wall_step, wall_bias;    // the clock's step; time between two readings; ns
+    double wall_step, wall_bias;    // ns: tick of the clock; time between two readings
     volatile sig_atomic_t stops;    // how often the process was stopped and continued
-    int64_t stopped_ns;             // time of samples in which that happened
-    kbi_turn turn;                  // at the begin of a sample of host work
+    int64_t stopped_ns;             // total time of samples in which the process was stopped
+    kbi_turn turn;                  // processor use at the start of a sample of host work
     int64_t undisturbed, disturbed; // samples without and with other threads on the processor
-    bool thread_clock_coarse;       // the thread's clock is too coarse to tell
-    char folder[4096];              // in which calls begin; "": unknown
+    bool thread_clock_coarse;       // the thread's clock is too coarse to detect disturbed samples
+    char folder[4096];              // working directory of every call; "": unknown
     volatile uintptr_t* escaped;    // shared memory: the case whose function returned in a fork
     uintptr_t running_case;
     kbi_insight insight;
@@ -5718,7 +5704,7 @@ static struct kbi_meter {
 #endif
 } kbi_meter;
 
-// Adds a counter, unless one of this name is there or the value is not finite.
+// Adds a counter, unless a counter of this name exists or the value is not finite.
 KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double value) {
     kbi_text* counters = &kbi_meter.insight.counters;
     const kbi_counter* known = (const kbi_counter*)(const void*)counters->s;
@@ -5733,7 +5719,6 @@ KBI_INLINE void kbi_insight_count(const char* name, const char* unit, double val
     kbi_put(counters, (const char*)&c, sizeof c);
 }
 
-// Appends the reason why requested data is missing.
 #define kbi_insight_say(...) kb_not_found(NULL, __VA_ARGS__)
 void kb_not_found(kb_state* kb, const char* format, ...) {
     va_list list;
@@ -5752,11 +5737,11 @@ void kb_found(kb_state* kb, const char* name, double value, const char* unit) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>process_state measure: what a function changed in its process, which ends then.
+  >>process_state measure: detects what a function changed in its process; that process ends.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #ifndef __cplusplus
-extern char** environ; // strict standards hide it
+extern char** environ;
 #endif
 
 typedef struct kbi_process_state {
@@ -5764,7 +5749,7 @@ typedef struct kbi_process_state {
     int64_t threads, files, memory; // may grow a little; files: the lowest free descriptor; memory: bytes
 } kbi_process_state;
 
-// The process before the first function ran.
+// State of the process before the first function ran.
 static struct kbi_process_start {
     bool known;
     fenv_t floats;
@@ -5798,7 +5783,7 @@ static kbi_process_state kbi_process_state_now(void) {
     *next++ = kbi_status_number(status, "\nSigBlk:", 16);
     *next++ = kbi_status_number(status, "\nSigIgn:", 16) & library;
     *next++ = kbi_status_number(status, "\nSigCgt:", 16) & library;
-    for (int i = 0; i < 3; i++) { // stdin, stdout, stderr
+    for (int i = 0; i < 3; i++) {
         struct stat about;
         bool open = fstat(i, &about) == 0;
         *next++ = open ? (uint64_t)about.st_dev : UINT64_MAX;
@@ -5851,8 +5836,8 @@ static const char* kbi_process_changed(bool gpu) {
 
 // --- the wall timer: host clock around a batch of runs, for host work and for work that must synchronise ---
 
-// Returns the step of a clock in ns, from n times of slightly different length, which it sorts. The times cluster at
-// multiples of the step, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
+// Returns the tick of a clock in ns, from n measured durations that differ slightly; sorts them. They cluster at
+// multiples of the tick, with a jitter of 1 or 2 ns. 1: there are no clusters; 0: all are equal.
 static double kbi_clock_lattice(double* ns, int n) {
     double step = INFINITY, last = NAN;
     kbi_sort(ns, n);
@@ -5893,7 +5878,7 @@ static void kbi_serialise(void) { // later instructions begin after earlier ones
 }
 
 // Returns the time in ns between two readings of the clock around no work, with the same calls as around a block. It
-// is the median of the means of 20 batches, because a mean resolves times below the clock's step.
+// is the median of the means of 20 batches, because a mean resolves times below the clock's tick.
 static double kbi_measure_wall_bias(void) {
     double mean[20], scratch[KBI_COUNT(mean)];
     for (int i = 0; i < KBI_COUNT(mean); i++) {
@@ -5910,7 +5895,7 @@ static double kbi_measure_wall_bias(void) {
     return KBI_MAX(kbi_median_of(mean, KBI_COUNT(mean), scratch), 1e-3); // 0 would mean: not measured
 }
 
-// Finds what kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values.
+// Returns what kb_keep keeps between the KB_TIME of this line and the next benchmark: nothing, constants, or values.
 // Only values prevent the compiler from removing or precomputing the block.
 static int32_t kbi_kept_values(const kb_build* build, int line) {
     int end = line + 100, constants = 0, places = 0;
@@ -5924,8 +5909,8 @@ static int32_t kbi_kept_values(const kb_build* build, int line) {
     return !places ? KBI_KEPT_NOTHING : constants == places ? KBI_KEPT_CONSTANTS : KBI_KEPT_VALUES;
 }
 
-// Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample during which it stood still is taken again.
-static struct sigaction kbi_sigcont; // the action of the program, whose handler is called, too
+// Counts stops (SIGSTOP, Ctrl-Z) of the process: a sample that was interrupted by a stop is taken again.
+static struct sigaction kbi_sigcont; // the program's action, whose handler is called, too
 static void kbi_count_stop(int number, siginfo_t* info, void* context) {
     kbi_meter.stops = kbi_meter.stops + 1;
     if (kbi_sigcont.sa_flags & SA_SIGINFO)
@@ -5933,8 +5918,8 @@ static void kbi_count_stop(int number, siginfo_t* info, void* context) {
     else if (kbi_sigcont.sa_handler != SIG_DFL && kbi_sigcont.sa_handler != SIG_IGN)
         kbi_sigcont.sa_handler(number);
 }
-// step: 1 before a measurement, -1 after it; measurements nest. After the outermost, the program's action returns,
-// unless the program has set another action meanwhile.
+// step: 1 at the start of a measurement, -1 at its end; measurements nest. At the end of the outermost, the program's
+// action of SIGCONT is restored, unless the program has set another one meanwhile.
 static void kbi_watch_stops(int step) {
     static int open;
     struct sigaction now;
@@ -5952,7 +5937,7 @@ static void kbi_watch_stops(int step) {
 }
 static bool kbi_waits_for_device(const kbi_run* run) { return run->backend->gpu && !run->work.host; }
 
-static int64_t kbi_wall_runs(const kbi_run* run) { // runs of the block between two readings of the clock
+static int64_t kbi_wall_runs(const kbi_run* run) {
     if (run->call.sampled || kbi_timed_alone(run)) return 1;
     return run->recipe->launches ? run->recipe->launches : run->sampling.batch;
 }
@@ -5971,7 +5956,7 @@ static int64_t kbi_wall_begin(kbi_run* run) {
 
 // Returns whether another thread had the processor during a sample of host work. The thread's clock then stood
 // still, although the thread did not wait. Samples of 10 ms always contain such time. If more than a third of the
-// shorter samples do, the machine or the block causes it, and all samples count.
+// shorter samples do, the machine or the block causes it, and no sample is rejected.
 static bool kbi_wall_lost(const kbi_run* run, double ns) {
     struct kbi_meter* const meter = &kbi_meter;
     if (run->call.unit != KBI_SAMPLE || meter->thread_clock_coarse || kbi_waits_for_device(run)) return false;
@@ -5984,7 +5969,7 @@ static bool kbi_wall_lost(const kbi_run* run, double ns) {
     return 2 * ++meter->disturbed <= meter->undisturbed + 8;
 }
 
-// During the warm-up, the batch grows until a sample takes 20 us and a thousand steps of the clock.
+// During the warm-up, the batch grows until a sample takes 20 us and a thousand ticks of the clock.
 static void kbi_wall_end(kbi_run* run) {
     enum { KBI_BATCH_MAX = 1 << 30 };
     kbi_sampling* s = &run->sampling;
@@ -6023,7 +6008,7 @@ static void kbi_wall_end(kbi_run* run) {
         s->resolved = true;
     }
     run->m.bias_ns = run->m.floor_ns = kbi_meter.wall_bias / (double)runs;
-    // A reading of a single run is a multiple of the clock's step, so the median is known within half of a step. The
+    // A reading of a single run is a multiple of the clock's tick, so the median is known within half a tick. The
     // processor may start a block before it reads the clock; half of the bias is the 95 % bound of this effect. The
     // bounds add up: beside busy processes, blocks of 13 ns read 1.1 times the root of the bounds' squares too long.
     if (run->call.sampled) {
@@ -6042,7 +6027,7 @@ static const kbi_timer kbi_wall_timer = { "wall", kbi_wall_begin, kbi_wall_end, 
 static void* kbi_cpu_alloc(kb_place place, size_t bytes) {
     (void)place;
     if ((double)bytes > kbi_physical_bytes()) return NULL; // the system would promise it, and kill the process later
-    return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // as cudaMalloc aligns; never 0 bytes
+    return aligned_alloc(256, (bytes + 511) & ~(size_t)255); // aligned as by cudaMalloc; never 0 bytes
 }
 static void kbi_cpu_release(kb_place place, void* p) { (void)place, free(p); }
 static void kbi_cpu_set(void* p, int byte, size_t bytes) { memset(p, byte, bytes); }
@@ -6052,7 +6037,7 @@ static void kbi_cpu_fill(void* p, kb_dtype dtype, int64_t n, kb_kind kind, uint6
 }
 static const kbi_timer* kbi_cpu_choose(struct kbi_run* run) { return (void)run, &kbi_wall_timer; }
 
-static bool kbi_valgrind(void) { // host code runs on a simulated processor
+static bool kbi_valgrind(void) { // it simulates the processor
     const char* preloaded = getenv("LD_PRELOAD");
     return preloaded && strstr(preloaded, "/vgpreload_");
 }
@@ -6132,7 +6117,7 @@ static size_t kbi_placement_shift(const kbi_backend* b, uint64_t placement, bool
 
 // --- outputs: restored before the final run of the block, so that a correct output proves that this run wrote it
 
-static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) { // in 16 samples of 64 bytes
+static bool kbi_block_unchanged(const kbi_run* run, const kbi_block* block) {
     char now[64], saved[64];
     const kbi_backend* b = kbi_block_backend(run->backend, block->place);
     size_t n = KBI_MIN(sizeof now, block->bytes), rest = block->bytes - n;
@@ -6155,8 +6140,8 @@ static void kbi_save_block(kbi_run* run, kbi_block* block) {
     run->memory.unsaved |= !block->saved;
 }
 
-// Saves the outputs that the checked call found, at the begin of the timed loop. kb_open has no checked call, so
-// all blocks are saved if they are small. A block that equals its saved copy was not set again.
+// Saves the outputs that the checked call found, at the start of the timed loop. kb_open has no checked call, so all
+// blocks are saved if they are small. A block that is equal to its saved copy is not saved again.
 static void kbi_save_outputs(kbi_run* run) {
     kbi_memory* m = &run->memory;
     bool embedded = run->call.last != KBI_PHASE_CHECK && !run->work.checked;
@@ -6170,7 +6155,7 @@ static void kbi_save_outputs(kbi_run* run) {
     }
 }
 
-static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
+static bool kbi_restore_outputs(kbi_run* run) { // false: no output was saved
     bool any = false;
     for (int i = 0; i < run->memory.n; i++) {
         kbi_block* block = &run->memory.blocks[i];
@@ -6182,7 +6167,7 @@ static bool kbi_restore_outputs(kbi_run* run) { // false: none was saved
     return any;
 }
 
-// Returns whether a run from restored outputs changed one. stale: whether one that earlier runs changed stayed.
+// Returns whether a run on restored outputs changed any; stale: left one unchanged that earlier runs changed.
 static bool kbi_output_seen(const kbi_run* run, bool stale) {
     for (int i = 0; run->call.restored && i < run->memory.n; i++) {
         const kbi_block* block = &run->memory.blocks[i];
@@ -6252,7 +6237,7 @@ static void kbi_shared_enter(kbi_memory* m) {
     s->owner = m;
 }
 
-// Releases the blocks from index `first` on. Their entries stay, because `output` holds for the case's next call.
+// Releases the blocks from index `first` on. Their entries stay, because the case's next call needs `output`.
 // lost: the device no longer answers, so its memory is not released.
 static void kbi_blocks_free(const kbi_backend* b, kbi_memory* m, int first, bool lost) {
     for (int i = m->n_known - 1; i >= first; i--) {
@@ -6321,7 +6306,7 @@ static void* kbi_memory_alloc(const kbi_backend* b, kbi_memory* m, kb_place plac
     return block->data;
 }
 
-// Fails the case if a byte next to a block was overwritten. The rounding of its size belongs to the guard.
+// Fails the case if a byte next to a block was overwritten. Padding up to 256 bytes is part of the guard.
 static void kbi_check_guards(kbi_run* run) {
     static unsigned char guard[2 * KBI_GUARD + 256];
     for (int i = 0; i < run->memory.n; i++) {
@@ -6349,7 +6334,7 @@ void* kb_alloc(kb_state* kb, kb_place place, size_t size, int64_t count) {
         return NULL;
     }
     if (count < 0 || (size && (uint64_t)count > (uint64_t)INT64_MAX / size))
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes", (long long)count, size);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc of %lld elements of %zu bytes is impossible", (long long)count, size);
     else if (place < KB_DEVICE || place > KB_PINNED)
         kbi_stop(run, KB_FLAG_BAD_CASE, "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED");
     else if (run->call.sampled && !run->call.ended && run->call.unit == KBI_NO_UNIT)
@@ -6371,7 +6356,6 @@ static kbi_block* kbi_block_of(const kbi_run* run, const void* p) {
     return NULL;
 }
 
-// Marks a block as output if the checked call reads it after its timed loop.
 static void kbi_mark_output(kbi_run* run, const void* p) {
     kbi_block* block = run->call.looped && run->call.last == KBI_PHASE_CHECK ? kbi_block_of(run, p) : NULL;
     if (!block || block->output) return;
@@ -6379,19 +6363,19 @@ static void kbi_mark_output(kbi_run* run, const void* p) {
     run->memory.output_bytes += (int64_t)block->bytes;
 }
 
-// Checks that `call` may access n elements of `size` bytes at p. Otherwise the case fails. Memory that kb_alloc did
-// not allocate is trusted, because its size is unknown.
+// Fails the case if `call` may not access n elements of `size` bytes at p. Memory from elsewhere than kb_alloc is not
+// checked, because its size is unknown.
 static bool kbi_range_valid(kbi_run* run, const char* call, const void* p, int64_t n, size_t size, const char* unit) {
     if (run->m.status != KB_OK) return false;
     const kbi_block* block = kbi_block_of(run, p);
     if (n < 0)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s", call, (long long)n, unit);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s: the number is negative", call, (long long)n, unit);
     else if (!p && n)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of a NULL pointer", call);
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s got a NULL pointer", call);
     else if (!size)
         kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %s without a type", call, unit);
     else if (block && (size_t)n > (size_t)(block->data + block->bytes - (const char*)p) / size)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s in a block of %zu bytes", call, (long long)n, unit,
+        kbi_stop(run, KB_FLAG_BAD_CASE, "%s of %lld %s exceeds its block of %zu bytes", call, (long long)n, unit,
                  block->bytes);
     return run->m.status == KB_OK;
 }
@@ -6469,8 +6453,8 @@ static void kbi_driver_find(const char* name, unsigned version, void* function) 
     memcpy(function, &p, sizeof p);
 }
 
-// Stores the addresses of a library's functions, whose names blanks separate, in an array of pointers. false: one
-// of them is missing, and its pointer is NULL.
+// Stores addresses of functions of a library in an array of pointers. names: separated by blanks. false: one of them
+// is missing, and its pointer is NULL.
 static bool kbi_find_all(void* library, const char* names, void* functions) {
     char name[64], *to = (char*)functions;
     void* p = NULL;
@@ -6483,10 +6467,10 @@ static bool kbi_find_all(void* library, const char* names, void* functions) {
     return all;
 }
 
-static void kbi_ptx_put(kbi_text* to); // the last section defines it
+static void kbi_ptx_put(kbi_text* to);
 
 // Appends the empty kernels. Unless the first argument is zero, each block writes to a cache line of its own. The
-// GPU flushes writes at the end of a kernel, in time that events include and CUPTI does not.
+// GPU flushes writes at the end of a kernel; events include that time, and CUPTI does not.
 static void kbi_empty_put(kbi_text* to) {
     for (int i = 0; i < KBI_EMPTY_KERNELS; i++)
         kbi_putf(to,
@@ -6558,7 +6542,7 @@ static bool kbi_launch_empty(const kbi_shape* shape) { // false: this GPU cannot
     return g->launch_as && g->launch_as(&config, f, all, NULL) == 0;
 }
 
-static int kbi_launch_wide(enum kbi_function f, void** arguments) { // a grid that fills the device
+static int kbi_launch_wide(enum kbi_function f, void** arguments) { // launches a grid that fills the device
     return kbi_launch(f, (unsigned)kbi_meter.gpu.multiprocessors * 8, 256, arguments);
 }
 
@@ -6568,7 +6552,7 @@ static void kbi_gpu_read(const void* p, size_t bytes) {
     kbi_launch_wide(KBI_F_READ, arguments);
 }
 
-static void kbi_check_persisting(void) { // lines in a part of L2 that is set aside survive an eviction
+static void kbi_check_persisting(void) { // cache lines in a persisting part of L2 survive an eviction
     size_t bytes = 0;
     kbi_meter.gpu.persisting = cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess && bytes > 0;
 }
@@ -6645,7 +6629,7 @@ static const char* kbi_gpu_wait(void) {
 }
 
 // Says how a benchmark function damaged the context or kb->stream, which all cases share. NULL: not at all. Streams
-// are compared by number, because addresses are used again.
+// are compared by number, because a new stream may get an old address.
 static const char* kbi_gpu_broken(void) {
     struct cudaPointerAttributes flag;
     const kbi_gpu* g = &kbi_meter.gpu;
@@ -6697,7 +6681,7 @@ static void kbi_gpu_mark(kbi_run* run, bool begin) {
     if (!begin) cudaProfilerStop();
 }
 
-// Ends a capture of kb->stream that a function left; false: none. inside, end: errors of its calls and its end.
+// Ends a capture of kb->stream that a function left open; false: none. inside, end: errors before and at its end.
 static bool kbi_capture_abort(cudaError_t* inside, cudaError_t* end) {
     enum cudaStreamCaptureStatus status;
     cudaGraph_t graph = NULL;

@@ -196,10 +196,10 @@ refuses "--dry-run and --list" "exclude" --dry-run --list
 cpu=$(sed -n 's/^Cpus_allowed_list:[^0-9]*\([0-9]*\).*/\1/p' /proc/self/status)
 for given in "json a" "jsonl a" "device cpu" "timer events" "cpu ${cpu:-0}" "precision 1" "max-time 1s" "min-time 1s" "timeout 1s" "rounds 20" "iters 3" \
     "warmup 1" "seed 1"; do
-    refuses "--$given twice" "--${given% *} is there twice" --$given --$given
-    refuses "--$given twice, with =" "--${given% *} is there twice" --$given "--${given% *}=${given#* }"
+    refuses "--$given twice" "--${given% *} was given twice" --$given --$given
+    refuses "--$given twice, with =" "--${given% *} was given twice" --$given "--${given% *}=${given#* }"
 done
-refuses "-a of one axis twice" "-a cols=1 and -a Cols=2 name one axis" -a cols=1 -a Cols=2
+refuses "-a of one axis twice" "-a cols=1 and -a Cols=2 set the same axis" -a cols=1 -a Cols=2
 refuses "no time to sample" "--max-time takes a time above 0" --max-time 0s
 refuses "no time for a case" "--timeout takes a time above 0" --timeout 0ms
 refuses "--rotate and --timer both" "--timer both and --rotate exclude" --rotate --timer both

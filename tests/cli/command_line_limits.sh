@@ -63,7 +63,7 @@ for o in json jsonl csv md go gbench; do
         check_rc "--$o over its own, $i" 0
     done
 done
-refused "--json and an option" 'needs FILE behind it' --json -q --op mse
+refused "--json and an option" 'needs FILE after it' --json -q --op mse
 refused "one file for two" 'are one file; give each its own' --json "$tmp/x.json" --jsonl "$tmp/x.json" --op mse
 refused "no time at all" 'a time above 0' --timeout 0s --op mse
 refused "--device -1, though nothing runs" 'a number, all or cpu' --device -1 --list

@@ -39,8 +39,8 @@ odd() {
     check_err "$1" "$2"
 }
 odd empty "odd/i: axis 'm' has no values"
-odd nameless "odd/i: axis '' is without a name"
-odd twice "odd/i: axis 'm' is there twice"
+odd nameless "odd/i: axis '' has no name"
+odd twice "odd/i: axis 'm' occurs twice"
 odd typed "takes f32.*bf16.*not fp16"
 odd counted "takes f32.*not numbers"
 odd null "odd/i: axis 'm' holds .*NULL"

@@ -32,16 +32,16 @@ done
 bad tolerance_below_0 "a tolerance from 0 up, not -1"
 bad tolerance_nan "a tolerance from 0 up, not nan"
 bad tolerance_infinite "a tolerance from 0 up, not inf"
-bad check_of_null "kb_check of a NULL pointer"
+bad check_of_null "kb_check got a NULL pointer"
 for o in check_before equal_before that_before; do bad $o "kb_check before the timed block does not see"; done
 bad kind_beyond "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA"
-bad fill_of_null "kb_fill of a NULL pointer"
+bad fill_of_null "kb_fill got a NULL pointer"
 bad fill_below_0 "kb_fill of -1 elements"
-bad fill_beyond "kb_fill of 65 elements in a block of 256 bytes"
+bad fill_beyond "kb_fill of 65 elements exceeds its block of 256 bytes"
 bad place_beyond "kb_alloc takes KB_DEVICE, KB_HOST or KB_PINNED"
 bad expects_the_unknown "kb_expect knows"
-bad copy_beyond "kb_to_host of 320 bytes in a block of 256 bytes"
-bad copy_from_null "kb_from_host of a NULL pointer"
+bad copy_beyond "kb_to_host of 320 bytes exceeds its block of 256 bytes"
+bad copy_from_null "kb_from_host got a NULL pointer"
 bad axis_null "no axis"
 for call in check:kb_check that:kb_check_that fill:kb_fill copy:kb_to_host copy_back:kb_from_host bytes:kb_bytes \
     queries:kb_queries count:kb_count axis:kb_has note:kb_note; do
@@ -75,7 +75,7 @@ run "$tmp/misuse" --list --op "$long" -a "$axis=this,that"
 check_same "an axis of 300 characters" "$(grep -c 'a=th[ia][st]$' "$out")" 4
 run "$tmp/misuse" --list -a "$axis=1" -a "${axis}=2"
 check_rc "an axis of 300 characters, twice" 2
-check_err "an axis of 300 characters, twice" 'name one axis'
+check_err "an axis of 300 characters, twice" 'set the same axis'
 run "$tmp/misuse" --list -a "$axis=1" -a "${axis}b=2"
 check_err "an axis that differs in its last character alone" "unknown axis"
 

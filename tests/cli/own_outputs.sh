@@ -34,9 +34,9 @@ refused() {
     check_rc "$*" "$code"
     check_err "$*" "$text"
 }
-refused 2 '--log needs FILE behind it' --log
+refused 2 '--log needs FILE after it' --log
 refused 2 'cannot open --log' --log /nowhere/log
-refused 2 '--tsv is there twice' --tsv "$tmp/a" --tsv "$tmp/b"
+refused 2 '--tsv was given twice' --tsv "$tmp/a" --tsv "$tmp/b"
 refused 2 'are one file' --tsv "$tmp/a" --json "$tmp/a"
 refused 2 'unknown option' --threshhold 3
 refused 2 'did you mean --tsv' --tvs "$tmp/a"

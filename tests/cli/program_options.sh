@@ -21,8 +21,8 @@ check_same "--help: the group follows the last of kbench" \
 check_same "--help: each group once" "$(grep -c '^out$' "$out")" 1
 check_same "--help: the option stands in the group" \
     "$(sed -n '/^out$/,/^$/p' "$out" | grep -c -e '--tsv')" 1
-for bad in "--tsv:--tsv needs FILE behind it" "--tsv --list:--tsv needs FILE behind it" "--loud=3:--loud takes no value" \
-    "--level 10:--level takes 1 to 9" "--level 1 --loud:--level and --loud exclude each other" "--level 1 --level 2:--level is there twice" "--tsvv x:unknown option --tsvv; did you mean --tsv?" \
+for bad in "--tsv:--tsv needs FILE after it" "--tsv --list:--tsv needs FILE after it" "--loud=3:--loud takes no value" \
+    "--level 10:--level takes 1 to 9" "--level 1 --loud:--level and --loud exclude each other" "--level 1 --level 2:--level was given twice" "--tsvv x:unknown option --tsvv; did you mean --tsv?" \
     "--load x --loud:--load shows records and runs nothing, so --loud has no effect"; do
     run "$options" ${bad%%:*}
     check_rc "${bad%%:*}" 2

@@ -45,7 +45,7 @@ static char* chosen(int argc, char** argv) {
         }
         if (!kbi_list(&list, &plan, &o)) kbi_list_cases(&list, &plan);
         for (size_t i = 0; i < list.n; i++)
-            if (list.s[i] != '\n' && kbi_obeyed(list.s + i)) abort();
+            if (list.s[i] != '\n' && kbi_starts_invisible(list.s + i)) abort();
         kbi_plan_free(&plan);
     }
     KBENCH_FREE(all.of);

@@ -9,7 +9,7 @@ static void check_value(const kb_param* p, kb_axis_type type) {
     if (type == KB_AXIS_INTS && (p->i <= -1000000000000000 || p->i >= 1000000000000000 || p->r != (double)p->i))
         abort();
     for (const char* s = type == KB_AXIS_STRINGS ? p->s : ""; *s; s++)
-        if (kbi_obeyed(s)) abort();
+        if (kbi_starts_invisible(s)) abort();
 }
 
 static void check_list(kbi_arena* a, const kbi_dimension* d) {

@@ -827,21 +827,21 @@ static void test_may(void) {
         size_t size;
         const char* message; // "": the range is valid
     } rows[] = { { p, 100, 1, "" },
-                 { p, 101, 1, "fill of 101 words in a block of 100 bytes" },
+                 { p, 101, 1, "fill of 101 words exceeds its block of 100 bytes" },
                  { p + 1, 99, 1, "" },
-                 { p + 1, 100, 1, "fill of 100 words in a block of 100 bytes" },
+                 { p + 1, 100, 1, "fill of 100 words exceeds its block of 100 bytes" },
                  { p, 25, 4, "" },
-                 { p, 26, 4, "fill of 26 words in a block of 100 bytes" },
+                 { p, 26, 4, "fill of 26 words exceeds its block of 100 bytes" },
                  { p, 12, 8, "" },
-                 { p, 13, 8, "fill of 13 words in a block of 100 bytes" },
+                 { p, 13, 8, "fill of 13 words exceeds its block of 100 bytes" },
                  { p + 99, 1, 1, "" },
-                 { p + 99, 2, 1, "fill of 2 words in a block of 100 bytes" },
+                 { p + 99, 2, 1, "fill of 2 words exceeds its block of 100 bytes" },
                  { p + 100, 9, 1, "" },
                  { p - 1, 9, 1, "" },
                  { other, 999, 1, "" },
-                 { p, -1, 1, "fill of -1 words" },
+                 { p, -1, 1, "fill of -1 words: the number is negative" },
                  { NULL, 0, 1, "" },
-                 { NULL, 1, 1, "fill of a NULL pointer" },
+                 { NULL, 1, 1, "fill got a NULL pointer" },
                  { p, 1, 0, "fill of words without a type" } };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         run->m.status = KB_OK, run->m.message[0] = 0;
@@ -921,13 +921,13 @@ static void test_fills(void) {
     a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
     CHECK(run->memory.blocks[0].output && run->memory.blocks[1].output && run->memory.n == 1);
     kb_to_host(kb, host, a, 11);
-    CHECK_HAS(run->m.message, "kb_to_host of 11 bytes in a block of 10 bytes");
+    CHECK_HAS(run->m.message, "kb_to_host of 11 bytes exceeds its block of 10 bytes");
     run->m.status = KB_OK, run->m.message[0] = 0, kb_from_host(kb, a, host, 11);
-    CHECK_HAS(run->m.message, "kb_from_host of 11 bytes in a block of 10 bytes");
+    CHECK_HAS(run->m.message, "kb_from_host of 11 bytes exceeds its block of 10 bytes");
     run->m.status = KB_OK, run->m.message[0] = 0, kb_to_host(kb, NULL, a, 1);
-    CHECK_HAS(run->m.message, "kb_to_host of a NULL pointer");
+    CHECK_HAS(run->m.message, "kb_to_host got a NULL pointer");
     run->m.status = KB_OK, run->m.message[0] = 0, kb_from_host(kb, a, NULL, 1);
-    CHECK_HAS(run->m.message, "kb_from_host of a NULL pointer");
+    CHECK_HAS(run->m.message, "kb_from_host got a NULL pointer");
     kbi_memory_free(run->backend, &run->memory, false, true);
 }
 

@@ -514,7 +514,7 @@ static void test_pipe(void) {
     kb_result r = record("one");
     kbi_store s;
     if (!CHECK(mkfifo(in("p"), 0666) == 0)) return;
-    waited = 0, opens(in("p"), NULL, "nobody reads this pipe"), CHECK_INT(waited, 2000);
+    waited = 0, opens(in("p"), NULL, "no process reads this pipe"), CHECK_INT(waited, 2000);
     for (int lines = 0; lines < 2; lines++) {
         int reader = open(in("p"), O_RDONLY | O_NONBLOCK);
         CHECK(kbi_store_open(&s, lines ? NULL : in("p"), lines ? in("p") : NULL));

@@ -423,7 +423,7 @@ static void test_written(void) {
                    { "\xe3\x80\xa8", NULL } };
     for (int i = 0; i < KBI_COUNT(obeyed); i++) {
         char text[16], whole[16];
-        CHECK_THAT(kbi_obeyed(obeyed[i].s) == (obeyed[i].spelled != NULL), "text %d", i);
+        CHECK_THAT(kbi_starts_invisible(obeyed[i].s) == (obeyed[i].spelled != NULL), "text %d", i);
         kbi_text t = KBI_BLANK;
         snprintf(whole, sizeof whole, "a%sb", obeyed[i].s);
         kbi_clean(&t, whole);
