@@ -6721,7 +6721,7 @@ static void kbi_gpu_abandon(void) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
+  >>nvml      measure: clocks, power, temperature, throttling and other processes, by NVML.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6898,7 +6898,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI.
+  >>timers    measure: timers for a block of GPU work: cold, hot, rotating, by CUPTI.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7232,7 +7232,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     }
     if (open && both) return &kbi_event_timer;
     if (!graph && recipe->mode == KBI_GRAPH)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a block that stream capture accepts; it rejects this one");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "stream capture rejects this block, so mode graph cannot measure it");
     if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
     if (open && graph) kbi_stop(run, KB_FLAG_BAD_CASE, "CUPTI does not time graphs: use --timer events");
@@ -7607,7 +7607,7 @@ static void kbi_gpu_compare(kbi_run* run) { // stops the run if this launch diff
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed.
+  >>inspect   measure: the CUDA calls of the timed block, recorded by CUPTI in an untimed run.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -9259,7 +9259,7 @@ static void kbi_check_call(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>body      measure: what a benchmark function calls: axes, amounts, checks, notes.
+  >>body      measure: functions that a benchmark function calls: axes, amounts of work, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
@@ -9879,7 +9879,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>verdict   judge: from samples and observations to statistics, rates and flags.
+  >>verdict   judge: computes statistics, rates and flags from samples and observations.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -10533,7 +10533,7 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
         if (i->judge && i->on) i->judge(r, in, machine);
     r->inside = in;
     kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
-    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
+    if (in->message[0]) kbi_judge_say(r, "not profiled: %s", in->message);
 }
 
 KBI_SLOW_END
@@ -11492,18 +11492,18 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 typedef struct kbi_progress {
     bool on, shown;
     int process, processes; // index and number of the processes that measure the same cases
-    int64_t began, last;    // ns: start of a device's cases; last update of the line
+    int64_t began, last;    // ns: start of the device's cases; last update of the line
     double allowed, finished, current; // limits in s: of all groups of the device, finished groups, current group
     double took, group_began;          // s: time of the finished groups; start of the current group
 } kbi_progress;
 
-static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: s, for all groups of a device
+static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: seconds for all groups of a device
     p->allowed = allowed;
     p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: s, for the next group
+static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: seconds for the next group
     double now = (double)(kbi_now() - p->began) * 1e-9;
     if (p->current > 0) p->took += now - p->group_began;
     p->finished += p->current;
@@ -12924,11 +12924,11 @@ static struct kbi_host_program { // state of a program that calls kb_run etc.; o
 
 static const char* kbi_desc_fault(const kb_desc* d) {
     if (!d->name || !*d->name) return "kb_desc.name is missing";
-    if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
+    if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype must be f32, f64, f16, bf16, i8, u8, ... or u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
-        return "kb_desc.mode is none of cold, hot or graph; only cases of KBENCH can use --rotate";
+        return "kb_desc.mode must be cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))

@@ -1316,7 +1316,7 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_NO_ASIDE=1 --selftest --fast");
     check_output("skip  evicted, L2 set aside          this GPU cannot set a part of L2 aside");
     check_output("skip  agrees with CUPTI, cold        --timer both: libcupti.so is not found");
-    check_output("skip  evicted, by the counters       not looked into: libcupti.so is not found");
+    check_output("skip  evicted, by the counters       not profiled: libcupti.so is not found");
 }
 
 // What a record says about the kernel, the memory and the machine.
