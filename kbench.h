@@ -8650,7 +8650,7 @@ static void kbi_insight_clear(void) {
     in->head.verdict.flag = -1;
 }
 
-// Opens the next instrument. Returns whether an instrument needs a run of the block.
+// Opens and closes instruments in order, until one needs a run of the block. Returns whether one does.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8701,7 +8701,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>engine    measure: the state machine that chooses the next unit.
+  >>engine    measure: the state machine that chooses the next unit (audit, warm-up, sample, ...).
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_note_clock(kbi_run* run, double mhz) {
@@ -9339,7 +9339,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     if (!valid)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
                  "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
-                 "blanks; a value is finite, and a case has 16 at most",
+                 "blanks; a value is finite, and a case has at most 16 counters",
                  name ? name : "");
     if (!valid) return;
     m->n_counters += c == end;
