@@ -10896,10 +10896,10 @@ enum {
 // Signs are explained below the table if they occur; with --quiet, only those from KBI_SIGN_EQUAL on.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
-    "+-: 95 % of the median and its bias within one process; other processes may differ by more",
-    "+-: 95 % over several processes",
-    "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends",
-    "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power",
+    "+-: 95 % interval of the median (and bias) in one process; other processes may differ by more",
+    "+-: 95 % interval over several processes",
+    "cold: written data (at most the size of L2) may reach memory after the measured time",
+    "J: energy of one launch, from back-to-back launches over 2 s (data may stay in L2), with idle power",
     "=: within 1 % of the baseline.",
     "~, fastest?: not significant at 95 %.",
     kbi_apart_note,
