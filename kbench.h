@@ -9103,7 +9103,7 @@ static void kbi_call_function(kbi_run* run) {
     if (getpid() != here) kbi_stray();
     if (!kbi_meter.escaped || *kbi_meter.escaped != id) return;
     *kbi_meter.escaped = 0;
-    kbi_stop(run, KB_FLAG_BAD_CASE, "a process that the function forked returned from it; it has to end with _exit");
+    kbi_stop(run, KB_FLAG_BAD_CASE, "a child process that the function forked has returned; it must call _exit");
 }
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
@@ -9151,7 +9151,7 @@ static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
     bool in_flight = call->unit != KBI_NO_UNIT || run->sampling.open;
-    if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
+    if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left early");
     if (in_flight && b->timing.abandon) b->timing.abandon();
     kbi_show_range(&run->ranges[1], NULL, NULL);
     call->unit = KBI_NO_UNIT;
@@ -9365,7 +9365,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     kbi_note_call(kb, call, false);
     if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
     if (!run->call.looped)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block does not see the output of the block");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check is called before the timed block; call it after the block");
     return run->call.looped;
 }
 
@@ -9980,7 +9980,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
         r->status = KB_FAILED;
         r->message = !usable    ? "the clock returned a time that is not a number"
-                     : !no_work ? "the time is not longer than reading the clock; time more work"
+                     : !no_work ? "the time is not longer than reading the clock; put more work into the block"
                                 : kbi_empty_note;
         return;
     }

@@ -1372,8 +1372,8 @@ static void test_audit(void) {
         { "throws/impl=default/refused=0", "CRASHED", "C++ exception: bad_alloc" },
         { "throws/impl=default/refused=1", "SYNC_INSIDE",
           "a synchronisation, cudaMalloc, cudaFree, cudaGraphLaunch, " },
-        { "leaves_audit", "LEFT_EARLY", "left in its middle" },
-        { "leaves_gate", "LEFT_EARLY", "left in its middle" },
+        { "leaves_audit", "LEFT_EARLY", "the timed block was left early" },
+        { "leaves_gate", "LEFT_EARLY", "the timed block was left early" },
     };
     enum { ROWS = sizeof rows / sizeof *rows };
     // in one process: each case runs on the device in the state that the previous case left
