@@ -6705,7 +6705,7 @@ static void kbi_gpu_abandon(void) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>nvml      measure: clocks, power, temperature, throttling, other processes, through NVML.
+  >>nvml      measure: clocks, power, temperature, throttling and other processes, by NVML.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -6882,7 +6882,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>timers    measure: how a block of GPU work is timed: cold, hot, rotating, by CUPTI.
+  >>timers    measure: timers for a block of GPU work: cold, hot, rotating, by CUPTI.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -7216,7 +7216,7 @@ static const kbi_timer* kbi_gpu_choose(kbi_run* run) {
     }
     if (open && both) return &kbi_event_timer;
     if (!graph && recipe->mode == KBI_GRAPH)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "mode graph needs a block that stream capture accepts; it rejects this one");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "stream capture rejects this block, so mode graph cannot measure it");
     if (!graph && recipe->mode == KBI_ROTATE)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs a block that can be captured, and no KB_SAMPLE");
     if (open && graph) kbi_stop(run, KB_FLAG_BAD_CASE, "CUPTI does not time graphs: use --timer events");
@@ -7591,7 +7591,7 @@ static void kbi_gpu_compare(kbi_run* run) { // stops the run if this launch diff
 #endif
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>inspect   measure: the CUDA calls of the timed block, followed through CUPTI in a run that is not timed.
+  >>inspect   measure: the CUDA calls of the timed block, recorded by CUPTI in an untimed run.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
@@ -8634,7 +8634,7 @@ static void kbi_insight_clear(void) {
     in->head.verdict.flag = -1;
 }
 
-// Opens the next instrument. Returns whether an instrument needs a run of the block.
+// Opens and closes instruments in order, until one needs a run of the block. Returns whether one does.
 static bool kbi_inside_wants(kbi_run* run) {
     kbi_insight* in = &kbi_meter.insight;
     bool host = run->work.host || !run->backend->gpu, inspects = run->recipe->inside == KBI_WISH_STREAMS;
@@ -8685,7 +8685,7 @@ static kbi_inside* kbi_inside_take(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>engine    measure: the state machine that chooses the next unit.
+  >>engine    measure: the state machine that chooses the next unit (audit, warm-up, sample, ...).
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_note_clock(kbi_run* run, double mhz) {
@@ -9087,7 +9087,7 @@ static void kbi_call_function(kbi_run* run) {
     if (getpid() != here) kbi_stray();
     if (!kbi_meter.escaped || *kbi_meter.escaped != id) return;
     *kbi_meter.escaped = 0;
-    kbi_stop(run, KB_FLAG_BAD_CASE, "a process that the function forked returned from it; it has to end with _exit");
+    kbi_stop(run, KB_FLAG_BAD_CASE, "a child process that the function forked has returned; it must call _exit");
 }
 
 static void kbi_body_begins(kbi_run* run, kbi_phase first, kbi_phase last) {
@@ -9135,7 +9135,7 @@ static void kbi_body_ended(kbi_run* run) {
     const kbi_backend* b = run->backend;
     kbi_body_call* call = &run->call;
     bool in_flight = call->unit != KBI_NO_UNIT || run->sampling.open;
-    if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left in its middle");
+    if (in_flight && !kbi_failed(run)) kbi_stop(run, KB_FLAG_LEFT_EARLY, "the timed block was left early");
     if (in_flight && b->timing.abandon) b->timing.abandon();
     kbi_show_range(&run->ranges[1], NULL, NULL);
     call->unit = KBI_NO_UNIT;
@@ -9243,7 +9243,7 @@ static void kbi_check_call(kbi_run* run) {
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>body      measure: what a benchmark function calls: axes, amounts, checks, notes.
+  >>body      measure: functions that a benchmark function calls: axes, amounts of work, checks, notes.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static const kb_param* kbi_param_find(const kb_state* kb, const char* axis) {
@@ -9323,7 +9323,7 @@ void kb_count(kb_state* kb, const char* name, double value, const char* unit) {
     if (!valid)
         kbi_stop(kb->run, KB_FLAG_BAD_CASE,
                  "kb_count of '%.80s': a name has 1 to 63 of a-z, 0-9 and _, a unit at most 31 characters and no "
-                 "blanks; a value is finite, and a case has 16 at most",
+                 "blanks; a value is finite, and a case has at most 16 counters",
                  name ? name : "");
     if (!valid) return;
     m->n_counters += c == end;
@@ -9349,7 +9349,7 @@ static bool kbi_checks_now(kb_state* kb, const char* call) {
     kbi_note_call(kb, call, false);
     if (run->m.status != KB_OK || run->schedule.is_copy || !run->recipe->verify) return false;
     if (!run->call.looped)
-        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check before the timed block does not see the output of the block");
+        kbi_stop(run, KB_FLAG_BAD_CASE, "kb_check is called before the timed block; call it after the block");
     return run->call.looped;
 }
 
@@ -9863,7 +9863,7 @@ static bool kbi_run_cases(const kbi_case* cases, const kbi_recipe* recipe, const
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>verdict   judge: from samples and observations to statistics, rates and flags.
+  >>verdict   judge: computes statistics, rates and flags from samples and observations.
 ---------------------------------------------------------------------------------------------------------------*/
 
 static void kbi_flag_set(kb_result* r, kb_flag flag, bool raised) {
@@ -9964,7 +9964,7 @@ static void kbi_judge_times(kb_result* r, const kbi_measured* m) {
         kbi_flag_set(r, no_work ? KB_FLAG_NO_WORK : KB_FLAG_BAD_CASE, true);
         r->status = KB_FAILED;
         r->message = !usable    ? "the clock returned a time that is not a number"
-                     : !no_work ? "the time is not longer than reading the clock; time more work"
+                     : !no_work ? "the time is not longer than reading the clock; put more work into the block"
                                 : kbi_empty_note;
         return;
     }
@@ -10517,7 +10517,7 @@ static void kbi_record_inside(kb_result* r, const kbi_inside* found, const kbi_m
         if (i->judge && i->on) i->judge(r, in, machine);
     r->inside = in;
     kbi_record_counters(r, kbi_counters_of(in), (int)in->counters);
-    if (in->message[0]) kbi_judge_say(r, "not looked into: %s", in->message);
+    if (in->message[0]) kbi_judge_say(r, "not profiled: %s", in->message);
 }
 
 KBI_SLOW_END
@@ -10880,10 +10880,10 @@ enum {
 // Signs are explained below the table if they occur; with --quiet, only those from KBI_SIGN_EQUAL on.
 enum { KBI_SIGN_COLD = 2, KBI_SIGN_ENERGY, KBI_SIGN_EQUAL, KBI_SIGN_OPEN, KBI_SIGN_APART, KBI_SIGNS };
 static const char* const kbi_signs[] = {
-    "+-: 95 % of the median and its bias within one process; other processes may differ by more",
-    "+-: 95 % over several processes",
-    "cold: written data, at most as much as the L2 cache holds, may reach memory after the time ends",
-    "J: of one launch, from launches back to back over 2 s (data may stay in L2), with the idle power",
+    "+-: 95 % interval of the median (and bias) in one process; other processes may differ by more",
+    "+-: 95 % interval over several processes",
+    "cold: written data (at most the size of L2) may reach memory after the measured time",
+    "J: energy of one launch, from back-to-back launches over 2 s (data may stay in L2), with idle power",
     "=: within 1 % of the baseline.",
     "~, fastest?: not significant at 95 %.",
     kbi_apart_note,
@@ -11476,18 +11476,18 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 typedef struct kbi_progress {
     bool on, shown;
     int process, processes; // index and number of the processes that measure the same cases
-    int64_t began, last;    // ns: start of a device's cases; last update of the line
+    int64_t began, last;    // ns: start of the device's cases; last update of the line
     double allowed, finished, current; // limits in s: of all groups of the device, finished groups, current group
     double took, group_began;          // s: time of the finished groups; start of the current group
 } kbi_progress;
 
-static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: s, for all groups of a device
+static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: seconds for all groups of a device
     p->allowed = allowed;
     p->finished = p->current = p->took = p->group_began = 0;
     p->began = kbi_now();
 }
 
-static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: s, for the next group
+static void kbi_progress_group(kbi_progress* p, double allowed) { // allowed: seconds for the next group
     double now = (double)(kbi_now() - p->began) * 1e-9;
     if (p->current > 0) p->took += now - p->group_began;
     p->finished += p->current;
@@ -12908,11 +12908,11 @@ static struct kbi_host_program { // state of a program that calls kb_run etc.; o
 
 static const char* kbi_desc_fault(const kb_desc* d) {
     if (!d->name || !*d->name) return "kb_desc.name is missing";
-    if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype is none of f32, f64, f16, bf16, i8, u8, ... u64";
+    if (d->dtype && !kb_dtype_of(d->dtype)) return "kb_desc.dtype must be f32, f64, f16, bf16, i8, u8, ... or u64";
     if (d->samples < 0 || d->precision < 0 || d->max_time < 0 || d->device < 0)
         return "kb_desc: samples, precision, max_time and device cannot be negative";
     if (d->mode && !kbi_is(d->mode, "cold") && !kbi_is(d->mode, "hot") && !kbi_is(d->mode, "graph"))
-        return "kb_desc.mode is none of cold, hot or graph; only cases of KBENCH can use --rotate";
+        return "kb_desc.mode must be cold, hot or graph; only cases of KBENCH can use --rotate";
     if (kbi_host_program.backend && KBI_CUDA && d->device != kbi_host_program.device)
         return "kb_desc.device: a process measures on one GPU, that of its first kb_open, kb_run or kb_compare";
     if (d->n_params < 0 || d->n_params >= KBI_DIMENSIONS || (d->n_params && !d->params))

@@ -894,7 +894,7 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
     static const char what[] = "evicted, by the counters";
     if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
     const kbi_seen_result* s = &b->seen[0];
-    const char* why = strstr(s->message, "not looked into: ");
+    const char* why = strstr(s->message, "not profiled: ");
     if (s->status == KB_SKIPPED || (!kbi_finite(s->evicted) && why))
         kbi_bar(b, KBI_NOT_HELD, what, "%s", why ? why : s->message);
     else

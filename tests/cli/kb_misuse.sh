@@ -33,7 +33,7 @@ bad tolerance_below_0 "a tolerance from 0 up, not -1"
 bad tolerance_nan "a tolerance from 0 up, not nan"
 bad tolerance_infinite "a tolerance from 0 up, not inf"
 bad check_of_null "kb_check got a NULL pointer"
-for o in check_before equal_before that_before; do bad $o "kb_check before the timed block does not see"; done
+for o in check_before equal_before that_before; do bad $o "kb_check is called before the timed block"; done
 bad kind_beyond "kb_fill takes KB_ZERO, KB_NORMAL, KB_UNIFORM or KB_IOTA"
 bad fill_of_null "kb_fill got a NULL pointer"
 bad fill_below_0 "kb_fill of -1 elements"

@@ -39,10 +39,10 @@ check_out "--dry-run of one process" 'at most about 1\.5 s'
 # --- what is printed
 run "$procs" $script --op before,behind --procs 3 --json "$tmp/three.json"
 check_rc "--procs 3" 0
-check_same "what the intervals cover" "$(grep -e '^+-' "$out")" "+-: 95 % over several processes"
+check_same "what the intervals cover" "$(grep -e '^+-' "$out")" "+-: 95 % interval over several processes"
 run "$procs" $script --op before,behind
 check_same "what the intervals cover, of one process" "$(grep -e '^+-' "$out")" \
-    "+-: 95 % of the median and its bias within one process; other processes may"
+    "+-: 95 % interval of the median (and bias) in one process; other processes may"
 for o in "--procs 3 --quiet" --quiet "--columns time"; do
     run "$procs" $script --op before,behind $o
     check_rc "$o" 0
@@ -110,7 +110,7 @@ interrupt() {
 interrupt 3
 check_same "interrupted in process 3: processes" "$(of before processes) $(of waits processes) $(of behind processes)" "3 2 2"
 check_err "interrupted in process 3: it says so" 'interrupted: .*not finished have no record'
-check_same "interrupted in process 3: the legend" "$(grep -e '^+-' "$out")" "+-: 95 % over several processes"
+check_same "interrupted in process 3: the legend" "$(grep -e '^+-' "$out")" "+-: 95 % interval over several processes"
 interrupt 2
 check_same "interrupted in process 2: processes" "$(of before processes),$(of waits processes),$(of behind processes)" "2,,"
 check_out "interrupted in process 2: the summary" '^1 case: 1 ok$'

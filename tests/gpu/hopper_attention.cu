@@ -542,8 +542,9 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     const int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d;
     back_fill_k<T><<<1024, 256, 0, stream>>>(x, in);
-    reference_k<T><<<(unsigned)rows, 128, (size_t)(s.n + 2) * 8, stream>>>(x.in[1], x.in[2], x.in[3], x.o, x.o_allowed,
-                                                                     x.want_lse, in);
+    // two more than the scores, because they are read in pairs
+    reference_k<T><<<(unsigned)rows, 128, (size_t)(s.n + 2) * 8, stream>>>(x.in[1], x.in[2], x.in[3], x.o,
+                                                                           x.o_allowed, x.want_lse, in);
     back_lse_k<<<64, 256, 0, stream>>>(x.want_lse, x.lse, rows);
     if (fill == BACK_SPOILED) back_spoil_k<T><<<(unsigned)s.heads, 128, 0, stream>>>(x, in);
     if (refer) {

@@ -195,7 +195,7 @@ int main(int argc, char** argv) {
         CHECK(isnan(counted(i, "stalled_cycles")));
         CHECK(strtod(json_get(&file, i, "time_ms"), NULL) > 0);
     }
-    CHECK(!strstr(output, "not looked into"));
+    CHECK(!strstr(output, "not profiled"));
     said(" cycles "), said(" 202");
     // The share of time bound by memory is reported only if the processor counts it.
     said("the share of time bound by memory is unknown: this processor counts neither topdown-be-bound nor");

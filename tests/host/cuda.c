@@ -1316,7 +1316,7 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_NO_ASIDE=1 --selftest --fast");
     check_output("skip  evicted, L2 set aside          this GPU cannot set a part of L2 aside");
     check_output("skip  agrees with CUPTI, cold        --timer both: libcupti.so is not found");
-    check_output("skip  evicted, by the counters       not looked into: libcupti.so is not found");
+    check_output("skip  evicted, by the counters       not profiled: libcupti.so is not found");
 }
 
 // What a record says about the kernel, the memory and the machine.
@@ -1372,8 +1372,8 @@ static void test_audit(void) {
         { "throws/impl=default/refused=0", "CRASHED", "C++ exception: bad_alloc" },
         { "throws/impl=default/refused=1", "SYNC_INSIDE",
           "a synchronisation, cudaMalloc, cudaFree, cudaGraphLaunch, " },
-        { "leaves_audit", "LEFT_EARLY", "left in its middle" },
-        { "leaves_gate", "LEFT_EARLY", "left in its middle" },
+        { "leaves_audit", "LEFT_EARLY", "the timed block was left early" },
+        { "leaves_gate", "LEFT_EARLY", "the timed block was left early" },
     };
     enum { ROWS = sizeof rows / sizeof *rows };
     // in one process: each case runs on the device in the state that the previous case left
@@ -1558,7 +1558,7 @@ static void test_graphs(void) {
     CHECK_INT(r[2].status, KB_FAILED);
     CHECK_STR(r[2].cache, "graph");
     CHECK(r[2].flags >> KB_FLAG_BAD_CASE & 1 && isnan(r[2].time_ms));
-    CHECK_HAS(r[2].message, "mode graph needs a block that stream capture accepts");
+    CHECK_HAS(r[2].message, "stream capture rejects this block, so mode graph");
     for (int i = 0; i < 3; i++) kb_result_free(&r[i]);
     r[0] = kb_run(&d[0], launch_5us, NULL); // without a comparison
     CHECK_STR(r[0].cache, "graph");

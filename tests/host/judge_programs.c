@@ -334,7 +334,7 @@ static void test_withheld(void) {
     withheld("infinite", "default", NULL);
     withheld("negative", "default", NULL);
     withheld("nothing", "default", NULL);
-    CHECK_HAS(get(OF("nothing"), "message"), "time more work");
+    CHECK_HAS(get(OF("nothing"), "message"), "put more work into the block");
     withheld("contest", "wrong", "VERIFY_FAIL");
     withheld("wrong_first", "wrong", "VERIFY_FAIL");
     CHECK_STR(get(OF("above_in_cache"), "status"), "\"ok\"");

@@ -179,12 +179,12 @@ static void test_times(void) {
         CHECK_STR(get(0, "verified"), "true");
         CHECK_STR(get(0, "flags"), n == 2 ? "[\"NOISY\"]" : "[]"); // t(0.975; 1) is 12.7
     }
-    CHECK_HAS(said, "+-: 95 % over several processes\n");
+    CHECK_HAS(said, "+-: 95 % interval over several processes\n");
     run("", "--op alone --iters 30");
     CHECK_INT(number(0, "processes"), 1);
     CHECK_REAL(number(0, "time_ms"), 0.01, 1e-12);
     CHECK_STR(get(0, "process_ms"), "[0.01]");
-    CHECK_HAS(said, "+-: 95 % of the median and its bias within one process");
+    CHECK_HAS(said, "+-: 95 % interval of the median (and bias) in one process");
     run("", "--op alone --iters 3 --procs 5"); // one process has too few samples for an interval
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);

@@ -466,7 +466,7 @@ static void test_energy(void) {
     CHECK_REAL(atof(text(1, "flops_per_joule")), 1e9 / 1.0004, 1e-3);
     CHECK_REAL(atof(text(1, "bytes_per_joule")), 1e9 / 1.0004, 1e-3);
     said("time us +- mJ"), said(" J MB/J");
-    said("J: of one launch, from launches back to back over 2 s");
+    said("J: energy of one launch, from back-to-back launches over 2 s");
     run("VIRTUAL_CUPTI=1 --op waits,rivals --energy --profile"); // a block that no graph can hold runs without a graph
     CHECK_STR(text(0, "energy_mj"), "null");
     CHECK_HAS(text(0, "message"), "cannot be separated from the energy of its resets");
@@ -514,7 +514,7 @@ static void test_failures(void) {
         CHECK_INT(code, 0);
         said("one/impl=default is not profiled: "), said(rows[i].line);
         not_said("waits/impl=default is not"); // each reason is printed once
-        CHECK_THAT(strstr(text(0, "message"), "not looked into: ") != NULL, "message %s", text(0, "message"));
+        CHECK_THAT(strstr(text(0, "message"), "not profiled: ") != NULL, "message %s", text(0, "message"));
         CHECK_REAL(atof(text(0, "time_ms")), 0.005, 0.02);
         not_said("on the GPU in");
     }
