@@ -125,7 +125,6 @@ static kbi_counter* kbi_counters_at(kbi_inside* in) {
 
 static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
 
-// Removes a counter from the profile.
 static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
     kbi_counter* at = kbi_counters_at(in) + counter;
     size_t behind = kbi_inside_size(in) - (size_t)((const char*)(at + 1) - (const char*)in);
@@ -778,7 +777,8 @@ static void kbi_activity_close(kb_state* kb) {
 
 // Each function of the profiler takes one structure. Its fields start at multiples of 8 bytes or share an 8-byte
 // word, so it is written as an array of words. Its size is the end of its last field. tests/compile/cupti.cpp
-// compares offsets and sizes with CUPTI's headers. clang-format off
+// compares offsets and sizes with CUPTI's headers.
+// clang-format off
 #define KBI_RANGE_CALLS(x) /* function name, size of its structure in bytes; words from 2 on */                     \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
     x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
