@@ -8,7 +8,7 @@
     Experiments:
 
     1. On a typical CPU, the smallest matrix (16 KiB) fits in the L1 cache, the second in L2, the third in L3, and the
-       fourth only in memory. At which size does each order become slow? On the page, see the plots in "Over size" in GB/s.
+       fourth only in memory. At which size does each order become slow? See the GB/s plots in "Over size" on the page.
     2. "down" uses 4 of the 64 bytes of a cache line before the line is evicted. "tiles" uses all 16 columns of a line
        at once. "across" reads each row from start to end. How large is the difference if the matrix fits in L1?
     3. Run with -a side=1000,1024. With rows of 4096 bytes, the elements of a column map to few sets of the cache and

@@ -8,7 +8,7 @@
     KBENCH_IMPLEMENTATION. The library and kbench are linked as objects, so this file compiles about as fast
     as a file with the kernel alone. After a change of your kernel, only the nvcc command is needed.
 
-    All implementations get the same shapes, data and check. The first implementation is the baseline of the speedups.    */
+    All implementations get the same shapes, data and check. The first implementation is the baseline.    */
 #define KBK_API_ONLY
 #include "kbench.h"
 #include "kbench_kernels.cuh"

@@ -15,8 +15,8 @@
     A shape has batch_size x sequence_length rows of tensor_dimension elements. A matrix product has the same number of
     rows, and both N and K are tensor_dimension; the size category "rectangular" sets M, N and K. The axis layout
     tells which operand is stored transposed (NT: B, TN: A). matmul_e4m3 supports only NT; its dtype is that of the
-    result. For cross_entropy, tensor_dimension is the vocabulary. For dropout, p is the probability of dropping an element.
-    Memory operations have n elements.
+    result. For cross_entropy, tensor_dimension is the vocabulary. For dropout, p is the probability of dropping an
+    element. Memory operations have n elements.
 
     Each implementation is compared with the oracle, which computes in double precision on the CPU, before and after
     timing. For large outputs, the comparison covers samples from the whole result. Without a GPU, the suite times the

@@ -1743,7 +1743,7 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
     if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
     if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(&s, "; two or more at once for %s of the time", kbi_show_percent(p.concurrent, a));
+    if (p.concurrent > 0) kbi_putf(&s, "; several kernels or copies overlap for %s of the time", kbi_show_percent(p.concurrent, a));
     kbi_profile_wrap(t, 4, width, s.s);
     kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
@@ -2220,7 +2220,7 @@ static bool kbi_vendor_profile(kbi_vendor* v) {
     if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: no GPU
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
-        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
+        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave this case out with --exclude",
         v->name, v->s->plan->cases[at].name, v->name);
     return true;
 }

@@ -161,7 +161,7 @@ static void kbi_report_start(void) {
     kbi_wanted.noise = 0.03;
 }
 
-// Rejects options that have no effect because this program runs no benchmark.
+// Rejects options that have no effect with --race, --load or --compare, because no benchmark of this program runs.
 static bool kbi_options_beside(const kbi_options* o) {
     const kb_option* option;
     for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
@@ -178,7 +178,7 @@ static bool kbi_options_beside(const kbi_options* o) {
     return true;
 }
 
-// Options of the gate need an option that names the other side of the comparison.
+// Rejects options of the regression gate if no option names the data to compare with.
 static bool kbi_options_gate_agree(void) {
     static const int of_times[] = { KBI_REPORT_threshold, KBI_REPORT_memory_threshold, KBI_REPORT_alpha };
     bool files = kbi_wanted.baseline || kbi_wanted.compare[0], any = files || kbi_wanted.race.n;
@@ -1257,7 +1257,7 @@ static void kbi_spread_subsets(const double* values, int each, int64_t n, const 
 
 static int kbi_processes_of(const kb_result* r) { return (int)KBI_MIN(r->process_ms.n, (int64_t)KBI_PROCESSES_READ); }
 
-// Computes for one side the mean of each case's logarithmic process medians, and the standard deviation of one
+// Computes for all old or all new records the mean of the log process medians, and the standard deviation of a
 // process.
 static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out) {
     int most = 0;
@@ -3062,7 +3062,7 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
 
 // --- names ---
 
-// "rows=512 cols=4K" without the axes but and nor. numbers: only the values of numeric axes, 512x4096.
+// Returns "rows=512 cols=4K", without the axes `but` and `nor`. numbers: returns only numeric values, "512x4096".
 static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char* but, const char* nor, bool numbers) {
     kbi_text t = KBI_BLANK;
     kbi_put(&t, "", 0);
@@ -4345,7 +4345,7 @@ static const char* const kbi_page_style[] = {
     "@page{margin:14mm}}"
 };
 
-// Sorting, filtering, hiding columns, theme, copying and downloads. The rest of the page works without script.
+// Sorts, filters and hides columns; theme, copying, downloads. The rest of the page works without this script.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
     "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
@@ -5062,7 +5062,7 @@ static void kbi_page_lessons(kbi_page* p) {
           "is compared with a cold copy of the same size, because writes that are still in the L2 "
           "cache at the end of the timed interval reach memory later." },
         { "Memory-bound, compute-bound, latency-bound?",
-          "The roofline shows the limit. Left of the corner, the limit is the bandwidth (the slanted "
+          "The roofline figure shows which limit applies. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
           "both is bound by latency: the launch is too short, or too few operations are in flight." },
         { "When is one implementation faster than another?",
@@ -5117,7 +5117,7 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
         "The roofs are peaks measured on this machine. A case on a roof becomes faster only if it moves fewer bytes "
         "or computes less.");
     kbi_page_lines(&p);
-    kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
+    kbi_page_figures(&p, "heat", "Two axes", "A heat map with one cell for each pair of sizes.");
     kbi_page_fits(&p);
     kbi_page_figures(&p, "ratios", "Against the baseline",
                      "The baseline's time divided by the time of each implementation, from interleaved rounds. "
@@ -5840,7 +5840,7 @@ static void kbi_load_absent(const kbi_records* r) {
         const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
         if (!slash) continue;
         if (of && !kbi_is(of, slash)) {
-            kbi_warn("the shards are from different divisions of the plan, K%s and K%s. A case may occur twice or "
+            kbi_warn("the runs of the shards used different numbers of shards, K%s and K%s. A case may occur twice or "
                      "not at all.",
                      of, slash);
             of = NULL;

@@ -771,7 +771,7 @@ static void kbi_bar_steps(kbi_bars* b, const char* what) {
                 noisy, n + noisy);
     else
         kbi_bar(b, !lost && most <= 1.1 * least, what,
-                "the time per iteration differs by %.1f %% over %d sizes; required: at most 10 %%; %d more without a number",
+                "the time per iteration differs by %.1f %% over %d sizes; required: at most 10 %%; %d more without a time",
                 100 * (most / least - 1), n, lost);
 }
 
@@ -846,7 +846,7 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
                    s->high);
         if (judged == KBI_LOST)
             kbi_print_line(stdout, "      %-36s %s", s->name,
-                           s->message[0] ? s->message : "the baseline has no number");
+                           s->message[0] ? s->message : "the baseline has no time");
     }
 }
 
@@ -962,8 +962,8 @@ static int kbi_selftest(const kbi_options* o) {
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
 }
 
-// Runs the self-test, unless an option such as --list or --help asks for text only. Options that select cases or
-// durations are errors.
+// Runs the self-test, unless an option such as --list or --help asks for text only. Options that the list `heard`
+// does not contain are errors.
 static int kbi_selftest_instead(const char* value) {
     static const char* const heard[] = { "selftest", "fast",  "device",   "cpu",        "quiet",
                                          "verbose",  "color", "no-color", "no-progress" };

@@ -119,7 +119,7 @@ static void test_sort(void) {
         "      case 4                                   9.000 us, speedup 0.9900 [0.9800, 1.0000]\n"
         "      case 5                                   9.000 us, speedup 0.9900 [0.9800, 1.0000]\n"
         "      case 8                               lost\n"
-        "      case 9                               the baseline has no number\n";
+        "      case 9                               the baseline has no time\n";
     kbi_seen_result seen[KBI_COUNT(rows)];
     kbi_bars b;
     memset(&b, 0, sizeof b);
@@ -150,17 +150,17 @@ static void test_steps(void) {
           0,
           "pass  twice the work                 the time per iteration differs by 10.0 % over 5 sizes; required: "
           "at most 10 %; "
-          "0 more without a number\n" },
+          "0 more without a time\n" },
         { { 9, 1, 1, 1.05, 1, 1.11 },
           0,
           "FAIL  twice the work                 the time per iteration differs by 11.0 % over 5 sizes; required: "
           "at most 10 %; "
-          "0 more without a number\n" },
+          "0 more without a time\n" },
         { { 9, 1, 5, 1.05, 1, 0.2 },
           1 << 2 | 1 << 5,
           "pass  twice the work                 the time per iteration differs by 5.0 % over 3 sizes; required: "
           "at most 10 %; "
-          "0 more without a number\n" },
+          "0 more without a time\n" },
         { { 9, 1, 1, 1, 1, 1 },
           1 << 1 | 1 << 2 | 1 << 3,
           "skip  twice the work                 3 of 5 sizes were hidden by noise, because other work disturbs this "
@@ -169,7 +169,7 @@ static void test_steps(void) {
           0,
           "FAIL  twice the work                 the time per iteration differs by 0.0 % over 4 sizes; required: "
           "at most 10 %; "
-          "1 more without a number\n" },
+          "1 more without a time\n" },
     };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_seen_result seen[N];
