@@ -446,7 +446,7 @@ static bool kbi_read_word(kbi_reader* r, const char* word) {
 
 // --- lists and objects ---
 
-// Returns 1 if an item follows, 0 at the end of the list, -1 on an error. n: items read so far.
+// Returns 1 if an item follows, 0 at the end of the list, -1 on an error. n: number of items read so far.
 static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
     int c = kbi_reader_space(r, true);
     if (c == close) return r->at++, 0;
@@ -1097,7 +1097,7 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
 }
 
 // Appends to `what` the differences that make the times of two records not comparable: "GPU (A, B), CPU (C, D)".
-// Returns false if there is none.
+// Returns false if the times are comparable.
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
@@ -2010,8 +2010,8 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
     kbi_puts(t,
-             ". Bold: the fastest implementation; with ? not certain at 95 %. =: within 1 % of the baseline. ~: not "
-             "certain.\n");
+             ". Bold: the fastest implementation; ?: not significantly. =: within 1 % of the baseline. ~: not "
+             "significant.\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
