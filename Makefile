@@ -1,4 +1,4 @@
-# kbench: benchmarks of GPU kernels. `make` prints the targets.
+# kbench: benchmarks of GPU kernels. `make` lists the targets.
 # Requires make and a C compiler; uses nvcc if it is found. Every recipe prints its command.
 
 # nvcc: from NVCC=... on the command line (NVCC= means none), otherwise from the PATH, CUDA_HOME or /usr/local/cuda
@@ -14,13 +14,13 @@ $(error NVCC=$(NVCC) cannot be run; NVCC= builds everything with $(CC))
 endif
 endif
 
-# compute capabilities of this machine's GPUs as nvidia-smi prints them (9.0); empty without a GPU and in CI
+# compute capabilities of this machine's GPUs, in nvidia-smi's notation (9.0); empty in CI or without a GPU
 GPU = $(eval GPU := $(if $(CI),,$(sort $(shell \
         nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null | grep -xE '[0-9]+\.[0-9]+'))))$(GPU)
 
-# ARCH: sm_90a (code for that GPU), compute_80 (PTX for that and later GPUs), or options of nvcc; several are possible.
-# Default: this machine's GPU, with its architecture-specific instructions (suffix a) if nvcc supports them. Without a
-# GPU: sm_80, sm_90 and PTX.
+# ARCH: sm_90a (code for that GPU), compute_80 (PTX for that and later GPUs), or an option of nvcc; ARCH may list
+# several. Default: this machine's GPU, with its architecture-specific instructions (suffix a) if nvcc supports them.
+# Without a GPU: sm_80, sm_90 and PTX.
 known = $(eval known := $(shell $(NVCC) --list-gpu-code 2> /dev/null))$(known)
 newest = $(eval newest := $(lastword $(shell $(NVCC) --list-gpu-arch 2> /dev/null | sort -t_ -k2n)))$(newest)
 with_features = $(if $(filter 7 8,$(word 1,$(subst ., ,$(1)))),,a)
@@ -31,14 +31,14 @@ arch_flag = $(if $(filter sm_%,$(1)),-gencode=arch=compute_$(1:sm_%=%)$(comma)co
 comma := ,
 ARCHFLAGS = $(foreach a,$(ARCH),$(call arch_flag,$(a)))
 
-# cuBLAS kernels are built if cuBLAS's header is found; the library is loaded at run time
+# calls of cuBLAS are compiled if its header is found; the program loads the library at run time
 CUDA_INCLUDE := $(NVCC_BIN)../include
 CUBLAS = $(if $(NVCC_BIN),$(if $(wildcard $(CUDA_INCLUDE)/cublas_v2.h $(NVCC_BIN)../targets/*/include/cublas_v2.h),-DKBK_CUBLAS))
 
 BUILD := build
 CFLAGS ?= -O2
-# -O applies to host code: kernels are always optimised fully, and host code compiles in half the time. For source lines
-# in a profiler, add -lineinfo, which takes 5 % more compile time.
+# -O1 applies to host code only, which then compiles in half the time; nvcc always optimises kernels fully. For source
+# lines in a profiler, add -lineinfo, which takes 5 % more compile time.
 NVCCFLAGS ?= -O1
 LIBS := -lm -ldl -lpthread
 HEADERS := $(wildcard kbench.h kbench_kernels.cuh examples/addons/*.h)
@@ -46,16 +46,16 @@ HEADERS := $(wildcard kbench.h kbench_kernels.cuh examples/addons/*.h)
 SPLIT = $(eval SPLIT := $(if $(shell $(NVCC) --help 2> /dev/null | grep -e '--split-compile '),-split-compile=0))$(SPLIT)
 compile_cuda = $(NVCC) $(NVCCFLAGS) $(ARCHFLAGS) $(SPLIT) $(CUBLAS) -I.
 compile_c = $(CC) $(CFLAGS) -I.
-# the suite is built with nvcc if there is a GPU or ARCH is given; otherwise with cc, and runs the oracles on the CPU
+# if there is a GPU or ARCH is given, nvcc builds the suite; otherwise cc builds it, and it runs the oracles on the CPU
 use_cuda = $(if $(NVCC),$(if $(GPU)$(filter command environment,$(firstword $(origin ARCH))),yes))
-# element types of the suite. Each adds compile time, so on a GPU f16 is left out unless ARGS name it.
+# element types of the suite; each takes compile time. For a GPU, f16 is left out unless ARGS contain it.
 TYPES ?= f32 $(if $(use_cuda),$(findstring f16,$(subst bf16,,$(ARGS))),f16) bf16
 empty :=
 space := $(empty) $(empty)
-# nvcc needs \, for a comma in the value of -D; it splits at a plain comma and defines several macros
+# a comma in the value of nvcc's -D must be written \, because nvcc splits the value at a plain comma
 suite_types = $(if $(filter-out f32 f16 bf16,$(TYPES))$(if $(strip $(TYPES)),,none),$(error TYPES="$(TYPES)": one or several of f32, f16 and bf16 are wanted))$(if \
                 $(filter 3,$(words $(sort $(TYPES)))),,-DKBK_TYPES=$(subst $(space),$(if $(use_cuda),\\)$(comma),$(sort $(TYPES))))
-# compiles the suite's two parts in parallel; a suite with only some groups of operations is compiled as one part
+# compiles the two parts of the suite in parallel; a suite with a selection of operations (-DKBK_...) is one part
 suite_part = $(compile_cuda) $(suite_types) -DSUITE_PART=$(1) -c examples/suite.cu -o $(BUILD)/suite.$(1).o
 suite_parts = { $(call suite_part,2) & $(call suite_part,1) && wait $$! && $(compile_cuda) $(BUILD)/suite.1.o $(BUILD)/suite.2.o -o $(BUILD)/suite; }
 suite_cuda = $(if $(findstring -DKBK_,$(NVCCFLAGS)),$(compile_cuda) $(suite_types) examples/suite.cu -o $(BUILD)/suite,$(suite_parts))
@@ -89,9 +89,9 @@ help:
 	@echo 'here:   CC=$(CC)   NVCC=$(or $(NVCC),(none))   GPU=$(or $(GPU),(none))$(if $(NVCC),   ARCH="$(ARCH)")'
 	@echo 'Variables for the command line: CC, CFLAGS, NVCC, NVCCFLAGS, ARCH, TYPES. NVCC= builds without nvcc.'
 
-# results.json is for runs of all operations: the default selection or --all. With only the ARGS in WHOLE, make run writes
-# it. With other ARGS (a filter, --op, --fast, --hot, --device, ...) it writes to $(BUILD)/. With ARGS in LOOK, which only
-# print something, it writes no records.
+# results.json is for runs of all operations: the default selection or --all. If all ARGS are in WHOLE, make run writes
+# results.json. With other ARGS (a filter, --op, --fast, --hot, --device, ...) it writes $(BUILD)/results.json. With
+# ARGS in LOOK, which only print text, it writes no records.
 WHOLE := --all --thorough --cold --shuffle --seed=% --timeout=% --jsonl=% --quiet -q --verbose -v --no-color --no-progress
 LOOK := --load --compare --race --load=% --list --list-ops --list-sizes --dry-run --env --help -h --version
 args = $(subst --jsonl ,--jsonl=,$(subst --timeout ,--timeout=,$(subst --seed ,--seed=,$(strip $(ARGS)))))
@@ -102,8 +102,8 @@ run: $(BUILD)/suite
 	$(if $(filter $(BUILD)/%,$(results)),@echo 'records: $(results) (results.json is for a run of all operations)')
 	$(BUILD)/suite $(outputs) $(ARGS)
 
-# The suite is rebuilt if its command changes (nvcc, GPU, flags). ptxas serialises wgmma instructions whose registers it
-# cannot analyse, which costs more than half their speed. ptxas reports the serialisation only as a note, so the recipe
+# The suite is rebuilt if its command changes (nvcc, GPU, flags). If ptxas cannot analyse the registers of wgmma
+# instructions, it serialises them, which more than halves their speed. ptxas reports this only as a note, so the recipe
 # prints a warning.
 serialised := C75(08|1[0-5]|17|19|20)|wgmma.*serialized
 $(BUILD)/suite: examples/suite.cu $(HEADERS) $(BUILD)/suite.command
@@ -120,7 +120,7 @@ $(BUILD)/kbench: examples/addons/kbench.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(compile_c) $< -o $@ $(LIBS)
 
-# The kernels and kbench as objects: a program that is linked with them compiles as fast as without them. An object is
+# The kernels and kbench as object files. A program that is linked with them does not compile them again. An object is
 # rebuilt if its command changes.
 ifeq ($(NVCC),)
 kernels:
@@ -143,7 +143,7 @@ $(LINKED): $(BUILD)/examples/%: examples/%.cu $(HEADERS) $(BUILD)/kbench_kernels
 test:
 	$(run_tests)
 
-# For tests that take too long for every change. The variables set the repetitions of the stress tests.
+# Also runs tests that take too long to run after every change. The variables set the repetitions of the stress tests.
 test-all:
 	WRITERS_ROUNDS=200 INJECT_CALLS=1000 RESUME_KILLS=100 TEST_TIMEOUT=7200 $(run_tests) --all
 test-rest:
@@ -166,9 +166,9 @@ $(BUILD)/examples/%: examples/%.cu $(HEADERS)
 	@mkdir -p $(@D)
 	$(compile_cuda) $< -o $@
 
-# compute-sanitizer runs on the GPU tests of the kernels, and on a small program for the engine's own device code
+# compute-sanitizer checks the GPU tests of the kernels, and a small program that runs the device code of kbench.h
 sanitizer := $(firstword $(wildcard $(NVCC_BIN)compute-sanitizer) $(shell command -v compute-sanitizer 2> /dev/null))
-# GPU tests without a script
+# GPU tests that no script runs
 SANITIZE_TESTS := $(filter-out $(patsubst %.sh,%.cu,$(wildcard tests/gpu/*.sh)),$(wildcard tests/gpu/*.cu))
 sanitize:
 	$(run_tests) --sanitize host

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  A first benchmark: a kernel, its data, the timed block, a check of the result, and the bytes the kernel moves.
+/*  A first benchmark: a kernel, its data, the timed block, a check of the result, and the number of bytes that the
+    kernel moves.
 
     nvcc -O3 -I. examples/01_first.cu -o 01_first && ./01_first
 
-    The program prints the machine and one row. The row has the median time of a launch with cold caches, half the width
-    of its 95 % confidence interval, and the bandwidth. The last number is the share of the copy bandwidth that was
-    measured on this GPU.        */
+    The program prints the machine and one row. The row has the median time of a launch with a cold L2 cache, half the
+    width of its 95 % confidence interval, and the bandwidth. The column "roof" is the bandwidth in percent of the copy
+    bandwidth of this GPU, which kbench measures. The last column is the device memory.        */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

@@ -3,12 +3,13 @@
 
     nvcc -O3 -I. examples/03_compare.cu -o 03_compare && ./03_compare
 
-    KBENCH_IMPL names the operation and the implementation. The first implementation is the baseline, and the others get
-    a speedup. Both implementations get the same shapes, data and check, because the function bench does everything but
-    the launch. A wrong implementation is reported as VERIFY_FAIL and gets no time. To see this, change the 1.0f below.
+    KBENCH_IMPL names the operation and the implementation. The first implementation is the baseline; the table shows
+    the speedups of the others over it. Both implementations get the same shapes, data and check, because both call the
+    function bench. A wrong implementation is reported as VERIFY_FAIL and gets no time. To see this, change the 1.0f
+    below.
 
     Columns: "time" is the median time of a launch with a cold cache, and "+-" is half the width of its 95 % confidence
-    interval. "roof" is the share of the copy bandwidth that was measured on this GPU at the start.           */
+    interval. "roof" is the bandwidth in percent of the copy bandwidth of this GPU, which kbench measures first.    */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <math.h>
@@ -32,7 +33,7 @@ __global__ void sums_warp(const float* x, float* y, int rows, int cols) {
     if (lane == 0) y[row] = sum;
 }
 
-// The reference, computed on the host in double precision.
+// Computes the reference on the host in double precision.
 static double sum(const float* x, int cols) {
     double all = 0;
     for (int c = 0; c < cols; c++) all += x[c];

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  A cache lesson for any computer, without a GPU: three orders of the same two loops.
+/*  A lesson on caches for any computer, without a GPU: three orders of the same two loops.
 
     cc -O2 -I. examples/04_loop_orders.c -o 04_loop_orders -lm && ./04_loop_orders --html loop_orders.html
 
-    Each function sums the columns of a square matrix that is stored in row-major order. All functions read the same
-    numbers, do the same additions and must give the same result. Only the loop order differs. Experiments:
+    Each function computes the sum of every column of a square matrix that is stored in row-major order. All functions
+    read the same numbers, perform the same additions and must return the same result. Only the loop order differs.
+    Experiments:
 
-    1. The smallest matrix (16 KiB) fits in a typical L1 cache, the next two in L2 and L3, and the last one only in
-       memory. At which size does each order become slow? On the page, see the plot "Over size" in GB/s.
+    1. On a typical CPU, the smallest matrix (16 KiB) fits in the L1 cache, the second in L2, the third in L3, and the
+       fourth only in memory. At which size does each order become slow? See the GB/s plots in "Over size" on the page.
     2. "down" uses 4 of the 64 bytes of a cache line before the line is evicted. "tiles" uses all 16 columns of a line
-       at once, and "across" reads whole rows. How large is the difference if the matrix fits in L1?
+       at once. "across" reads each row from start to end. How large is the difference if the matrix fits in L1?
     3. Run with -a side=1000,1024. With rows of 4096 bytes, the elements of a column map to few sets of the cache and
-       evict each other (conflict misses). With rows of 4000 bytes they do not.
-    4. Compile with -O3 -march=native. Loops that the compiler vectorises become faster; the others do not.   */
+       evict each other (conflict misses). With rows of 4000 bytes, the elements map to different sets.
+    4. Compile with -O3 -march=native. Only the loops that the compiler vectorises become faster.   */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "addons/kbench_report.h" // for --html
 
-// One column after another: consecutive reads are a row apart in memory.
+// Sums one column after another. Consecutive reads are one row apart in memory.
 static void sum_down(const float* x, float* y, int64_t side) {
     for (int64_t c = 0; c < side; c++) {
         float sum = 0;
@@ -26,14 +27,15 @@ static void sum_down(const float* x, float* y, int64_t side) {
     }
 }
 
-// One row after another, in memory order. Each row reads and writes all sums.
+// Adds one row after another to the sums, in memory order. Each row reads and writes all sums.
 static void sum_across(const float* x, float* y, int64_t side) {
     for (int64_t c = 0; c < side; c++) y[c] = 0;
     for (int64_t r = 0; r < side; r++)
         for (int64_t c = 0; c < side; c++) y[c] += x[r * side + c];
 }
 
-// Like "down", but 16 columns at a time (loop tiling): uses a whole cache line of 64 bytes while it is in the cache.
+// Like "down", but sums 16 columns at a time (loop tiling). It uses all 64 bytes of a cache line while the line is
+// in the cache.
 static void sum_tiles(const float* x, float* y, int64_t side) {
     enum { WIDE = 16 };
     int64_t c = 0;
@@ -49,7 +51,7 @@ static void sum_tiles(const float* x, float* y, int64_t side) {
     }
 }
 
-// The benchmark function of all three orders, so that they have the same data, byte counts and check.
+// The benchmark function of all three orders. One function gives them the same data, byte counts and check.
 static void bench(kb_state* kb, void (*sums)(const float* x, float* y, int64_t side)) {
     int64_t side = kb_int(kb, "side");
     float *x = KB_ALLOC(kb, float, side*side), *y = KB_ALLOC(kb, float, side);

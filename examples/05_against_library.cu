@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Your kernel against a kernel of the library and against cuBLAS, in one comparison.
+/*  Compares your kernel with a kernel of kbench_kernels.cuh (the library) and with cuBLAS.
 
     make kernels                                compiles the library once (minutes) and builds this program
     nvcc -O3 -arch=native -I. examples/05_against_library.cu build/kbench_kernels.o build/kbench.o -o 05_against_library
 
     KBK_API_ONLY declares the functions of kbench_kernels.cuh without its kernels, and kbench.h is included without
-    KBENCH_IMPLEMENTATION. Both are linked as objects, so this file compiles about as fast as a file with the kernel
-    alone. After a change of your kernel, only the nvcc command is needed.
+    KBENCH_IMPLEMENTATION. The library and kbench are linked as objects, so this file compiles about as fast
+    as a file with the kernel alone. After a change of your kernel, only the nvcc command is needed.
 
-    All implementations get the same shapes, data and check. The first is the baseline of the speedups.            */
+    All implementations get the same shapes, data and check. The first implementation is the baseline.    */
 #define KBK_API_ONLY
 #include "kbench.h"
 #include "kbench_kernels.cuh"
@@ -28,7 +28,7 @@ __global__ void matmul_mine(const float* a, const float* b, float* c, int n, int
     c[(size_t)row * n + col] = sum;
 }
 
-static double dot(const float* a, const float* b, int64_t n, int64_t k) { // of a row of A and a column of B
+static double dot(const float* a, const float* b, int64_t n, int64_t k) { // a row of A times a column of B
     double sum = 0;
     for (int64_t i = 0; i < k; i++) sum += (double)a[i] * b[i * n];
     return sum;
@@ -52,7 +52,7 @@ static void bench(kb_state* kb, const char* variant) {
     }
     args.workspace_bytes = variant ? (size_t)kbk_row_workspace(library, &args.s, sizeof(float)) : 0;
     if (args.workspace_bytes) args.workspace = KB_ALLOC(kb, char, (int64_t)args.workspace_bytes);
-    const char* why = NULL; // why the library launched nothing
+    const char* why = NULL; // error message if the library launched nothing
     KB_TIME(kb) {
         if (variant)
             why = kbk_row_launch(library, KBK_F32, &args, -1, kb->stream);
@@ -62,7 +62,7 @@ static void bench(kb_state* kb, const char* variant) {
     }
     if (why) kb_skip(kb, "%s", why);
     kb_flops_as(kb, 2.0 * (double)m * (double)n * (double)k, KB_F32);
-    for (int64_t row = 1; row <= m; row += m / 16) // 16 rows, because all of C takes minutes on the CPU
+    for (int64_t row = 1; row <= m; row += m / 16) // checks 16 rows: the CPU would take minutes for all of C
         KB_CHECK_EACH(kb, c + (row - 1) * n, n, j, dot(host_a + (row - 1) * k, host_b + j, n, k), 1e-4);
 }
 

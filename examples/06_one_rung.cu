@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  Runs one rung of a ladder of kbench_kernels.cuh by name, at one shape: checked against its reference, and timed.
+/*  Runs one rung (kernel) of a ladder of kbench_kernels.cuh, selected by name, at one problem shape. It checks the
+    result against the reference, and times the kernel.
 
     make kernels                                compiles the library once (minutes) and builds this program
     build/examples/06_one_rung matmul wgmma 4096 4096 4096
@@ -17,8 +18,8 @@
 
 enum { SIZES = 4 };
 typedef struct size {
-    char letter;      // of a dimension of the signature
-    const char* name; // of the argument
+    char letter;      // letter of a dimension in the signature of a rung
+    const char* name; // name of the argument
     size_t field;     // offset in kbk_shape
 } size;
 // clang-format off
@@ -32,11 +33,11 @@ static const size known[] = { // in the order of the arguments
 // clang-format on
 static const size any_rows = SIZE('*', "rows", rows), any_number = SIZE('*', "n", cols);
 
-static int row; // of the library, and its description
+static int row; // index in the library's table; rung: its row
 static kbk_row rung;
 static kbk_shape shape;
 
-// The sizes that a rung takes, from its signature. Returns their number.
+// Determines the sizes that a rung takes from its signature. Returns their number.
 static int sizes_of(const kbk_row* r, size* wanted) {
     const int columns = kbk_has_dimension(r->signature, 'C'), any = kbk_has_dimension(r->signature, '*');
     int count = 0;
@@ -52,7 +53,8 @@ static int sizes_of(const kbk_row* r, size* wanted) {
 
 // --- names
 
-// Edit distance of two names (Levenshtein 1966): the number of letters to insert, delete or replace.
+// Returns the edit distance of two names (Levenshtein 1966): how many letters must be inserted, deleted or
+// replaced.
 static int distance(const char* a, const char* b) {
     int line[64], n = (int)strlen(b) < 63 ? (int)strlen(b) : 63;
     for (int j = 0; j <= n; j++) line[j] = j;
@@ -68,13 +70,13 @@ static int distance(const char* a, const char* b) {
     return line[n];
 }
 
-// The operation with its direction, if it has one: "matmul", "softmax/bwd".
+// Writes the name of the operation, with its direction unless that is fwd or run: "matmul", "softmax/bwd".
 static void operation_name(const kbk_row* r, char* name, size_t size) {
     bool bare = strcmp(r->direction, "fwd") == 0 || strcmp(r->direction, "run") == 0;
     snprintf(name, size, bare ? "%s" : "%s/%s", r->operation, r->direction);
 }
 
-// Prints the rows of an operation, or of all: a line per operation with its sizes and rungs.
+// Prints a line with the sizes and rungs of an operation, or of each operation if `only` is NULL.
 static void list(FILE* to, const char* only) {
     char last[64] = "", name[64];
     size wanted[SIZES];
@@ -93,12 +95,13 @@ static void list(FILE* to, const char* only) {
     fprintf(to, "\n");
 }
 
-// Says that a name is unknown, which names are close to it, and which names there are. operation NULL: it is unknown.
+// Reports an unknown name of a rung of `operation`, or of an operation (`operation` is NULL). Lists the most
+// similar names and all names. Returns 2.
 static int unknown(const char* given, const char* operation) {
     char name[64], last[64] = "";
     kbk_row r;
     int least = 1000;
-    for (int near = 0; near < 2; near++) { // first the least distance, then the names at that distance
+    for (int near = 0; near < 2; near++) { // first pass: smallest distance; second: names close to it
         if (near)
             fprintf(stderr, "one_rung: there is no %s %s; close to it:", operation ? operation : "operation", given);
         for (int i = 0; kbk_row_get(i, &r); i++) {
@@ -206,7 +209,7 @@ static void run(kb_state* kb) {
     for (int i = 0; i < count; i++) {
         kb_place place = t[i].place != KBK_ON_HOST ? KB_DEVICE : rung.origin & KBK_PAGEABLE ? KB_HOST : KB_PINNED;
         device[i] = kb_alloc(kb, place, (size_t)kbk_kind_size(t[i].kind, dtype), t[i].count);
-        if (!device[i]) return; // out of memory: kbench says so
+        if (!device[i]) return; // out of memory: kbench reports OOM
         if (t[i].role != KBK_IN) {
             a.out[outs++] = device[i];
             continue;
@@ -258,9 +261,10 @@ static int find(char* operation, const char* variant) {
     return known ? unknown(variant, operation) : unknown(operation, NULL);
 }
 
-static const char* dtype_name; // from the command line, or NULL
+static const char* dtype_name; // element type on the command line; NULL: not given
 
-// Takes one argument behind the rung: a size, an element type, a layout or "causal". false: none of them.
+// Reads an argument after the name of the rung: a size, an element type, a layout or "causal". Returns false for
+// another argument.
 static bool take(const char* word, int64_t* values, int* count, int most) {
     static const char* const layouts[] = { "NN", "NT", "TN" };
     char* end;
@@ -294,7 +298,7 @@ int main(int argc, char** argv) {
         if (next < argc) fprintf(stderr, "one_rung: unexpected argument %s. ", argv[next]);
         fprintf(stderr, "The sizes of %s are", argv[1]);
         for (int i = 0; i < most; i++) fprintf(stderr, " %s", wanted[i].name);
-        fprintf(stderr, ", whole numbers from 1 up\n");
+        fprintf(stderr, ", each an integer of at least 1\n");
         return 2;
     }
     for (int i = KBK_DTYPES; i-- && !dtype_name;)

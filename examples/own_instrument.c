@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  How to write an instrument: the option --faults counts the page faults of each timed block, in untimed runs.
+/*  Shows how to write an instrument. Its option --faults counts the page faults of each timed block, in untimed runs.
 
     cc -O2 -I. examples/own_instrument.c -o own_instrument -lm && ./own_instrument --faults
 
-    The values become counters of the record, which the table shows below its rows and --json writes. A separate process
-    runs the blocks again for the instrument, so that it cannot disturb the times. kb_instrument in kbench.h documents
-    the functions that an instrument can define. --counters and --energy of examples/addons/kbench_inspect.h are
-    instruments as well.  */
+    The values become counters of the record, which the table shows below its rows and --json writes. For an instrument,
+    kbench runs the blocks again in a separate process, so the instrument does not affect the times. kb_instrument in
+    kbench.h documents the functions that an instrument can define. --counters and --energy of
+    examples/addons/kbench_inspect.h are instruments as well.  */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool faults_open(kb_state* kb) {
 static int64_t faults_begin(kb_state* kb) {
     (void)kb;
     getrusage(RUSAGE_SELF, &before);
-    return RUNS; // kbench now runs the block this many times
+    return RUNS; // kbench runs the block this many times before it calls `end`
 }
 
 static bool faults_end(kb_state* kb) {
@@ -62,7 +62,7 @@ KBENCH_IMPL(memory, kept) {
 
 int main(int argc, char** argv) {
     static kb_instrument faults;
-    faults.option = "faults", faults.help = "page faults of a run of the block", faults.host = true;
+    faults.option = "faults", faults.help = "page faults per run of the timed block", faults.host = true;
     faults.open = faults_open, faults.begin = faults_begin, faults.end = faults_end;
     kb_add_instrument(&faults);
     return kb_main(argc, argv);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/*  How to write outputs. The option --log FILE appends a line for each record as soon as its comparison has ended. The
-    option --tsv FILE writes a file with all records at the end.
+/*  Shows how a program adds its own output formats. The option --log FILE appends a line for each record as soon as its
+    comparison has ended. The option --tsv FILE writes a file with all records at the end.
 
     cc -O2 -I. examples/own_output.c -o own_output -lm && ./own_output --log times.log --tsv times.tsv
 
-    An output is a command line option and functions that receive the records. kb_output in kbench.h documents these
-    functions. The add-ons in examples/addons register their outputs in the same way.  */
+    An output (kb_output) consists of a command line option and of functions that receive the records. kb_output in
+    kbench.h documents these functions. The add-ons in examples/addons register their outputs in the same way.  */
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include <stdio.h>
@@ -21,7 +21,7 @@ static bool log_open(const char* path) { // called before any benchmark runs
     return log_file != NULL; // false ends the program with exit code 2
 }
 
-static void log_each(const kb_result* r) { // a case without a time has NaN
+static void log_each(const kb_result* r) { // time_ms is NaN if the case has no time
     const char* word = r->status == KB_OK ? "time" : r->status == KB_FAILED ? "failed" : "skipped";
     fprintf(log_file, "%lld %s %s", (long long)time(NULL), word, r->name);
     if (r->status == KB_OK) fprintf(log_file, " %.6f ms", r->time_ms);
@@ -32,7 +32,7 @@ static void log_each(const kb_result* r) { // a case without a time has NaN
 static int log_end(const kb_result* records, int64_t n, int code) {
     (void)records, (void)n;
     if (fclose(log_file) != 0 && code == 0) code = 2;
-    return code; // the program's exit code
+    return code; // becomes the exit code of the program
 }
 
 // --- the output --tsv: a file with all records. kbench opens it before the run and replaces it after the run ---

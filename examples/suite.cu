@@ -13,10 +13,10 @@
     make run ARGS="--op dropout -a p=0,0.1,0.5"
 
     A shape has batch_size x sequence_length rows of tensor_dimension elements. A matrix product has the same number of
-    rows, and both N and K are tensor_dimension; its rectangular sizes set M, N and K. The axis layout tells which
-    operand is stored transposed (NT: B, TN: A). matmul_e4m3 supports only NT, and its dtype is that of the result.
-    For cross_entropy, tensor_dimension is the vocabulary. For dropout, p is the probability of dropping an element.
-    Memory operations have n elements.
+    rows, and both N and K are tensor_dimension; the size category "rectangular" sets M, N and K. The axis layout
+    tells which operand is stored transposed (NT: B, TN: A). matmul_e4m3 supports only NT; its dtype is that of the
+    result. For cross_entropy, tensor_dimension is the vocabulary. For dropout, p is the probability of dropping an
+    element. Memory operations have n elements.
 
     Each implementation is compared with the oracle, which computes in double precision on the CPU, before and after
     timing. For large outputs, the comparison covers samples from the whole result. Without a GPU, the suite times the
@@ -80,12 +80,12 @@ static kbk_shape shape_of(kb_state* kb, const kbk_op* op) {
 
 enum { RANGES = 64 };
 typedef struct sample {
-    const char *op, *dir; // with shape and dtype: the case
+    const char *op, *dir; // together with shape and dtype, these identify the case
     kbk_shape shape;
     int dtype;
     int64_t from[RANGES], count[RANGES], units;
     int ranges;
-    bool whole; // all units are sampled: then outputs that sum over all units (dw, db) can be compared as well
+    bool whole; // all units are sampled, so outputs that sum over all units (dw, db) can be compared, too
     double* out[2 * KBK_OUTS];
 } sample;
 static sample known;
@@ -96,7 +96,7 @@ static int kb_type_of(const kbk_tensor* t, int dtype) {
     return t->kind == KBK_T ? types[dtype] : kinds[t->kind];
 }
 
-// Chooses the sampled units: all of them if that is little work, otherwise equally spaced ranges that include the first
+// Chooses the sampled units: all units if that is little work, otherwise equally spaced ranges that include the first
 // and the last unit. The oracle runs once per case, the comparison twice per variant.
 static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int elem) {
     const double WORK = 1e8, COMPARED = 1 << 19; // limits: operations of the oracle, and elements compared
@@ -121,8 +121,8 @@ static void choose_units(sample* k, const kbk_op* op, const kbk_shape* s, int el
     }
 }
 
-// Copies the sampled units of a tensor to host memory, which the caller frees. A tensor without units is copied as a
-// whole. NULL: out of memory.
+// Copies the sampled units of a tensor to host memory, which the caller frees. A tensor without units is copied
+// completely. Returns NULL if out of memory.
 static void* gather(kb_state* kb, const sample* k, const kbk_tensor* t, int size, const void* device) {
     int64_t count = t->per_unit ? k->units * t->per_unit : t->count, at = 0;
     char* host = (char*)malloc((size_t)(count ? count : 1) * (size_t)size);
@@ -143,8 +143,8 @@ static double* doubles(kb_state* kb, int64_t n) {
     return p;
 }
 
-// Computes the oracle for one range, whose stored samples begin at unit "at". The oracle counts units from the start of
-// the whole tensor, so the pointers are shifted by the difference.
+// Computes the oracle for one range, whose stored samples begin at unit "at". The oracle numbers units from the start
+// of the full tensor, so the pointers are shifted by the difference.
 static void know_range(const kbk_op* op, const kbk_shape* s, int elem, const kbk_tensor* t, int n,
                        const double* const* in, int range, int64_t at) {
     const double* shifted[KBK_MAX_TENSORS] = { NULL };
@@ -210,7 +210,7 @@ static void verify(kb_state* kb, const kbk_op* op, const kbk_shape* s, int dtype
         kbk_report r;
         if (t[i].role == KBK_IN) continue;
         int out = k++;
-        if (!t[i].per_unit && !known.whole) { // dw and db sum over all rows, which is too much work for large shapes
+        if (!t[i].per_unit && !known.whole) { // dw, db: sums over all rows are too much work for large shapes
             kb_note(kb, "%s is verified on smaller shapes only", t[i].name);
             continue;
         }
@@ -245,12 +245,13 @@ static void fill_input(kb_state* kb, const kbk_tensor* t, int id, int dtype, voi
     free(raw);
 }
 
-// Where a tensor is allocated: on the device, or in host memory, pinned unless the variant is for pageable memory.
+// Returns where a tensor is allocated: on the device or in host memory. Host memory is pinned, unless the variant
+// measures pageable memory.
 static kb_place place_of(const kbk_variant* v, const kbk_tensor* t) {
     return t->place != KBK_ON_HOST ? KB_DEVICE : v->origin & KBK_PAGEABLE ? KB_HOST : KB_PINNED;
 }
 
-// The kind of memory traffic, which selects the measured peak for comparison: sums only read, a map without input only
+// Returns the kind of memory traffic, which selects the measured peak: sums only read, a map without input only
 // writes, and a map with one input copies.
 static kb_traffic traffic_of(const kbk_op* op, const kbk_tensor* t, int n, int ins, int outs) {
     for (int i = 0; i < n; i++)
@@ -290,7 +291,7 @@ static void run_variant(kb_state* kb) {
     if (a.workspace_bytes && !a.workspace) return;
     if (v->origin & KBK_COPIES) kb_expect(kb, KB_EXPECT_TRANSFER);
     if (allocates) kb_expect(kb, KB_EXPECT_ALLOC);
-    if (allocates) { // an untimed launch with an output tests that the allocated block is usable
+    if (allocates) { // this untimed launch writes to the allocated block, to test it
         why = kbk_launch(v, dtype, &a, kb->stream);
         a.out[0] = NULL;
     }
@@ -308,7 +309,7 @@ static void run_variant(kb_state* kb) {
     kb_dtype as = v->origin & KBK_TF32 ? KB_TF32 : products ? kb->dtype : KB_F32;
     if (products && t[0].kind == KBK_KE4M3) as = KB_E4M3;
     if (v->op->flops(&s) > 0) kb_flops_as(kb, v->op->flops(&s), as);
-    kbk_op op = kbk_op_of(v); // with the variant's own tolerance
+    kbk_op op = kbk_op_of(v); // the operation, with the tolerance of this variant
     if (op.units(&s) > 0) verify(kb, &op, &s, dtype, device);
 }
 
@@ -381,7 +382,7 @@ static kb_axis* add_sizes(kb_axis* a, const char* list) {
     return a;
 }
 
-// The axes of an operation: dir, dtype, axes of its own, sizes, and the end marker.
+// Returns the axes of an operation: dir, dtype, its special axes, sizes, and the end marker.
 static kb_axis* axes_of(const kbk_op* op, const char* const* dtypes, bool gpu) {
     kb_axis *axes = (kb_axis*)calloc(24, sizeof(kb_axis)), *a = axes + 2; // never freed: kbench keeps it
     if (!a) exit(1);
@@ -413,10 +414,10 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     int n = 0;
     kb_entry* e = (kb_entry*)calloc(1, sizeof(kb_entry)); // never freed, either
     if (!e) exit(1);
-    if (!*op->sizes[!v]) return; // no shapes for the CPU
+    if (!*op->sizes[!v]) return; // the operation has no shapes for the CPU
     for (int i = 0; v && i < KBK_DTYPES; i++)
         if (v->dtypes >> i & 1) dtypes[n++] = kbk_dtype_name(i);
-    if (v && n == 0) return; // none of its element types is compiled
+    if (v && n == 0) return; // no element type of the variant is compiled
     e->operation = op->name;
     e->implementation = v ? v->name : "oracle";
     e->body = v ? run_variant : run_oracle;
@@ -431,7 +432,8 @@ static void add(const kbk_op* op, const kbk_variant* v, int order) {
     kb_add(e);
 }
 
-// Registers every operation that is compiled in this part. Entries are numbered from order on. Returns the next number.
+// Registers every operation that is compiled in this part. The entries are numbered, starting at order. Returns the
+// next number.
 static int add_all(int order) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         for (int j = 0; j < KBK_VARIANT_COUNT; j++)

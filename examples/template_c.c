@@ -9,7 +9,7 @@ static void square(const float* x, float* y, int64_t n) { // <- yours: the funct
     for (int64_t i = 0; i < n; i++) y[i] = x[i] * x[i];   // <- yours
 }
 
-KBENCH(square, KB_AXIS("n", 1 << 10, 1 << 20)) { // <- yours: its name in the table; the sizes, or none
+KBENCH(square, KB_AXIS("n", 1 << 10, 1 << 20)) { // <- yours: name of the operation; axis of sizes, if any
     int64_t n = kb_int(kb, "n");                 // <- yours
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n); // <- yours: kbench frees them
     if (!x || !y) return;         // out of memory: the case is reported as OOM
@@ -17,7 +17,7 @@ KBENCH(square, KB_AXIS("n", 1 << 10, 1 << 20)) { // <- yours: its name in the ta
     float* in = kb_host(kb, x);   // a copy of the input, for the check
     KB_TIME(kb) {
         square(x, y, n); // <- yours: the call
-        kb_keep(y);      // <- yours: the result; otherwise the compiler removes the call, because its result is unused
+        kb_keep(y);      // <- yours: the result. Without kb_keep, the compiler would remove the call as unused
     }
     kb_bytes(kb, 2.0 * sizeof(float) * (double)n); // <- yours: bytes to read and write; kb_flops for arithmetic
     // <- yours: the right value of each y[i]. The time is withheld unless |y[i] - want| <= 1e-6 * (1 + |want|).

@@ -19,7 +19,7 @@ template <class T> __global__ void four(const T* x, T* y, int64_t n) { // <- you
 }
 #define AXES KB_DTYPE("f32", "f16"), KB_AXIS("n", 1 << 16, 1 << 20, 1 << 24), KB_AXIS("block", 128, 512) // <- yours
 
-// The benchmark function of both kernels, so that they get the same data, the same byte counts and the same check.
+// The benchmark function of both kernels. One function gives them the same data, byte counts and check.
 template <class T> static void bench(kb_state* kb, void (*kernel)(const T*, T*, int64_t), int64_t each) {
     int64_t n = kb_int(kb, "n"), block = kb_int(kb, "block"); // <- yours: the axes, by name
     int64_t grid = (n + block * each - 1) / (block * each);   // <- yours

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The tool: kbench with kbench_report.h and without a benchmark. It shows, compares and converts records of any run.
+// The tool build/kbench: kbench.h and kbench_report.h without a benchmark. It shows, compares and converts the records
+// of any kbench program.
 //     cc -O2 examples/addons/kbench.c -o kbench -lm        (make tool)
 //     ./kbench --load results.json --html page.html
 #define KBENCH_IMPLEMENTATION
 #include "../../kbench.h"
 #include "kbench_report.h"
 
-// kbench asks outputs in the order in which they were added, so --load, --compare, --race and --explain come first.
+// Reports an error if no option names records. kbench calls outputs in the order in which they were added, so it
+// handles --load, --compare, --race and --explain before it calls this function.
 static int nothing_to_run(const char* value) {
     (void)value;
     if (kbi_options_now->on[KBI_OPTION_env]) return -1;

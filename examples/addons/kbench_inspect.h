@@ -125,7 +125,6 @@ static kbi_counter* kbi_counters_at(kbi_inside* in) {
 
 static const char* kbi_event_name(const kbi_inside* in, const kbi_event* e) { return kbi_texts_of(in) + e->name; }
 
-// Removes a counter from the profile.
 static void kbi_inside_drop(kbi_inside* in, int64_t counter) {
     kbi_counter* at = kbi_counters_at(in) + counter;
     size_t behind = kbi_inside_size(in) - (size_t)((const char*)(at + 1) - (const char*)in);
@@ -778,7 +777,8 @@ static void kbi_activity_close(kb_state* kb) {
 
 // Each function of the profiler takes one structure. Its fields start at multiples of 8 bytes or share an 8-byte
 // word, so it is written as an array of words. Its size is the end of its last field. tests/compile/cupti.cpp
-// compares offsets and sizes with CUPTI's headers. clang-format off
+// compares offsets and sizes with CUPTI's headers.
+// clang-format off
 #define KBI_RANGE_CALLS(x) /* function name, size of its structure in bytes; words from 2 on */                     \
     x(INIT, cuptiProfilerInitialize, 16)                                                                             \
     x(SUPPORTED, cuptiProfilerDeviceSupported, 52) /* 2: device; then halves, as in kbi_range_supported */           \
@@ -1743,7 +1743,7 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
     if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
     if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(&s, "; two or more at once for %s of the time", kbi_show_percent(p.concurrent, a));
+    if (p.concurrent > 0) kbi_putf(&s, "; several kernels or copies overlap for %s of the time", kbi_show_percent(p.concurrent, a));
     kbi_profile_wrap(t, 4, width, s.s);
     kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
@@ -2220,7 +2220,7 @@ static bool kbi_vendor_profile(kbi_vendor* v) {
     if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: no GPU
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
-        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave it out with --exclude",
+        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave this case out with --exclude",
         v->name, v->s->plan->cases[at].name, v->name);
     return true;
 }

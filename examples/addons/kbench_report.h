@@ -161,7 +161,7 @@ static void kbi_report_start(void) {
     kbi_wanted.noise = 0.03;
 }
 
-// Rejects options that have no effect because this program runs no benchmark.
+// Rejects options that have no effect with --race, --load or --compare, because no benchmark of this program runs.
 static bool kbi_options_beside(const kbi_options* o) {
     const kb_option* option;
     for (int k = 0; (option = kbi_option_at(k)) != NULL; k++) {
@@ -178,7 +178,7 @@ static bool kbi_options_beside(const kbi_options* o) {
     return true;
 }
 
-// Options of the gate need an option that names the other side of the comparison.
+// Rejects options of the regression gate if no option names the data to compare with.
 static bool kbi_options_gate_agree(void) {
     static const int of_times[] = { KBI_REPORT_threshold, KBI_REPORT_memory_threshold, KBI_REPORT_alpha };
     bool files = kbi_wanted.baseline || kbi_wanted.compare[0], any = files || kbi_wanted.race.n;
@@ -446,7 +446,7 @@ static bool kbi_read_word(kbi_reader* r, const char* word) {
 
 // --- lists and objects ---
 
-// Returns 1 if an item follows, 0 at the end of the list, -1 on an error. n: items read so far.
+// Returns 1 if an item follows, 0 at the end of the list, -1 on an error. n: number of items read so far.
 static int kbi_read_item(kbi_reader* r, char close, int64_t n) {
     int c = kbi_reader_space(r, true);
     if (c == close) return r->at++, 0;
@@ -1097,7 +1097,7 @@ static bool kbi_env_off(int key, const char* x, const char* y) {
 }
 
 // Appends to `what` the differences that make the times of two records not comparable: "GPU (A, B), CPU (C, D)".
-// Returns false if there is none.
+// Returns false if the times are comparable.
 static bool kbi_env_differs(const kb_result* a, const kb_result* b, kbi_text* what) {
     size_t before = what->n;
     for (int i = 0; i < KBI_COUNT(kbi_env_keys); i++) {
@@ -1257,7 +1257,7 @@ static void kbi_spread_subsets(const double* values, int each, int64_t n, const 
 
 static int kbi_processes_of(const kb_result* r) { return (int)KBI_MIN(r->process_ms.n, (int64_t)KBI_PROCESSES_READ); }
 
-// Computes for one side the mean of each case's logarithmic process medians, and the standard deviation of one
+// Computes for all old or all new records the mean of the log process medians, and the standard deviation of a
 // process.
 static void kbi_spread_of_side(const kbi_changes* c, bool after, kbi_spread* out) {
     int most = 0;
@@ -2010,8 +2010,8 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
     kbi_puts(t,
-             ". Bold: the fastest implementation; with ? not certain at 95 %. =: within 1 % of the baseline. ~: not "
-             "certain.\n");
+             ". Bold: the fastest implementation; ?: not significantly. =: within 1 % of the baseline. ~: not "
+             "significant.\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -3062,7 +3062,7 @@ static bool kbi_where_known(const char* list, const kb_result* records, int64_t 
 
 // --- names ---
 
-// "rows=512 cols=4K" without the axes but and nor. numbers: only the values of numeric axes, 512x4096.
+// Returns "rows=512 cols=4K", without the axes `but` and `nor`. numbers: returns only numeric values, "512x4096".
 static const char* kbi_params_text(kbi_scene* s, const kb_result* r, const char* but, const char* nor, bool numbers) {
     kbi_text t = KBI_BLANK;
     kbi_put(&t, "", 0);
@@ -4345,7 +4345,7 @@ static const char* const kbi_page_style[] = {
     "@page{margin:14mm}}"
 };
 
-// Sorting, filtering, hiding columns, theme, copying and downloads. The rest of the page works without script.
+// Sorts, filters and hides columns; theme, copying, downloads. The rest of the page works without this script.
 static const char* const kbi_page_script[] = {
     "(function(){'use strict';var d=document,root=d.documentElement,id=function(x){return d.getElementById(x)},\n",
     "all=function(s,e){return[].slice.call((e||d).querySelectorAll(s))},table=id('cases'),",
@@ -5062,7 +5062,7 @@ static void kbi_page_lessons(kbi_page* p) {
           "is compared with a cold copy of the same size, because writes that are still in the L2 "
           "cache at the end of the timed interval reach memory later." },
         { "Memory-bound, compute-bound, latency-bound?",
-          "The roofline shows the limit. Left of the corner, the limit is the bandwidth (the slanted "
+          "The roofline figure shows which limit applies. Left of the corner, the limit is the bandwidth (the slanted "
           "roof). Right of the corner, the limit is the arithmetic (the flat roof). A case far below "
           "both is bound by latency: the launch is too short, or too few operations are in flight." },
         { "When is one implementation faster than another?",
@@ -5117,7 +5117,7 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
         "The roofs are peaks measured on this machine. A case on a roof becomes faster only if it moves fewer bytes "
         "or computes less.");
     kbi_page_lines(&p);
-    kbi_page_figures(&p, "heat", "Two axes", "One cell for each pair of sizes.");
+    kbi_page_figures(&p, "heat", "Two axes", "A heat map with one cell for each pair of sizes.");
     kbi_page_fits(&p);
     kbi_page_figures(&p, "ratios", "Against the baseline",
                      "The baseline's time divided by the time of each implementation, from interleaved rounds. "
@@ -5840,7 +5840,7 @@ static void kbi_load_absent(const kbi_records* r) {
         const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
         if (!slash) continue;
         if (of && !kbi_is(of, slash)) {
-            kbi_warn("the shards are from different divisions of the plan, K%s and K%s. A case may occur twice or "
+            kbi_warn("the runs of the shards used different numbers of shards, K%s and K%s. A case may occur twice or "
                      "not at all.",
                      of, slash);
             of = NULL;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test of the measurement on this machine. Planted mistakes must get their flag and no number. Equal kernels
-// must not be called different, and slower kernels must be found. Times must agree with CUPTI.
+// The self-test of the measurement on this machine. Deliberate benchmark errors must get their flag and no time. Equal
+// kernels must not be reported as different, and slower kernels must be reported as slower. Times must agree with CUPTI.
 //     nvcc -O3 examples/addons/selftest.cu -o selftest && ./selftest             3 minutes on an H100; --fast: shorter
 //     cc -O2 -x c examples/addons/selftest.cu -o selftest -lm && ./selftest      without a GPU
-// Exit code 1: a bar was missed. --device and --cpu select where it runs.
+// Exit code 1: a requirement was not met. --device and --cpu select where it runs.
 #ifndef KBENCH_IMPLEMENTATION
 #define KBENCH_IMPLEMENTATION
 #endif
@@ -135,17 +135,17 @@ enum { KBI_PROOF_COPIES = 4, KBI_PROOF_ROW = 1024, KBI_PROOF_BINS = 4096, KBI_PR
 
 #if KBI_CUDA
 static void* kbi_proof_functions[KBI_PROOF_COPIES]
-                                [KBI_COUNT(kbi_proof_names)]; // of each copy of the module; NULL: not loaded
+                                [KBI_COUNT(kbi_proof_names)]; // for each copy of the module; NULL: not loaded
 #endif
 
 typedef struct kbi_proof {
     kbi_proof_kernel kernel;
     uint32_t n;      // elements, or the side of a square matrix
-    int64_t in, out; // elements
+    int64_t in, out; // number of elements of x and of y
     double percent;  // how much longer the kernel should take
-    uint64_t wait;   // the delay for that: cycles of the SM, or steps of a counted loop
+    uint64_t wait;   // the delay that achieves it: cycles of the SM, or iterations of a counted loop
     float* x;
-    void *y, *ended; // ended: counts finished blocks
+    void *y, *ended; // y: output; ended: number of finished blocks
     void* function;  // on a GPU
     unsigned blocks;
 } kbi_proof;
@@ -157,7 +157,7 @@ static uint32_t kbi_proof_bits(float x) {
     return bits;
 }
 
-// The index from which kbi_gather reads, below n.
+// Returns the index, below n, from which kbi_gather reads.
 static uint32_t kbi_proof_index(float x, uint32_t n) {
     return (uint32_t)((uint64_t)(kbi_proof_bits(x) * 2654435761u) * n >> 32);
 }
@@ -200,8 +200,8 @@ static void kbi_spin_host(uint64_t steps) {
 }
 KBI_SLOW_BEGIN
 
-// On a GPU, "same_0", "same_1", "slower_2" and "slower_5" are the same code, each loaded from its own module. On a
-// CPU they are the same function.
+// Prepares a kernel. "same_0", "same_1", "slower_2" and "slower_5" run the same code. On a GPU, each loads its own
+// copy of the module; on a CPU, all call the same function.
 static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
     memset(p, 0, sizeof *p);
     for (int i = 0; i < KBI_COUNT(kbi_proof_names); i++)
@@ -224,14 +224,14 @@ static void kbi_proof_open(kbi_proof* p, const kb_state* kb, uint32_t n) {
         kbi_text_free(&ptx);
     }
     p->function = kbi_proof_functions[copy][p->kernel];
-    // all blocks are resident at once, because tracing slows kernels whose blocks start one after another
-    // (tests/gpu/shapes.cu)
+    // so few blocks that all are resident at once, because CUPTI's tracing slows kernels whose blocks run in
+    // several waves (tests/gpu/shapes.cu)
     p->blocks = (unsigned)KBI_MIN(work, (int64_t)kbi_meter.gpu.multiprocessors * 4);
 #endif
 }
 
-// ns per call of the host kernel, or per step of the counted loop: the minimum of ten measurements, each long
-// enough for the clock.
+// Returns the time in ns of a call of the host kernel, or of an iteration of the counted loop: the minimum of ten
+// measurements of at least 50 us.
 static double kbi_proof_host_ns(const kbi_proof* p, bool step) {
     double least = INFINITY;
     for (int i = 0; i < 10; i++) {
@@ -255,7 +255,7 @@ static void kbi_proof_launch(kbi_proof* p) {
     kbi_meter.gpu.launch(p->function, p->blocks, 1, 1, 256, 1, 1, 0, kbi_meter.gpu.stream, arguments, NULL);
 }
 
-// The given percentage of the kernel's time in SM cycles, in the cache state of the measurement.
+// Returns p->percent of the kernel's time, in SM cycles. The time is measured in the cache state of the run.
 static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
     enum { KBI_EACH = 9 };
     double ns[KBI_EACH], scratch[KBI_EACH], mhz = kbi_gpu_clock();
@@ -269,11 +269,11 @@ static uint64_t kbi_proof_cycles(kbi_run* run, kbi_proof* p) {
         ns[i] = kbi_meter.gpu.ns[0];
     }
     double wait = (kbi_median_of(ns, KBI_EACH, scratch) - run->machine->bias[mode]) * p->percent / 100 * mhz * 1e-3;
-    return wait > 0 ? (uint64_t)wait : 0; // NaN if the clock is unknown; then there is no difference to find
+    return wait > 0 ? (uint64_t)wait : 0; // wait is NaN if the clock is unknown; then no delay is added
 }
 #endif
 
-// The value of an input, as the first call of kb_fill computes it.
+// Returns the value of an input element, computed as the first call of kb_fill computes it.
 static float kbi_proof_x(const kb_state* kb, int64_t i) {
     float x;
     kbi_fill_host(&x, i, 1, KB_F32, KB_NORMAL, kb->seed, 0);
@@ -292,7 +292,7 @@ static float kbi_proof_want(const kb_state* kb, const kbi_proof* p, int64_t i) {
     return (float)sum;
 }
 
-// Checks the total of a histogram, or the last outputs of the other kernels.
+// Checks the total of a histogram; for the other kernels, checks the last outputs.
 static void kbi_proof_check(kb_state* kb, const kbi_proof* p) {
     int64_t total = 0, n = KBI_MIN(p->out, (int64_t)KBI_PROOF_CHECKED), first = p->out - n;
     float want[KBI_PROOF_CHECKED];
@@ -320,7 +320,7 @@ static void kbi_test_proof(kb_state* kb) {
 #if KBI_CUDA
     if (kb->gpu && p.percent > 0) p.wait = kbi_proof_cycles(kb->run, &p);
 #endif
-    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // again, because the kernel may have run already
+    kbi_fill(kb, p.y, KB_U32, p.out, KB_ZERO); // zero again, because kbi_proof_cycles may have run the kernel
     if (kb->gpu) {
 #if KBI_CUDA
         KB_TIME(kb) kbi_proof_launch(&p);
@@ -367,7 +367,8 @@ static void kbi_test_eviction(kb_state* kb) {
     kbi_spin_work(kb, 1000);
 }
 
-// Makes the lines of x persist in a part of L2 that is set aside. x NULL: sets nothing aside.
+// Sets aside a part of L2 for persisting accesses, and makes accesses to x persisting. If x is NULL, sets nothing
+// aside.
 static bool kbi_set_aside(void* x, size_t bytes) {
     cudaStreamAttrValue a;
     memset(&a, 0, sizeof a);
@@ -384,8 +385,9 @@ static bool kbi_set_aside(void* x, size_t bytes) {
     return good;
 }
 
-// The share of x that was evicted, the smallest of several places: with the whole preparation of a cold launch,
-// and with the eviction alone. NaN if it cannot be determined, or if nothing can be set aside.
+// Measures how much of the persisting data x is evicted: the smallest share over several places in x. *gone: by
+// the complete preparation of a cold launch; *evicted: by the eviction alone. Both are NaN if the share cannot be
+// determined, or if the GPU cannot set aside L2 for persisting accesses.
 static void kbi_measure_aside(char* x, size_t bytes, double* gone, double* evicted) {
     enum {
         KBI_PLACES = 8,
@@ -432,7 +434,7 @@ static void kbi_test_set_aside(kb_state* kb) {
     size_t bytes = (size_t)KBI_MAX(0, KBI_MIN(p.persistingL2CacheMaxSize, p.accessPolicyMaxWindowSize));
     if (bytes < 8 * KBI_PROBE) kb_skip(kb, "this GPU cannot set a part of L2 aside");
     char* x = KB_ALLOC(kb, char, (int64_t)bytes);
-    // once
+    // measure only once
     if (x && kb->run->m.status == KB_OK && kb->run->call.last == KBI_PHASE_CHECK) {
         double gone, evicted;
         kbi_measure_aside(x, bytes, &gone, &evicted);
@@ -440,7 +442,7 @@ static void kbi_test_set_aside(kb_state* kb) {
         if (evicted < kbi_gone_least)
             kb_note(kb, "without the reset of persisting lines %.0f %%", 100 * KBI_MAX(evicted, 0));
         if (evicted >= kbi_gone_least)
-            kb_skip(kb, "the data in the set-aside part of L2 does not persist, so there "
+            kb_skip(kb, "data does not persist in the set-aside part of L2, so there "
                         "is nothing to test");
     }
     kbi_spin_work(kb, 1000);
@@ -481,7 +483,7 @@ static void kbi_test_hang(kb_state* kb) {
 }
 
 #if KBI_CUDA
-// A mistake in the timed block, selected by the name of the implementation.
+// Makes an error in the timed block; the name of the implementation selects the error.
 static void kbi_test_mistake(kb_state* kb) {
     const char* what = kb->implementation;
     float host[256], *x = KB_ALLOC(kb, float, 256), *pinned = KB_ALLOC_PINNED(kb, float, 256);
@@ -516,8 +518,9 @@ static void kbi_test_empty(kb_state* kb) {
     {                                       \
         0, KB_AXIS_END, { 0 }, { 0 }, { 0 } \
     }
-// Sizes. "all", "some" and "few" are for comparisons and take 1 to 200 us on an H200. "rotated": up to 64 copies
-// exceed twice the L2 cache. "host" and "brief" are for a CPU: 4 KiB to 1 MiB, except for products.
+// Problem sizes. "all", "some" and "few" are for comparisons; kernels then take 1 to 200 us on an H200. "rotated": at
+// most 64 copies of the data exceed twice the L2 cache. "host" and "brief" are for a CPU: 4 KiB to 1 MiB, except for
+// products.
 #define KBI_SIZES(axis, all, some, few, rotated, host, brief) \
     { KB_SIZE("all", axis "=" all),                           \
       KB_SIZE("some", axis "=" some),                         \
@@ -546,7 +549,7 @@ static const kb_axis kbi_sizes_of[][7] = {
               "500,1000,3000,7000,20000,100000,1000000,10000000", "20000")
 };
 
-// The name of an operation is a kernel, or the flag that must replace the number.
+// The name of an operation is a kernel, or the flag that must replace the time.
 static kb_entry kbi_tests[] = {
 #define KBI_TEST(op, impl, body, axes)                                                                           \
     { op, impl, body, NULL, axes, "own", 0, KB_NEEDS_NOTHING, 0, NULL, false, NULL, 0, 0, NULL, NULL },
@@ -589,28 +592,28 @@ static kb_entry kbi_tests[] = {
 };
 // clang-format on
 
-#ifdef KBENCH_SELFTEST_PART // a part of another program, which calls it for a run with --selftest
+#ifdef KBENCH_SELFTEST_PART // another program includes this file and calls it for --selftest
 #define KBI_SELFTEST_STARTS KBI_INLINE
 #else
 #define KBI_SELFTEST_STARTS KBI_CONSTRUCTOR static
 #endif
 KBI_SELFTEST_STARTS void kbi_selftest_register(void) {
-    kbi_process.entries = NULL; // replaces the program's own
+    kbi_process.entries = NULL; // removes the benchmarks of the program
     kbi_process.entry_count = 0;
     for (int i = 0; i < KBI_COUNT(kbi_tests); i++) kb_add(&kbi_tests[i]);
 }
 
 /*---------------------------------------------------------------------------------------------------------------
-  >>selftest  runs the test cases and compares the results with bars.
+  >>selftest  runs the test cases and compares the results with the requirements.
 ---------------------------------------------------------------------------------------------------------------*/
 
 #define KBI_PROOF_OPERATIONS "axpy,sums,product,histogram,gather"
 
-typedef struct kbi_seen_result { // the part of a result that the self-test needs
+typedef struct kbi_seen_result { // copy of the fields of a result that the self-test needs
     char name[96], operation[32], implementation[16], message[200];
-    double ms, least, speedup, low, high, noise; // least: the shortest sample
+    double ms, least, speedup, low, high, noise; // ms: median; least: the shortest sample
     double evicted;                              // percent, from counters
-    double cupti;                                // us, from groups of launches that alternate with those of ms
+    double cupti;                                // us, from launches that alternate with the launches of ms
     uint64_t flags;
     kb_status status;
     kb_verdict verdict;
@@ -624,7 +627,7 @@ typedef struct kbi_bars {
 } kbi_bars;
 
 static kbi_bars* kbi_bars_now; // NULL: no self-test runs
-static void kbi_bars_add(const kb_result* r) { // function `each` of an output
+static void kbi_bars_add(const kb_result* r) { // stores a result: called as kb_output.each
     kbi_bars* b = kbi_bars_now;
     if (!b) return;
     b->seen = KBI_GROW(b->seen, kbi_seen_result, b->n + 1);
@@ -643,7 +646,7 @@ static void kbi_bars_add(const kb_result* r) { // function `each` of an output
     b->gpu |= r->gpu != NULL;
 }
 
-enum { KBI_NOT_HELD = -1 }; // the bar could not be tested
+enum { KBI_NOT_HELD = -1 }; // the requirement could not be tested
 
 KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, const char* format, ...) {
     char said[800];
@@ -657,8 +660,8 @@ KBI_PRINTF(4, 5) static void kbi_bar(kbi_bars* b, int passed, const char* what, 
     b->skipped += passed == KBI_NOT_HELD;
 }
 
-// Runs the tests that a command line selects and stores their results in seen. A run without results fails the bar
-// `what`; with NULL, the caller reports this.
+// Runs the tests that a command line selects and stores their results in b->seen. If there are no results, the
+// requirement `what` fails; if `what` is NULL, the caller reports the failure.
 static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
     char text[400], *argv[40], *word;
     kbi_options o;
@@ -685,12 +688,12 @@ static bool kbi_bars_run(kbi_bars* b, const char* what, const char* arguments) {
 // --- accuracy ---
 
 enum { KBI_BAR_PROCESSES = 3 };
-typedef struct kbi_bar_case { // per process: the time, and CUPTI's time minus this time, in ms
+typedef struct kbi_bar_case { // for each process: ms: the time; apart: CUPTI's time minus ms
     double ms[KBI_BAR_PROCESSES], apart[KBI_BAR_PROCESSES];
 } kbi_bar_case;
 
-// Measures the cases that a command line selects, in several processes; their names are in seen. Returns NULL if
-// there are none.
+// Measures the cases that a command line selects in several processes; b->seen has their names. Returns NULL if
+// there are no results.
 static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* arguments, int processes, int* n) {
     kbi_bar_case* cases = NULL;
     for (int p = 0; p < processes; p++) {
@@ -705,8 +708,8 @@ static kbi_bar_case* kbi_bars_both(kbi_bars* b, const char* what, const char* ar
     return cases;
 }
 
-// The median difference from CUPTI over the processes, in units of max(0.15 us, 1 %); INFINITY if a number is
-// missing.
+// Returns the median over the processes of the difference from CUPTI, divided by max(0.15 us, 1 %); INFINITY if a
+// time is missing.
 static double kbi_bar_error(kbi_bar_case* c, int processes) {
     for (int p = 0; p < processes; p++)
         if (!kbi_finite(c->ms[p]) || !kbi_finite(c->apart[p])) return INFINITY;
@@ -715,8 +718,8 @@ static double kbi_bar_error(kbi_bar_case* c, int processes) {
     return fabs(c->apart[processes / 2]) / KBI_MAX(0.15e-3, 0.01 * c->ms[processes / 2]);
 }
 
-// Compares corrected event times with CUPTI's durations. The times of memory kernels differ between processes and
-// over minutes by more than the bar. Therefore both timers alternate within one process.
+// Compares corrected event times with CUPTI's durations. The times of memory kernels change between processes and
+// within minutes by more than the allowed error. Therefore both timers alternate within one process.
 static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     char arguments[200], what[64];
     double worst = 0;
@@ -736,7 +739,7 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     }
     if (!none)
         kbi_bar(b, good >= 0.9 * n && worst <= 2.5, what,
-                "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of this limit; bar: nine of ten, none "
+                "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of this limit; required: nine of ten, none "
                 "above 2.5",
                 good, n, processes, processes > 1 ? "es" : "", worst);
     for (int i = 0; !none && i < n; i++) {
@@ -749,11 +752,11 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
     KBENCH_FREE(cases);
 }
 
-// Checks that the time of a step does not depend on the size, for the results in seen.
+// Checks for the results in b->seen that the time of an iteration does not depend on the number of iterations.
 static void kbi_bar_steps(kbi_bars* b, const char* what) {
     double least = INFINITY, most = 0;
     int n = 0, noisy = 0, lost = 0;
-    for (int i = 1; i < b->n; i++) { // the first size is too short: the cost of the loop itself is visible
+    for (int i = 1; i < b->n; i++) { // skips the smallest size, where the loop overhead is visible
         const kbi_seen_result* s = &b->seen[i];
         double each = s->least / strtod(strstr(s->name, "cycles=") + 7, NULL);
         noisy += (s->flags >> KB_FLAG_NOISY & 1) != 0;
@@ -764,15 +767,15 @@ static void kbi_bar_steps(kbi_bars* b, const char* what) {
         most = KBI_MAX(most, each);
     }
     if (noisy > n && !lost)
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d sizes were lost in noise, because other work disturbs this machine",
+        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d sizes were hidden by noise, because other work disturbs this machine",
                 noisy, n + noisy);
     else
         kbi_bar(b, !lost && most <= 1.1 * least, what,
-                "the time of a step differs by %.1f %% over %d sizes; bar: at most 10 %%; %d more without a number",
+                "the time per iteration differs by %.1f %% over %d sizes; required: at most 10 %%; %d more without a time",
                 100 * (most / least - 1), n, lost);
 }
 
-// On the CPU, twice the work must take twice the time, from 1 us to 10 ms.
+// Checks on the CPU that time is proportional to the work, from 1 us to 10 ms.
 static void kbi_bar_scale(kbi_bars* b) {
     static const char what[] = "time grows with the work";
     if (kbi_bars_run(b, what, "--op spin --size host --fast --precision 0.3")) kbi_bar_steps(b, what);
@@ -780,7 +783,8 @@ static void kbi_bar_scale(kbi_bars* b) {
 
 // --- comparisons ---
 
-// The largest number of n that has at least 1 % probability if each occurs with probability p.
+// Returns the largest k such that at least k of n events occur with a probability of at least 1 %, if each event
+// has probability p.
 static int kbi_binomial_most(int n, double p) {
     double below = 0, term = pow(1 - p, n);
     int k = 0;
@@ -793,17 +797,16 @@ static int kbi_binomial_most(int n, double p) {
 
 typedef enum kbi_judged { KBI_UNJUDGED, KBI_RIGHT, KBI_WRONG, KBI_DROWNED, KBI_LOST, KBI_JUDGED } kbi_judged;
 
-// Whether the verdict on an implementation that is `percent` slower is right. The shortest times at which a
-// difference must be found are those of tests/gpu/equal_implementations.sh. On a CPU, other processes can hide the
-// difference. This is so if the baseline differs from itself by more than half of the difference, or if the
-// interval is as wide as the difference. Up to 1 % is allowed for code placement. On a GPU, both are faults of the
-// harness.
+// Returns whether the verdict on an implementation that is `percent` slower is correct. Kernels shorter than the
+// limits of tests/gpu/equal_implementations.sh are not judged. On a CPU, other processes can hide the difference.
+// The result is then DROWNED instead of WRONG, if the noise floor exceeds half of the difference, or if the
+// interval is wider than the difference. On a GPU, such noise is an error of kbench.
 static kbi_judged kbi_rival_judge(const kbi_bars* b, const kbi_seen_result* s, int percent) {
     int planted = strncmp(s->implementation, "slower_", 7) == 0 ? s->implementation[7] - '0' : 0;
     double from = percent == 2 ? 5e-3 : percent == 5 ? 1.5e-3 : 0;
     if (planted != percent || kbi_is(s->implementation, "same_0")) return KBI_UNJUDGED;
     if (s->flags >> KB_FLAG_NOT_COLD & 1 || s->ms < from) return KBI_UNJUDGED;
-    if (s->verdict == KB_NO_VERDICT) return KBI_LOST; // no number for this implementation or for the baseline
+    if (s->verdict == KB_NO_VERDICT) return KBI_LOST; // this implementation or the baseline has no time
     bool open = s->verdict == KB_UNRESOLVED;
     bool wide = s->noise > 0.005 * percent || s->high - s->low > 0.01 * percent;
     if (!b->gpu && percent && open && wide) return KBI_DROWNED;
@@ -820,20 +823,20 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
         snprintf(what, sizeof what, "%d %% slower, %s", percent, way);
     else
         snprintf(what, sizeof what, "equal kernels, %s", way);
-    if (drowned) snprintf(more, sizeof more, "; %d more lost in noise", drowned);
+    if (drowned) snprintf(more, sizeof more, "; %d more hidden by noise", drowned);
     if (lost) snprintf(more, sizeof more, "; %d more without a verdict", lost);
     if (n + drowned + lost == 0)
         kbi_bar(b, KBI_NOT_HELD, what, "no case was long enough and cold");
     else if (drowned > n && !lost && wrong <= kbi_binomial_most(n, 0.05))
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d were lost in noise, because other work disturbs this machine",
+        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d were hidden by noise, because other work disturbs this machine",
                 drowned, n + drowned);
     else if (percent)
         kbi_bar(b, wrong <= most && !lost, what,
-                "found %d of %d from %s; bar: at least %d (p < 0.01 for fewer if 95 %% are found)%s", n - wrong, n,
+                "found %d of %d from %s; required: at least %d (p < 0.01 for fewer if 95 %% are found)%s", n - wrong, n,
                 percent == 2 ? "5 us" : "1.5 us", n - most, more);
     else
         kbi_bar(b, wrong <= most && !lost, what,
-                "%d of %d called different; bar: at most %d (p < 0.01 for more if 5 %% are called so)%s", wrong, n,
+                "%d of %d reported as different; required: at most %d (more has p < 0.01 at an error rate of 5 %%)%s", wrong, n,
                 most, more);
     for (int i = 0; i < b->n; i++) {
         const kbi_seen_result* s = &b->seen[i];
@@ -843,7 +846,7 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
                    s->high);
         if (judged == KBI_LOST)
             kbi_print_line(stdout, "      %-36s %s", s->name,
-                           s->message[0] ? s->message : "the baseline has no number");
+                           s->message[0] ? s->message : "the baseline has no time");
     }
 }
 
@@ -889,7 +892,7 @@ static bool kbi_mistake_found(const kbi_seen_result* s) {
     return s->status == KB_SKIPPED || (flagged && s->status == KB_FAILED && !kbi_finite(s->ms));
 }
 
-// Tests the eviction with DRAM counters: what a read after the eviction moves.
+// Tests the eviction: counters tell which share of a later read comes from DRAM.
 static void kbi_bar_counted_cold(kbi_bars* b) {
     static const char what[] = "evicted, by the counters";
     if (!b->gpu || !kbi_bars_run(b, what, "--fast --counters=few --op spin --size rotated")) return;
@@ -898,10 +901,11 @@ static void kbi_bar_counted_cold(kbi_bars* b) {
     if (s->status == KB_SKIPPED || (!kbi_finite(s->evicted) && why))
         kbi_bar(b, KBI_NOT_HELD, what, "%s", why ? why : s->message);
     else
-        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; bar: at least 90 %%", s->evicted);
+        kbi_bar(b, s->evicted >= 90, what, "%.1f %% of L2's size came from DRAM; required: at least 90 %%",
+                s->evicted);
 }
 
-// Every planted mistake must get its flag and no number. The same run tests the eviction.
+// Checks that every deliberate error gets its flag and no time. The same run also tests the eviction.
 static void kbi_bar_mistakes(kbi_bars* b) {
     int good = 0, n = 0;
     char arguments[300] = "--fast --timeout 2s --op ";
@@ -916,7 +920,7 @@ static void kbi_bar_mistakes(kbi_bars* b) {
         n += !kbi_is_cold_test(&b->seen[i]);
         good += !kbi_is_cold_test(&b->seen[i]) && kbi_mistake_found(&b->seen[i]);
     }
-    kbi_bar(b, good == n, "planted mistakes", "%d of %d got their flag and no number", good, n);
+    kbi_bar(b, good == n, "planted mistakes", "%d of %d got their flag and no time", good, n);
     for (int i = 0; i < b->n; i++) {
         if (kbi_is_cold_test(&b->seen[i]) || kbi_mistake_found(&b->seen[i])) continue;
         kbi_print_line(stdout, "      %s: not found%s%s", b->seen[i].name, b->seen[i].message[0] ? "; instead: " : "",
@@ -935,7 +939,7 @@ static int kbi_selftest(const kbi_options* o) {
     printf("kbench %s self-test%s\n", KBENCH_VERSION, b.fast ? ", short version" : "");
     fflush(stdout);
     kbi_bar_mistakes(&b);
-    // an error message was printed
+    // an error message was already printed
     if (!b.n && !kbi_control.interrupted) return kbi_bars_now = NULL, b.code ? b.code : KBI_EXIT_FAILED;
     kbi_bar_counted_cold(&b);
     if (b.gpu) {
@@ -958,7 +962,8 @@ static int kbi_selftest(const kbi_options* o) {
     return b.failed ? KBI_EXIT_FAILED : KBI_EXIT_FINE;
 }
 
-// Runs the self-test unless another option only lists something. The self-test chooses cases and times itself.
+// Runs the self-test, unless an option such as --list or --help asks for text only. Options that the list `heard`
+// does not contain are errors.
 static int kbi_selftest_instead(const char* value) {
     static const char* const heard[] = { "selftest", "fast",  "device",   "cpu",        "quiet",
                                          "verbose",  "color", "no-color", "no-progress" };

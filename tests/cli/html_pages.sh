@@ -112,7 +112,7 @@ run "$tmp/kbench" --load "$tmp/a.json" --svg "$tmp/x" --plot time --where rows=5
 check_rc "--where: no such value" 2
 run "$tmp/prog" $quick --filter alone --svg "$tmp/x" --plot speed --where impl=none
 check_rc "--where leaves nothing of a run" 2
-check_err "--where leaves nothing of a run" "no record has these values"
+check_err "--where leaves nothing of a run" "no record matches"
 if [ -e "$tmp/x" ]; then fail "an empty figure was written"; else pass; fi
 run "$tmp/prog" $quick --filter alone --html /dev/full
 check_rc "a full disk" 2

@@ -81,7 +81,7 @@ run "$prog" --load "$tmp/1.jsonl"
 check_err "one is missing" 'no record of shards 2/3, 3/3'
 "$prog" $some --shard 2/2 --jsonl "$tmp/other.jsonl" > "$tmp/out" 2>&1
 run "$prog" --load "$tmp/1.jsonl" "$tmp/other.jsonl"
-check_err "of 3 and of 2" 'shards are from different divisions'
+check_err "of 3 and of 2" 'runs of the shards used different numbers of shards'
 
 # --- an empty shard is no failure, and writes the files that a script may wait for
 run "$prog" --op silu --shard 2/2 --json "$tmp/none.json" --jsonl "$tmp/none.jsonl" --csv "$tmp/none.csv" --no-progress

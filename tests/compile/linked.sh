@@ -42,7 +42,7 @@ check_err "too few sizes" 'The sizes of softmax are rows cols'
 run "$rung" softmax online 8 x
 check_err "no number" 'unexpected argument x.*The sizes'
 run "$rung" softmax online 8 0
-check_err "a size of 0" 'unexpected argument 0.*whole numbers from 1 up'
+check_err "a size of 0" 'unexpected argument 0.*each an integer of at least 1'
 run "$rung" softmax
 check_rc "no rung" 2
 check_err "no rung" '^usage: one_rung OPERATION'

@@ -1293,11 +1293,11 @@ static void test_selftest(void) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
         if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // different placements hide a difference of 2 %
     }
-    check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; bar: at least 90 %");
+    check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
     check_output("12 of 12 within max(0.15 us, 1 %)");
     // this device does not check addresses, so this planted mistake is not found and must be reported
-    check_output("FAIL  planted mistakes               18 of 19 got their flag and no number");
+    check_output("FAIL  planted mistakes               18 of 19 got their flag and no time");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
     if (test_rounds(2) < 2) return; // a faulty device and one without CUPTI: in make test-all
@@ -1308,7 +1308,7 @@ static void test_selftest(void) {
         snprintf(line, sizeof line, "FAIL  %-30s ", bars[i]);
         check_output(line);
     }
-    check_output("FAIL  evicted, by the counters       50.0 % of L2's size came from DRAM; bar: at least 90 %");
+    check_output("FAIL  evicted, by the counters       50.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was still in the cache");
     check_output("      gather/impl=same_1/n=1048576 ");
     check_output("      product/impl=slower_2/n=384 ");

@@ -687,7 +687,7 @@ static void test_shards(void) {
         { { "4/10", NULL, NULL, NULL },
           "no record of shards 1/10, 2/10, 3/10, 5/10, 6/10, 7/10, 8/10, 9/10, ...: not" },
         { { "1/2", "2/3", NULL, NULL }, 
-          "the shards are from different divisions of the plan, K/2 and K/3. A case may occur twice" }
+          "the runs of the shards used different numbers of shards, K/2 and K/3. A case may occur twice" }
     };
     r.n = 4;
     for (int i = 0; i < KBI_COUNT(rows); i++) {

@@ -114,12 +114,12 @@ static void test_sort(void) {
                  { "slower_2", "", KB_SLOWER },         { "slower_5", "", KB_EQUIVALENT },
                  { "slower_2", "lost", KB_NO_VERDICT }, { "slower_2", "", KB_NO_VERDICT } };
     static const char want[] =
-        "FAIL  2 % slower, cold               found 3 of 5 from 5 us; bar: at least 3 (p < 0.01 for fewer if "
+        "FAIL  2 % slower, cold               found 3 of 5 from 5 us; required: at least 3 (p < 0.01 for fewer if "
         "95 % are found); 2 more without a verdict\n"
         "      case 4                                   9.000 us, speedup 0.9900 [0.9800, 1.0000]\n"
         "      case 5                                   9.000 us, speedup 0.9900 [0.9800, 1.0000]\n"
         "      case 8                               lost\n"
-        "      case 9                               the baseline has no number\n";
+        "      case 9                               the baseline has no time\n";
     kbi_seen_result seen[KBI_COUNT(rows)];
     kbi_bars b;
     memset(&b, 0, sizeof b);
@@ -148,24 +148,28 @@ static void test_steps(void) {
     } rows[] = {
         { { 9, 1, 1, 1.05, 1, 1.1 },
           0,
-          "pass  twice the work                 the time of a step differs by 10.0 % over 5 sizes; bar: at most 10 %; "
-          "0 more without a number\n" },
+          "pass  twice the work                 the time per iteration differs by 10.0 % over 5 sizes; required: "
+          "at most 10 %; "
+          "0 more without a time\n" },
         { { 9, 1, 1, 1.05, 1, 1.11 },
           0,
-          "FAIL  twice the work                 the time of a step differs by 11.0 % over 5 sizes; bar: at most 10 %; "
-          "0 more without a number\n" },
+          "FAIL  twice the work                 the time per iteration differs by 11.0 % over 5 sizes; required: "
+          "at most 10 %; "
+          "0 more without a time\n" },
         { { 9, 1, 5, 1.05, 1, 0.2 },
           1 << 2 | 1 << 5,
-          "pass  twice the work                 the time of a step differs by 5.0 % over 3 sizes; bar: at most 10 %; "
-          "0 more without a number\n" },
+          "pass  twice the work                 the time per iteration differs by 5.0 % over 3 sizes; required: "
+          "at most 10 %; "
+          "0 more without a time\n" },
         { { 9, 1, 1, 1, 1, 1 },
           1 << 1 | 1 << 2 | 1 << 3,
-          "skip  twice the work                 3 of 5 sizes were lost in noise, because other work disturbs this "
+          "skip  twice the work                 3 of 5 sizes were hidden by noise, because other work disturbs this "
           "machine\n" },
         { { 9, 1, 1, 1, NAN, 1 },
           0,
-          "FAIL  twice the work                 the time of a step differs by 0.0 % over 4 sizes; bar: at most 10 %; "
-          "1 more without a number\n" },
+          "FAIL  twice the work                 the time per iteration differs by 0.0 % over 4 sizes; required: "
+          "at most 10 %; "
+          "1 more without a time\n" },
     };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
         kbi_seen_result seen[N];
