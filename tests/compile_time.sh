@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# compile_time.sh - measures the compile time of the header at -O3, source to object: the least time of 9 compilations,
-# interleaved with compilations of a file without kbench. Other programs on the machine change the least time less than
-# the median. Run it by hand on a quiet machine:
+# compile_time.sh - measures the compile time of the header at -O3, source to object: the minimum time of 9
+# compilations, interleaved with compilations of a file without kbench. Other programs on the machine affect the
+# minimum time less than the median time. Run it by hand on a quiet machine:
 #   sh tests/compile_time.sh
 #   sh tests/compile_time.sh suite     compiles the suite once, as make run builds it for an H100 (ARCH: another
 #                                      GPU), and prints the time of each compiler phase (nvcc --time) of both parts; no limit
@@ -23,7 +23,7 @@ if [ "${1:-}" = suite ]; then
     build "the suite" sh -c "$command && times > '$tmp/cpu'"
     echo $(($(now_ms) - start)) > "$tmp/wall"
     [ "$failed" -eq 0 ] || finish
-    # the second line of times is of what sh ran: 1m37.2s 0m3.1s
+    # the second line of `times` holds the times of child processes: 1m37.2s 0m3.1s
     awk -v wall="$(cat "$tmp/wall")" 'NR == 2 { split($1, u, "[ms]"); split($2, s, "[ms]")
         printf "%-22s %6.1f s, of processors %.1f s and %.1f s in the kernel\n", "all", wall / 1000, u[1] * 60 + u[2], s[1] * 60 + s[2] }' "$tmp/cpu"
     awk -F ' *, *' '$NF == "ms" { ms[$2] += $(NF - 1) }
@@ -73,7 +73,7 @@ bound() { # WHAT MS BASE FACTOR
     printf '%-44s %s\n' "$1" "$(cat "$tmp/ratio")"
 }
 if [ -n "$NVCC" ]; then
-    # what the parts are worth: they make a program
+    # the objects that were timed link to a working program
     check "the edited file and the header's object link" $NVCC "$tmp/edited.cu.o" "$tmp/kbench.o" -o "$tmp/program"
     run "$tmp/program" --list
     check_out "the program of both lists its benchmark" '^scale'
