@@ -11,7 +11,7 @@ run python3 tests/ladder.py --check
 if [ "$rc" -eq 0 ] && [ ! -s "$out" ]; then pass; else fail "tests/ladder.py --check: $(head -n 3 "$out" | tr '\n' ';')"; fi
 
 header=kbench_kernels.cuh evidence=tests/evidence/ladder.json
-# a copy of the sources in $tmp/root
+# creates a copy of the sources in $tmp/root
 fresh() {
     mkdir -p "$tmp/root/examples" "$tmp/root/tests/evidence"
     cp kbench_kernels.cuh README.md "$tmp/root" && cp examples/README.md "$tmp/root/examples" && cp $evidence "$tmp/root/tests/evidence"
@@ -47,7 +47,7 @@ stale "a reserved word with a row" $header 's/Reserved, no row bears them: /&vec
 stale "a portable rung below the line" $header 's/^template <class T> __global__ void kbk_transpose_run_naive_k(/__global__ void kbk_transpose_run_vec_k(int);\n\/\/ ---- The plain rungs end here.\n&/' '^kbk_transpose_run_naive_k is rung 1 and stands below'
 stale "a portable rung below another section" $header 's/^  >>dropout  .*/&\n__global__ void kbk_attention_fwd_flash_k(int);/' '^kbk_attention_fwd_naive_k is rung 1 and stands below >>dropout, flash is rung 4 and above it'
 
-# --write fixes the error, and changes only the columns
+# --write corrects a wrong column, and changes nothing but the columns
 fresh
 sed '/^\/\*  measured softmax fwd:/,/end of measured/s/^\(  *2 block  *\)[0-9.]*/\1111.1/' $header > "$tmp/root/$header"
 ladder --write
@@ -55,7 +55,7 @@ check_rc "--write" 0
 check "--write restores the header" cmp $header "$tmp/root/$header"
 check "--write leaves README.md" cmp README.md "$tmp/root/README.md"
 
-# small evidence with rungs that are faster, slower, missing, or failed
+# a small evidence file in which rungs are faster, slower, missing, or failed
 cat > "$tmp/small.py" << 'END'
 import json, sys
 def record(impl, ms, columns=4096, status='ok', **more):
@@ -78,7 +78,8 @@ check_out "a gain" ' 2 block +500\.0 us +50 % +2\.00 x +- +- +- +-  CTA per row'
 check_out "a loss, over a rung further down" ' 4 onepass +625\.0 us +50 % +0\.80 x of 2 '
 check_out "a rung that failed" ' 6 cluster +- +- +- '
 
-# --run measures every type and shape once, and keeps valid records and the records of other cases
+# --run measures every element type and shape once. It keeps valid records, and records of cases that it does not
+# measure
 cat > "$tmp/suite.py" << 'END'
 import json, sys
 words = sys.argv[1:]

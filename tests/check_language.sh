@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The language of everything that people read: words of our own for which the field has a term do not come back, and
+# Checks the language of everything that people read: no house word may replace a standard term. Also tests that
 # sentences.py finds the sentences.
 . tests/lib.sh
 
 if ! have "${PYTHON:=python3}"; then skip "no python3" && finish; fi
-# words, and the term to write instead
+# house words, and the standard term to write instead
 cat > "$tmp/words" << 'EOF'
 wings,swapped out and in:saved and restored copies of the buffers
 rival,rivals:implementation, implementations
@@ -30,7 +30,8 @@ while IFS=: read -r words term; do
 done < "$tmp/words"
 
 # what sentences.py finds
-# finds WHAT FILE: each sentence of FILE, without its place, is a line of stdin, and there is no other
+# finds WHAT FILE: sentences.py finds exactly the sentences in FILE that stdin lists, one per line, without file
+# and line
 finds() {
     run "$PYTHON" tests/sentences.py "$2"
     check_same "$1" "$(cut -f 2- "$out" | sort)" "$(sort)"

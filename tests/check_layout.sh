@@ -21,7 +21,7 @@ for f in kbench.h kbench_kernels.cuh; do
     if tail -n 60 $f | grep -q 'MIT' && tail -n 60 $f | grep -qi 'public domain'; then pass; else fail "$f: no licence at the end"; fi
 done
 
-# an instruction that has a wrapper in >>asm or >>hopper is written nowhere else
+# an instruction that has a wrapper in >>asm or >>hopper must not occur in other sections
 if [ -f kbench_kernels.cuh ]; then
     # written PATTERN SECTION FILE: prints matching lines outside of that section
     written() { awk -v what="$1" -v home="$2" '/^  >>[a-z_]+ / { tag = $1 } tag != home && tag != "" && $0 ~ what { print tag ", line " NR }' "$3"; }
@@ -37,7 +37,8 @@ fi
 
 # contents, order of stages, calls to later stages, prefixes, size: rules in tests/layout.py
 layout() { run python3 tests/layout.py "$@"; }
-# found WHAT PROGRAM EXPECTED: after an edit of kbench.h by this awk program, the check reports this error
+# found WHAT PROGRAM EXPECTED: edits a copy of kbench.h with the awk program PROGRAM; the layout check must then
+# report EXPECTED
 found() {
     mkdir -p "$tmp/planted"
     awk "$2" kbench.h > "$tmp/planted/kbench.h"
@@ -50,7 +51,7 @@ if have python3; then
         layout $f
         check_rc "python3 tests/layout.py $f: $(head -n 3 "$out" | tr '\n' ';')" 0
     done
-    # before TAG TEXT: an awk program that inserts a line before the ruler of that section
+    # before TAG TEXT: prints an awk program that inserts the line TEXT before the ruler of section TAG
     before() { printf '/^\\/\\*-----/ { held = $0; next } held { if (/^  >>%s /) print "%s"; print held; held = "" } { print }' "$1" "$2"; }
     found "a call to a later stage" "$(before json 'static void kbi_plan_make(int x);')" \
         '^>>fields \(foundation\) calls kbi_plan_make of >>plan \(plan\)'
@@ -79,7 +80,7 @@ fi
 
 none "the top level holds more than the design allows" \
     "$(echo "$tracked" | cut -d/ -f1 | sort -u | grep -vxE 'kbench\.h|kbench_kernels\.cuh|examples|tests|Makefile|README\.md|\..*')"
-# a path of one machine, spelt so that this line does not match itself
+# a path of one machine; the pattern is written so that it does not match this line
 none "a path of one machine" "$(echo "$tracked" | xargs grep -nIE '(^|[^a-zA-Z0-9._])/(work|home|root|Users|farm|tmp/[a-z])[/_]' 2> /dev/null | grep -v '^tests/check_layout.sh')"
 none "products of a build" "$(echo "$tracked" | grep -E '\.(o|obj|exe|out|a|so|ptx|cubin|fatbin|log|pyc)$|^build/|^results\.json$|^report\.html$')"
 for f in $tracked; do
@@ -87,7 +88,7 @@ for f in $tracked; do
     shell=$(head -n 1 "$f" | grep -o bash || echo sh)
     if have $shell; then check "$f parses" $shell -n "$f"; else skip "$f: no $shell"; fi
 done
-# the runner finds every test: no test is in another folder
+# tests/run.sh finds every test: no test is in a folder that it does not search
 none "a test where tests/run.sh does not look" "$(find tests -name '*.sh' ! -path 'tests/host/*' ! -path 'tests/compile/*' ! -path 'tests/cli/*' ! -path 'tests/cpu/*' \
     ! -path 'tests/gpu/*' ! -path 'tests/check_*' | grep -vxE 'tests/(run|lib|compile_time|smoke_gpu)\.sh')"
 finish

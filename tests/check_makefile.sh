@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The Makefile on simulated machines: scripts stand in for nvcc and nvidia-smi.
+# Tests the Makefile on simulated machines: scripts replace nvcc and nvidia-smi.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS NVCC CC CXX CI CUDA_HOME
 
@@ -50,7 +50,7 @@ arch "ARCH=sm_86" "compute_86,code=sm_86" PATH="$path" PLAY_CAPS=9.0 $target ARC
 arch "ARCH with two words" "compute_90a,code=sm_90a compute_80,code=compute_80" PATH="$path" $target ARCH="sm_90a compute_80"
 arch "ARCH as an option" "-arch=native" PATH="$path" $target ARCH=-arch=native
 
-# where nvcc is searched
+# nvcc is searched on PATH, in CUDA_HOME, and in NVCC
 bare=$play/smi:/usr/bin:/bin
 for how in "PATH=$play/bin:$bare" "PATH=$bare CUDA_HOME=$play" "PATH=$bare NVCC=$play/bin/nvcc"; do
     arch "$how" "compute_90a,code=sm_90a" $how PLAY_CAPS=9.0 $target
@@ -67,7 +67,8 @@ if [ -f examples/suite.cu ]; then
     check_out "an nvcc without a GPU: the suite is C" "-x c .*examples/suite.cu"
     run env PATH="$path" PLAY_CAPS= $make -n run ARCH=sm_90a
     check_out "an nvcc without a GPU, ARCH given: the suite is CUDA" "nvcc .*sm_90a.* examples/suite.cu"
-    # types WHAT WANTED SETTING...: the element types of the suite; none: all of them
+    # types WHAT WANTED SETTING...: checks that make run builds the suite for the element types WANTED; empty: for
+    # all types
     types() {
         what=$1 want=$2 && shift 2
         run env PATH="$path" $make -n run "$@"
@@ -87,7 +88,8 @@ if [ -f examples/suite.cu ]; then
         if [ $rc -ne 0 ]; then pass; else fail "TYPES='$wrong' is accepted"; fi
         check_err "TYPES='$wrong'" "one or several of f32, f16 and bf16"
     done
-    # records WHERE ARGS...: the file that make run adds to these ARGS, and the message if it is not results.json
+    # records WHERE ARGS...: checks that make run writes records to the file WHERE for each of these ARGS, and
+    # prints a message if the file is not results.json
     records() {
         where=$1 && shift
         for args; do
@@ -109,7 +111,7 @@ if [ -f examples/suite.cu ]; then
         --*) if grep -qE "^    (x|KBI_[A-Z]+)\((x, )?[a-z_]+, \"$(echo "$o" | sed 's/^--//; s/=%//')\"," kbench.h examples/addons/*; then pass; else fail "the Makefile knows $o, which is no option"; fi ;;
         esac
     done
-    # the recipe of make run, with a stand-in compiler whose suite ends with the exit code PLAY_EXIT
+    # runs the recipe of make run with a fake compiler; the suite that it builds ends with the exit code PLAY_EXIT
     mkdir -p "$tmp/dir/examples" && cp Makefile "$tmp/dir" && : > "$tmp/dir/examples/suite.cu"
     printf '#!/bin/sh\nprintf "#!/bin/sh\\nexit %%s\\n" "$PLAY_EXIT" > build/suite && chmod +x build/suite\n' > "$play/bin/playcc"
     chmod +x "$play/bin/playcc"
@@ -130,13 +132,13 @@ if [ -f examples/suite.cu ]; then
     check_err "make run shows the note" '^ptxas info    : \(C7510\)'
     check_err "make run shows the message after the note" 'said last'
     check_err "make run with a serialised product" '^WARNING: ptxas serialised wgmma products'
-    # a compiler that fails: an old suite is not run
+    # if the compiler fails, make run must not run an old suite
     printf '#!/bin/sh\necho "error: no" >&2\nexit 1\n' > "$play/bin/playfail" && chmod +x "$play/bin/playfail"
     run env PATH="$path" $make -C "$tmp/dir" -B run NVCC= CC="$(dirname "$playcc")/playfail"
     if [ $rc -ne 0 ]; then pass; else fail "make run: a compiler that fails: exit code 0"; fi
     check_err "make run shows what the compiler said" 'error: no'
     check_not_out "make run after a compiler that failed" '^build/suite '
-    # CI looks for the same note in a log: a log with the note, one without, and no log
+    # CI searches a log for this compiler note: tests a log with the note, a log without it, and a missing log
     eval "$(sed -n '/^no_serialised()/p' .ci/run)"
     log=$tmp/ci.log
     if no_serialised 2> "$err"; then fail "CI: no log is a log without notes"; else pass; fi
@@ -149,7 +151,7 @@ if [ -f examples/suite.cu ]; then
 else
     skip "examples/suite.cu is not there"
 fi
-# compile time of the suite, with a stand-in nvcc that reports the times of its parts
+# compile time of the suite, with a fake nvcc that reports the times of the two parts of the suite
 cat > "$play/bin/playtime" << 'EOF'
 #!/bin/sh
 while [ $# -gt 0 ]; do

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/mutate.py on a header of a few lines: which mutants are caught, survive, do not count, or are not made.
+# Runs tests/mutate.py on a header of a few lines, and checks which mutants are caught, survive, are discarded, or
+# are never generated.
 # only in make test-all
 . tests/lib.sh
 
@@ -160,7 +161,8 @@ check_same "a seed gives the same mutants" "$(grep -c '^looked' "$tmp/first") $(
     "$(grep -c '^looked' "$out") $(sed '/^ /d' "$out" | cksum)"
 mutate --again "$tmp/result.json"
 check_same "--again: those that survived" "$(grep -c '^looked' "$out")" "$(grep -c 'looked .* SURVIVED' "$tmp/first")"
-# a changed header: coverage of unchanged lines is kept; a test that fails without a mutation catches nothing
+# after a change of the header, the coverage of unchanged lines is kept; a test that fails without a mutation
+# cannot catch a mutant
 sed '1i // a line more' "$tmp/before.h" > "$toy/kbench.h"
 mutate --at "$(at 'int sum'):plus"
 check_not_err "another header: nothing is learnt anew" 'learning'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/gpu/peers.py without a GPU: scripts stand in for the programs and modules, and write known times in the
-# formats of kbench and of nvbench's JSON (1.0.0). No number below is a measurement.
+# formats of kbench and of nvbench's JSON (1.0.0). No time in this file was measured.
 # only in make test-all
 . tests/lib.sh
 
@@ -10,7 +10,7 @@ if ! have python3; then
     finish
 fi
 py=$(command -v python3)
-# kbench: the true times are 10, 20 and 40 us; its medians are 0.05 us more, except for one kernel
+# kbench: the true times are 10, 20 and 40 us; the medians are 0.05 us longer, except for one kernel
 cat > "$tmp/accuracy" << EOT2
 #!$py
 import json, os, sys
@@ -27,7 +27,7 @@ if os.environ.get("NO_CUPTI") and "cupti" in args:
     for r in records: r.update(time_ms=None, message="--timer cupti: libcupti.so is not found")
 json.dump(records, open(args[args.index("--json") + 1], "w"))
 EOT2
-# nvbench: 2 us more, with its defaults 3 us more; every second process 1 us more
+# nvbench: times are 2 us too long, with default options 3 us; in every second process 1 us longer still
 cat > "$tmp/peers_nvbench" << EOT2
 #!$py
 import json, os, sys
@@ -56,7 +56,7 @@ json.dump({"meta": {"version": {"nvbench": version}}, "benchmarks": list(benchma
           open(args[args.index("--json") + 1], "w"))
 EOT2
 chmod +x "$tmp/accuracy" "$tmp/peers_nvbench"
-# do_bench: always 4 us more; torch has a stream
+# do_bench: times are always 4 us too long; the fake torch has a stream
 mkdir -p "$tmp/modules/triton"
 cat > "$tmp/modules/torch.py" << 'EOT2'
 class _Stream:
@@ -112,7 +112,7 @@ r = json.load(open(sys.argv[1]))
 assert [c["kib"] for c in r["nvbench_part"]] == list(range(16, 3201, 320)), r["nvbench_part"]
 assert len(r["kbench"]) == len(r["nvbench_full"]) == 200 and r["nvbench_part"][0]["batch_s"] == 0.5' "$tmp/out.json"
 
-# missing harnesses are left out, with the reason
+# missing harnesses are skipped, and the reason is printed
 run env -u NVBENCH -u NVBENCH_PROGRAM PYTHONPATH="$tmp/none" python3 tests/gpu/peers.py "$tmp/accuracy" "$tmp/out.json" --rounds 2
 check_rc "no peer" 0
 check_out "no nvbench" '^nvbench is left out: NVBENCH=DIR names no checkout of nvbench'

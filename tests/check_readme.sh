@@ -38,7 +38,7 @@ for f in "$tmp"/*-[0-9]*.c "$tmp"/*-[0-9]*.cpp "$tmp"/*-[0-9]*.cu; do
     [ -f "$f" ] || continue
     name=$(basename "$f")
     if ! grep -qE 'KBENCH_MAIN|int main' "$f"; then
-        # a part of an example: each of its lines is in it
+        # a program that is part of an example: the example must contain each of its lines
         sed 's/^ *//; s/ *$//; /^$/d' "$f" > "$tmp/lines"
         missing=$(while IFS= read -r line; do cat examples/*.c examples/*.cu | sed 's/^ *//' | grep -qxF -e "$line" || echo "$line"; done < "$tmp/lines")
         check_same "$name: lines that no example has" "$missing" ""
@@ -97,7 +97,8 @@ KBENCH_MAIN()
 EOF
 program cases "$tmp/cases.c"
 block=$(grep -l 'open("results\.json")' "$tmp"/*-[0-9]*.python 2> /dev/null | head -n 1)
-# reads WHAT WANTED NULLS FILTER: the document's lines on the records of these cases, so many of them without a time
+# reads WHAT WANTED NULLS FILTER: runs the document's Python lines on the records of the cases that FILTER selects;
+# NULLS of the records have no time
 reads() {
     run "$tmp/cases" --fast --no-progress --json "$tmp/results.json" "$4"
     check_same "$1: records without a time" "$(grep -oE '"time_ms": *null' "$tmp/results.json" | wc -l | tr -d ' ')" "$3"
@@ -182,7 +183,7 @@ EOF
 alone
 build "library.c" $CC -std=c11 -O1 -I. -c "$tmp/library.c" -o "$tmp/library.o"
 build "a static library" ar rcs "$tmp/libbenchmarks.a" "$tmp/library.o"
-# links WHAT WANTED OPTIONS: which of the two benchmarks are listed
+# links WHAT WANTED OPTIONS: links a program with OPTIONS, and checks that --list prints the benchmarks WANTED
 links() {
     what=$1 want=$2 && shift 2
     check "$what: links" $CC -std=c11 -O1 -I. "$@" $libs -o "$tmp/user" || return
@@ -208,7 +209,7 @@ fi
 
 # --- what the documents name exists
 find . -path ./build -prune -o -type f -print > "$tmp/files"
-# known OPTION: the kit has it; asked once
+# known OPTION: tests whether the kit has this option; the result is cached
 : > "$tmp/known"
 : > "$tmp/unknown"
 known() {
@@ -218,7 +219,8 @@ known() {
     if grep -q 'unknown option' "$err"; then echo "$1" >> "$tmp/unknown" && return 1; fi
     echo "$1" >> "$tmp/known"
 }
-# scripts of a document: programs of the tests and examples whose options it may name, too
+# scripts DOCUMENT: lists the programs of tests and examples that the document names; it may also name their
+# options
 scripts() { grep -ohE '(tests|examples|gpu|cpu|cli)/[a-z_/]+\.(py|sh|cu)' "$1" | sort -u | while read -r f; do ls "$f" "tests/$f" 2> /dev/null; done; }
 for d in $documents; do
     for o in $(grep -oE '(^|[^-a-zA-Z0-9])--[a-z][-a-z]*' $d | grep -oE -e '--[a-z][-a-z]*' | sort -u); do
@@ -239,12 +241,12 @@ for d in $documents; do
     for f in $(sed '/^```/,/^```/d' $d | grep -oE '\]\([^)#]*' | sed 's/](//' | sort -u); do
         if [ -e "$(dirname $d)/$f" ]; then pass; else fail "$d links to $f, which is not there"; fi
     done
-    # files by a short name
+    # files that the document names without their folder
     for f in $(grep -oE '`[a-z0-9_/]+\.(cu|c|cuh|h|py|sh|txt|svg|png|sbatch|html)`' $d | tr -d '`' | sort -u); do
         case $f in bench.c | bench.cu | one.cu) continue ;; esac # the user's
         if grep -qF "/$f" "$tmp/files"; then pass; else fail "$d names $f, which is not there"; fi
     done
-    # functions, macros, options of macros, keys, flags, modules' members
+    # names of functions, macros, options of macros, keys, flags, and members of modules
     for n in $(grep -oE '\b(kb|KB|KBENCH|KBI|KBK|kbi)_[A-Za-z_]+[A-Za-z]' $d | sort -u); do
         if grep -qw -e "$n" kbench.h kbench_kernels.cuh; then pass; else fail "$d names $n, which no header has"; fi
     done
@@ -256,7 +258,7 @@ for d in $documents; do
         if grep -qE "^(def|class) $n\b|^    \"$n\",$" examples/python/kbench.py; then pass; else fail "$d names kbench.$n, which kbench.py does not have"; fi
     done
 done
-# the flags of the table in README.md: names, or marks
+# the flags in the table of README.md, given by name or by mark
 for n in $(sed -n '/^| flag /,/^$/s/^| \([A-Z_]*\) |.*/\1/p' README.md); do
     if grep -qE "^    x\($n, |^    x\([A-Z_]+, WARN, \"$n\"" kbench.h; then pass; else fail "README.md explains $n, which is no flag"; fi
 done
@@ -266,7 +268,7 @@ if everything; then
     build "interval_coverage.c" $CC -O2 -I. -Itests tests/host/interval_coverage.c -o "$tmp/coverage" $libs
     run "$tmp/coverage" -v
     sed 's/  */ /g' "$out" > "$tmp/shares"
-    # shares NAME PATTERN: the line of that name has these numbers
+    # shares NAME PATTERN: checks that the simulation's output has a line that matches PATTERN
     shares() { if grep -qE -e "$2" "$tmp/shares"; then pass; else fail "tests/MEASUREMENT.md: $1 is not what the simulation says"; fi; }
     sed -n 's/ %//g; s/^| \(independent, normal\|autocorrelation 0\.[69]\|half noise, .*\|slow bursts\) | \([0-9]*\) | \([0-9.]*\) | \([0-9.]*\) |$/\1@\2 \3 \4/p' tests/MEASUREMENT.md |
         sed 's/^independent, normal/ normal/; s/^autocorrelation/ AR(1)/; s/^half noise, half autocorrelation/ half AR(1)/; s/^slow/ slow/; s/[().]/\\&/g; s/@/ /' > "$tmp/rows"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/run.sh itself: every kind of failure in a test must appear in its last line.
+# Tests tests/run.sh: its last line must count every kind of failure of a test.
 . tests/lib.sh
 unset TEST_AGAIN
 

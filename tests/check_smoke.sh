@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# make smoke-gpu without a GPU: scripts stand in for nvidia-smi, nvcc, its programs and Python. Each part is counted.
-# A part that fails, does not build or hangs does not affect the others. The last line names GPU, driver and commit.
+# Tests make smoke-gpu without a GPU: scripts replace nvidia-smi, nvcc, the programs that nvcc builds, and Python.
+# Each part is counted. A part that fails, does not build or hangs does not affect the others. The last line names
+# GPU, driver and commit.
 . tests/lib.sh
 unset MAKEFLAGS MAKELEVEL MFLAGS ARCH ARCHFLAGS CI CUDA_HOME PYTHON
 
@@ -12,7 +13,7 @@ cat > "$play/nvidia-smi" << 'EOF'
 #!/bin/sh
 case $* in -L) echo "GPU 0: Played" ;; *name*) echo "Played GPU" ;; *driver*) echo 999.1 ;; *compute_cap*) echo 9.0 ;; esac
 EOF
-# nvcc makes a program that runs PLAY/NAME; it fails for the program PLAY_BROKEN
+# the fake nvcc writes a program that runs $play/NAME; it fails for the program named by PLAY_BROKEN
 cat > "$play/nvcc" << 'EOF'
 #!/bin/sh
 while [ $# -gt 1 ]; do

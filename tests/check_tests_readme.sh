@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/README.md names functions, tables and files that are there. It stays short.
+# Checks that the functions, tables and files that tests/README.md names exist. It stays short.
 . tests/lib.sh
 
 readme=tests/README.md

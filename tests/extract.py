@@ -5,16 +5,17 @@
     python3 tests/extract.py OP[/DIRECTION]/VARIANT/DTYPE > one.cu     as matmul/tma/bf16, softmax/bwd/onepass/f32
     python3 tests/extract.py --list                                    prints all names
 
-one.cu has the device code and the host launcher of this variant, and nothing else of the header. Kernels, and the
-function that launches them, take plain pointers and sizes. Inputs that the header passes to another variant are rejected.
-The main program checks the kernel against the double-precision reference of the operation and times it with kbench.h.
--DKERNEL_ONLY leaves the main program out.
+one.cu has the device code and the host launcher of this variant, and nothing else of the header. The kernels and the
+function that launches them take plain pointers and sizes. If the header's launcher would pass an input to another
+variant, the extracted launcher rejects it. The main program checks the kernel against the double-precision reference
+of the operation and times it with kbench.h. -DKERNEL_ONLY leaves the main program out.
 
 Method: the header is split into tokens and into top-level declarations. Conditionals are evaluated for CUDA and for the
-compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay. Starting from the
-launcher, all declarations whose names occur in a declaration already taken are taken, too. Functions of the host that
-describe tensors, formulas and scratch memory are evaluated symbolically, so that only their result is written. Structs
-that kernels take are replaced by those of their members that device code reads."""
+compute capability of the variant; conditions that depend on the compilation (__CUDA_ARCH__) stay in the output. The
+script takes the launcher, and then repeatedly every declaration whose name occurs in a declaration that it has already
+taken. Functions of the host that describe tensors, formulas and scratch memory are evaluated symbolically, so that
+only their result is written. A struct parameter of a kernel is replaced by one parameter for each member that device
+code reads."""
 
 import difflib
 import os
@@ -26,7 +27,7 @@ TYPE_NUMBERS = {"f32": 0, "f16": 1, "bf16": 2}
 DIRECTIONS = ("fwd", "run", "bwd", "fwdbwd")
 MASKS = {"KBK_ALL": "f32 f16 bf16", "KBK_HALF": "f16 bf16", "KBK_SINGLE": "f32", "KBK_BRAIN": "bf16"}
 
-# Shape of a family: name of the parameter, field of kbk_shape, default value of the benchmark.
+# Parameters that form the shape of a family of operations: name, field of kbk_shape, default value in the benchmark.
 SHAPES = {
     "KBK_MAP": [("n", "cols", 1 << 22)],
     "KBK_SUM": [("n", "cols", 1 << 22)],
@@ -37,9 +38,10 @@ SHAPES = {
     "KBK_LOOKUP": [("rows", "rows", 2048), ("cols", "cols", 768), ("vocabulary", "vocabulary", 8192)],
 }
 
-OTHERS = ("k", "vocabulary", "stride", "among")  # sizes of kbk_shape that few operations have
+OTHERS = ("k", "vocabulary", "stride", "among")  # fields of kbk_shape that only a few operations use
 
-# Shorter forms of functions that serve many kernels in the header: caches for one kernel on one device.
+# Shorter replacements for functions of the header. The originals cache values for many kernels; the replacements cache
+# them for one kernel on one device.
 SHORTER = {
     "kbki_once": """\
 // Caches what the runtime reports for a kernel. For one device and one thread.
@@ -130,7 +132,7 @@ SPACED = ("if", "for", "while", "return", "=", "<", "&&", "||", "?", ":", ",", "
 
 
 def joined(tokens):
-    """The text of tokens that have no layout of their own, with blanks where a reader expects them."""
+    """Returns generated tokens, which have no layout, as text with conventional spaces."""
     text = ""
     for t in tokens:
         tight = not text or text[-1] in "([~!." or text.endswith(("::", "->")) or t.text in TIGHT
@@ -149,7 +151,7 @@ def joined(tokens):
 
 
 def laid_out(text):
-    """A function that has no layout of its own, a statement a line."""
+    """Returns a generated function, which has no layout, as text with one statement per line."""
     out, depth, inside = "", 0, 0
     for i, c in enumerate(text):
         inside += (c == "(") - (c == ")")
@@ -170,7 +172,7 @@ class Macro:
 
 
 def macro_of(line):
-    """The macro that a #define line defines."""
+    """Returns the macro that a #define line defines."""
     m = re.match(r"\s*#\s*define\s+(\w+)(\(([^)]*)\))?", line)
     params = (
         None if m.group(2) is None else [p.strip() for p in m.group(3).replace("\\\n", " ").split(",") if p.strip()]
@@ -179,18 +181,18 @@ def macro_of(line):
 
 
 def condition(text, defined):
-    """The value of a condition: True, False, or None if it depends on the compilation."""
+    """Returns the value of a condition: True, False, or None if it depends on the compilation."""
     text = re.sub(r"//.*|/\*.*?\*/|\\\n", " ", text)
     if any(defined.get(name, 0) is None for name in re.findall(r"[A-Za-z_]\w*", text)):
         return None
     text = re.sub(r"\bdefined\s*\(?\s*(\w+)\s*\)?", lambda m: str(int(m.group(1) in defined)), text)
     text = re.sub(r"[A-Za-z_]\w*", lambda m: str(defined.get(m.group(), 0)), text)
     text = re.sub(r"!(?!=)", " not ", text.replace("&&", " and ").replace("||", " or "))
-    return bool(eval(text, {"__builtins__": {}}))  # numbers and operators only
+    return bool(eval(text, {"__builtins__": {}}))  # the text consists only of numbers and operators
 
 
 def known_macros(sm):
-    """Macros whose state is known. None: depends on the compilation."""
+    """States of macros: True or False: known here; None: depends on the compilation."""
     arch = 900 if sm.startswith("90") else None
     return {
         "__CUDACC__": 1,
@@ -227,7 +229,8 @@ class Header:
                 self.by_name.setdefault(name, []).append(item)
 
     def read(self, tokens):
-        """Splits the file. Inactive code is skipped. A directive inside a declaration is resolved if it is known."""
+        """Splits the file. Inactive code is skipped. A conditional directive inside a declaration is resolved if its
+        condition is known."""
         stack = []  # for each open #if: state ("on", "off", "unknown"), directive line
         current, comments, depth, first, ended = [], [], 0, None, 0  # first: the first token of the declaration
         for t in tokens:
@@ -287,7 +290,8 @@ class Header:
         return tuple(s["line"] for s in stack if s["state"] == "unknown")
 
     def conditional(self, word, t, stack, current):
-        """Follows a conditional. current: the tokens of the declaration that the directive stands in, or None."""
+        """Processes a conditional directive. current: the tokens of the declaration that contains the directive; None:
+        it is between declarations."""
         line = re.match(r"\s*#\s*\w+\s*(.*)", t.text, re.S).group(1)
         opens = word.startswith("if")
         off = any(s["state"] == "off" for s in (stack if opens else stack[:-1]))
@@ -318,19 +322,20 @@ class Header:
             top["state"], top["taken"] = "on" if value else "off", top["taken"] or value
 
     def is_function(self, tokens):
-        """Whether a declaration that ends with } is complete: a function. Types and initialisers end with a semicolon."""
+        """Returns whether a declaration that ends with } is complete. A function is complete; a type or an initialiser
+        still needs a semicolon."""
         head = [t.text for t in self.without_template(self.head_of(code(tokens)))]
         opening = head.index("(") if "(" in head else 0
         return opening and "=" not in head[:opening] and head[0] not in ("typedef", "struct", "union", "enum")
 
     def is_invocation(self, tokens):
-        """Whether the declaration is the call of a function-like macro that needs neither body nor semicolon."""
+        """Returns whether the declaration is a call of a function-like macro that needs neither body nor semicolon."""
         m = self.macros.get(tokens[0].text)
         return m is not None and m.params is not None and m.name not in ("KBKI_REF", "KBKI_SCRATCH")
 
     @staticmethod
     def without_template(c):
-        """The tokens behind template <...>."""
+        """Returns the tokens after template <...>."""
         while c and c[0].text == "template":
             depth, i = 0, 1
             while i < len(c):
@@ -344,7 +349,7 @@ class Header:
 
     @staticmethod
     def head_of(c):
-        """The tokens of a declaration before its body."""
+        """Returns the tokens of a declaration before its body."""
         for i, t in enumerate(c):
             if t.text == "{":
                 return c[:i]
@@ -373,7 +378,7 @@ class Header:
         )
 
     def add_expanded(self, tokens, comments, guards):
-        """A declaration that starts with a call of a macro: its expansion, split into declarations."""
+        """Expands the macro call at the start of a declaration and splits the expansion into declarations."""
         c, close, depth = code(tokens), 0, 0
         for i, t in enumerate(tokens):
             depth += t.text == "("
@@ -403,7 +408,8 @@ class Header:
             for element, text in (("__half", '"f16"'), ("__nv_bfloat16", '"bf16"')):
                 self.add(tokens_of("KBKI_WGMMA(%s, %s, %s)" % (element, text, arguments)), [], guards)
             return
-        if head[0].text == "template" and head[3].text == "struct":  # a specialisation: the call stays
+        # in a specialisation, the macro call is not expanded
+        if head[0].text == "template" and head[3].text == "struct":
             written = [Token("name", n) for n in self.used]
             self.items.append(Item([head[4].text], joined(c), head + written, tokens[0].start, guards, head=c))
             return
@@ -428,8 +434,9 @@ class Header:
             stop("the expansion of %s is no declaration" % c[0].text)
 
     def expand(self, tokens, only_declarations=False, hidden=()):
-        """Replaces calls of function-like macros of the header, as a preprocessor does. Names of declarations are made
-        that way. only_declarations: macros of expressions and of attributes stay."""
+        """Replaces calls of function-like macros of the header, as a preprocessor does. Some declarations get their
+        names from such macros. only_declarations: calls of macros that form expressions or attributes are not
+        expanded."""
         out, i = [], 0
         while i < len(tokens):
             t = tokens[i]
@@ -461,7 +468,7 @@ class Header:
 
     @staticmethod
     def declares(m):
-        """Whether a macro makes declarations, or names by pasting."""
+        """Returns whether a macro generates declarations, or pastes names with ##."""
         if m.pastes or m.name in ("KBKI_LAUNCHER", "KBKI_FORMULA", "KBKI_WGMMA_ALONG"):
             return True
         return any(t.text in ("KBKI_LAUNCHER", "KBKI_REF") or t.text.startswith("KBKI_WG_") for t in m.body)
@@ -496,7 +503,7 @@ class Header:
         return out
 
     def names_of(self, c):
-        """The names that a declaration introduces."""
+        """Returns the names that a declaration introduces."""
         c = self.without_template(c)
         head = self.head_of(c)
         texts = [t.text for t in head]
@@ -577,7 +584,7 @@ CASTS = ("double", "int", "int64_t", "size_t", "float", "uint64_t", "unsigned")
 
 
 class Parser:
-    """Makes trees: ("num", text), ("name", text), ("str", text), (operator, operands...)."""
+    """Parses expressions to trees: ("num", text), ("name", text), ("str", text), (operator, operands...)."""
 
     def __init__(self, tokens):
         self.t, self.i = tokens, 0
@@ -740,7 +747,7 @@ LEVEL = {operator: level for level, row in enumerate(BINARY, 1) for operator in 
 
 
 def shown(e, level=0):
-    """The C text of a tree."""
+    """Returns the C text of a tree."""
     kind = e[0]
     if kind in ("num", "name", "str"):
         return e[1]
@@ -768,12 +775,12 @@ def shown(e, level=0):
 
 
 def number(e):
-    """The integer that a tree is, or None."""
+    """Returns the integer value of a tree if it is a number, otherwise None."""
     return int(e[1], 0) if e[0] == "num" and re.fullmatch(r"\d+|0x[\da-fA-F]+", e[1]) else None
 
 
 def folded(e):
-    """Removes operations whose result is known."""
+    """Replaces operations whose result is known by that result."""
     kind = e[0]
     if kind in LEVEL and kind != "?":
         a, b = number(e[1]), number(e[2])
@@ -811,7 +818,7 @@ def folded(e):
 
 
 class Return(Exception):
-    """Ends a function, with its value."""
+    """Raised at a return statement; holds the returned value."""
 
 
 class MayReturn(Exception):
@@ -819,7 +826,8 @@ class MayReturn(Exception):
 
 
 class Evaluator:
-    """Runs a function on symbols. s->FIELD is replaced by shape[FIELD]; other unknown values stay as expressions."""
+    """Evaluates a function symbolically. s->FIELD is replaced by shape[FIELD]; other unknown values stay
+    expressions."""
 
     def __init__(self, header, shape, words=None, elem=None, inline=True):
         self.header, self.shape, self.words, self.elem, self.inline = header, shape, words, elem, inline
@@ -969,7 +977,7 @@ class Evaluator:
         return e[0] == "name" and env.get(e[1]) == ("name", "s")
 
     def constant(self, name):
-        """The value of an enumerator without values of its own."""
+        """Returns the value of an enumerator that has no explicit value."""
         for item in self.header.by_name[name]:
             if name in item.names and item.tokens[0].text == "enum":
                 return ("num", str(item.names.index(name)))
@@ -1009,7 +1017,8 @@ class Evaluator:
 
 
 def plain(e):
-    """A tree without casts to double: the numbers of kb_bytes, kb_flops and counts."""
+    """Removes casts to double, int64_t and size_t from a tree, because the extracted file uses the formula where
+    it is converted anyway."""
     if e[0] == "cast" and e[1] in ("double", "int64_t", "size_t"):
         return plain(e[2])
     return folded(
@@ -1021,7 +1030,8 @@ def plain(e):
 
 
 def table_of(header):
-    """Rows of the library: op, dir, variant, dtypes, sm, origin, note; and of its operations."""
+    """Returns the rows of the library's variants (op, dir, variant, dtypes, sm, origin, note), and the rows of its
+    operations."""
     ops, rows = {}, []
     for name, m in header.macros.items():
         if not re.match(r"KBK_(OPS|TABLE)_[a-z]", name) or name.endswith("_kbki_end"):
@@ -1069,9 +1079,9 @@ def name_of(row, dtype):
 
 
 def closure(header, roots, dtype, opaque=(), widths=None):
-    """All declarations that the roots need, in the order of the header. Functions and specialisations for element types
-    that the variant does not use are left out. opaque: items that are taken without what they need. widths: of wgmma, if
-    they are known."""
+    """Returns all declarations that the roots need, in the order of the header. Functions and specialisations for
+    element types that the variant does not use are left out. opaque: items that are included without the declarations
+    that they need. widths: the N sizes of wgmma instructions that the variant uses, if known."""
     used = {dtype, "e4m3" if any("kbk_e4m3" in names_in(i.tokens) for i in roots) else dtype}
     other = set()
     if "f16" not in used:
@@ -1106,14 +1116,14 @@ def closure(header, roots, dtype, opaque=(), widths=None):
 
 
 def specialised_for_float(header, item, name):
-    """Whether an item is a specialisation of a template for f32: template <...> struct name<float, ...>."""
+    """Returns whether an item is a specialisation of a template for f32: template <...> struct name<float, ...>."""
     c = header.without_template(item.head)
     texts = [t.text for t in c]
     return texts[:4] == ["struct", name, "<", "float"] or item.text.startswith("KBKI_WGMMA") and texts[2] == "float"
 
 
 def specialised(header, item, words):
-    """A function for scratch memory, evaluated for the variants that its callers name."""
+    """Returns a function for the size of scratch memory, evaluated for the variants that its callers name."""
     name = item.names[0]
     fields = {
         f: ("field", ("name", "s"), f, "->") for f in ("batch", "heads", "rows", "cols", *OTHERS, "layout", "causal")
@@ -1137,7 +1147,7 @@ def specialised(header, item, words):
 
 
 def replaced(header, name, text):
-    """Puts a shorter form in the place of a function."""
+    """Replaces a function by its shorter form."""
     c = code(tokens_of(re.sub(r"//[^\n]*", "", text)))
     for k, item in enumerate(header.items):
         if (
@@ -1154,7 +1164,7 @@ def replaced(header, name, text):
 
 
 def written(items):
-    """The text of declarations, with the conditionals that they stand in."""
+    """Returns the text of declarations, with the conditional directives around them."""
     text, guards = [], ()
     for i in items:
         if i.guards != guards:
@@ -1170,7 +1180,7 @@ LAUNCHES = ("kbki_follow", "kbki_launch_clusters", "cudaLaunchKernelEx")
 
 
 def closing(tokens, at):
-    """The index of the bracket that closes the one at index `at`; angle brackets close at > and >>."""
+    """Returns the index of the bracket that closes the bracket at index `at`. > and >> close angle brackets."""
     pairs, depth = {"(": ")", "[": "]", "{": "}", "<": ">"}, 0
     mark, end = tokens[at].text, pairs[tokens[at].text]
     for i in range(at, len(tokens)):
@@ -1184,14 +1194,14 @@ def closing(tokens, at):
 
 
 def parts_of(tokens):
-    """A list of tokens split at its commas outside brackets; < opens a bracket if a name is before it."""
+    """Splits a list of tokens at commas outside brackets. A < after a name opens a bracket."""
     parts, open_brackets, before = [[]], "", ""
     for t in tokens:
         mark = t.text if t.kind == "mark" else ""
         if mark in ("(", "[", "{") or mark == "<" and before == "name":
             open_brackets += mark
         elif mark in (")", "]", "}"):
-            open_brackets = open_brackets.rstrip("<")[:-1]  # a < that is left was a comparison
+            open_brackets = open_brackets.rstrip("<")[:-1]  # an unclosed < was a comparison
         elif mark in (">", ">>") and open_brackets.endswith("<"):
             open_brackets = open_brackets[: -len(mark)]
         if mark == "," and not open_brackets:
@@ -1203,12 +1213,12 @@ def parts_of(tokens):
 
 
 def bare(tokens):
-    """The tokens without layout and comments."""
+    """Returns the tokens without layout and comments."""
     return [t for t in tokens if t.kind not in ("space", "comment")]
 
 
 class Members:
-    """The data members of a struct: (type, name, length of an array or 0), and the names in its functions."""
+    """Holds the data members of a struct as (type, name, array length or 0), and the names used in its functions."""
 
     def __init__(self, item):
         c = item.tokens
@@ -1245,7 +1255,7 @@ class Members:
 
 
 def unused_functions_left_out(header, items):
-    """Removes the functions of structs that no taken declaration calls. Returns whether there were any."""
+    """Removes member functions that no taken declaration calls. Returns whether it removed any."""
     called, changed = set(), False
     for item in items:
         c = item.tokens
@@ -1276,7 +1286,7 @@ def unused_functions_left_out(header, items):
             if t.text == ";":
                 first = i
         for a, b in reversed(gone):
-            rest = tokens[b : b + 2]  # a comment on the line of the closing brace
+            rest = tokens[b : b + 2]  # keeps a comment on the line of the closing brace
             b += 2 if len(rest) > 1 and rest[1].kind == "comment" and "\n" not in rest[0].text else 0
             del tokens[a:b]
         if gone:
@@ -1322,14 +1332,14 @@ class Plain:
     def is_device(item):
         return item.macro is None and ("__device__" in item.text or "__global__" in item.text)
 
-    # templates over the struct that a kernel takes
+    # function templates whose parameter Io is the struct that a kernel takes
 
     def instances(self):
         """Replaces template <class Io> by one function for each struct that it is called with."""
         waiting = [i for i in self.items if i.macro is None and self.struct_parameter(i)]
         names = {i.names[0] for i in waiting}
         structs = {i.names[0]: Members(i) for i in self.items if self.is_struct(i)}
-        types = {name: [] for name in names}  # for each function, the structs that it is called with
+        types = {name: [] for name in names}  # function: the structs that it is called with
         for item in (i for i in self.items if i.macro is None and i not in waiting):
             for i, t in enumerate(item.tokens):
                 if t.text not in names:
@@ -1337,24 +1347,24 @@ class Plain:
                 k = i + 1 if item.tokens[i + 1].text != "<" else closing(item.tokens, i + 1) + 1
                 first = parts_of(item.tokens[k + 1 : closing(item.tokens, k)])[0]
                 types[t.text].append(self.declared(item.tokens, joined(first), structs)[0])
-        for _ in waiting:  # a function passes its struct on
+        for _ in waiting:  # a function can pass its struct to another function
             for item in waiting:
                 for other in names_in(item.tokens) & names:
                     types[other] += [x for x in types[item.names[0]] if x not in types[other]]
-        inner = {}  # the template parameters that take the place of Io
+        inner = {}  # the template parameters that replace Io
         for item in waiting:
             own = [joined(p) for p in parts_of(item.tokens[2 : closing(item.tokens, 1)])]
             for kind in types[item.names[0]]:
                 inner[item.names[0], kind] = [p for p in structs[kind].params if p not in own]
         last = {kind: next(i for i in self.items if i.names[0] == kind and self.is_struct(i))
                 for kinds in types.values() for kind in kinds}
-        for item in waiting:  # behind the struct, in this order
+        for item in waiting:  # inserts the functions after their struct, in this order
             for kind in dict.fromkeys(types[item.names[0]]):
                 new = self.instance(item, structs, kind, inner)
                 self.items.insert(max(self.items.index(item), self.items.index(last[kind]) + 1), new)
                 last[kind] = new
             self.items.remove(item)
-        for item in self.items:  # explicit arguments of calls
+        for item in self.items:  # writes the template arguments of calls explicitly
             for name in names & names_in(item.tokens) - set(item.names):
                 item.text = re.sub(r"\b%s<(kb\w+)<([^<>]*)>" % name, lambda m: "%s<%s" % (name, ", ".join(
                     a for p, a in zip(structs[m.group(1)].params, m.group(2).split(", "))
@@ -1366,12 +1376,12 @@ class Plain:
 
     @staticmethod
     def struct_parameter(item):
-        """Whether an item is a function template with a parameter of type Io."""
+        """Returns whether an item is a function template with a parameter of type Io."""
         return re.search(r"\bclass Io\b", item.text) and re.search(r"[(,]\s*(const )?Io&? \w+", item.text)
 
     @staticmethod
     def declared(tokens, path, structs):
-        """The struct that the variable `path` is declared as: (name, text of the arguments)."""
+        """Returns the struct type of the variable `path` as (name, text of the template arguments)."""
         for i, t in enumerate(tokens):
             if t.text != path or tokens[i - 1].text == ".":
                 continue
@@ -1404,7 +1414,7 @@ class Plain:
     # structs
 
     def find_structs(self):
-        """Members of all structs, and which of them device code reads."""
+        """Returns the members of all structs, and the members that device code reads."""
         self.structs, reads = {}, set()
         for item in self.items:
             c = self.header.without_template(item.tokens) if item.macro is None else []
@@ -1429,12 +1439,12 @@ class Plain:
                         other.text = re.sub(r"\b%s\(" % item.names[0], "%s<%s>(" % (item.names[0], names), other.text)
 
     def resolved(self, kind):
-        """A type of a member, without names of the header."""
+        """Returns the type of a member without names that the header defines."""
         kind = re.sub(r"\bkbki_result<(\w+)>", r"\1" if self.element != "e4m3" else "__nv_bfloat16", kind)
         return re.sub(r"\bkb\w+(<[^<>]*>)?(?=\*)", "void", kind)
 
     def leaves(self, name, arguments):
-        """The members that device code reads, with those of structs within: [(path, type)]."""
+        """Returns the members that device code reads, including those of nested structs, as [(path, type)]."""
         m, found = self.structs[name], []
         if m.base in self.structs:
             found += self.leaves(m.base, arguments)
@@ -1454,7 +1464,7 @@ class Plain:
         return found
 
     def struct_of(self, tokens):
-        """(name, arguments) of a struct of the header that the tokens of a type name, or None."""
+        """Returns (name, template arguments) if the tokens name a struct of the header, otherwise None."""
         c = [t for t in bare(tokens) if t.text not in ("const", "__grid_constant__")]
         if not c or c[0].text not in self.structs or len(c) > 1 and c[1].text != "<":
             return None
@@ -1554,7 +1564,7 @@ class Plain:
                 t.text = ""
 
     def arguments(self, tokens, at):
-        """Passes the members of a struct by themselves."""
+        """Passes each member of a struct as a separate argument."""
         for part in parts_of(tokens[at + 1 : closing(tokens, at)]):
             c = bare(part)
             path = "".join(t.text for t in c)
@@ -1568,7 +1578,7 @@ class Plain:
                     t.text = ""
 
     def member(self, path):
-        """The struct that a member of another struct is: m.io."""
+        """Returns the struct type of a member of another struct, such as m.io."""
         last = path.split(".")[-1]
         for m in self.structs.values() if "." in path else ():
             for kind, name, _ in m.data:
@@ -1652,7 +1662,7 @@ template <class V, class Value> static void fill(kb_state* kb, V* device, int64_
 
 
 def scaled(count, factor):
-    """The product of a count and a number of elements, as C text."""
+    """Returns the product of a count and a number of elements as C text."""
     return (
         count
         if factor == "1"
@@ -1663,7 +1673,7 @@ def scaled(count, factor):
 
 
 def wrapped(text, indent, width=118):
-    """Breaks a long line at commas and blanks."""
+    """Breaks a long line after commas and at spaces."""
     lines, line = [], re.match(" *", text).group() + text.split()[0]
     for word in text.split()[1:]:
         if len(line) + 1 + len(word) > width:
@@ -1675,7 +1685,7 @@ def wrapped(text, indent, width=118):
 
 
 def checks_of(header, check, row, dtype):
-    """norm, ulps and abs of the operation for f32 and for the element type."""
+    """Returns the tolerances norm, ulps and abs of the operation, for f32 and for the element type."""
     text = check if "(" in check else joined(header.macros[check].body)
     values = re.search(r"\((.*)\)", text).group(1).replace(" ", "").split(",")
     of = {d: values[3 * i : 3 * i + 3] for i, d in enumerate(TYPES)}
@@ -1685,7 +1695,7 @@ def checks_of(header, check, row, dtype):
 
 
 class Extraction:
-    """One variant in one type, taken out of the header."""
+    """One variant in one element type, extracted from the header."""
 
     def __init__(self, header, row, op, dtype):
         self.header, self.row, self.op, self.dtype = header, row, op, dtype
@@ -1696,7 +1706,7 @@ class Extraction:
         self.take()
 
     def describe(self):
-        """Shape, tensors and formulas, as expressions of the parameters."""
+        """Computes shape, tensors and formulas as expressions in the parameters."""
         name, family = self.row["op"], self.op["family"]
         shape = list(SHAPES[family])
         shape += {"strided": [("stride", "stride", 4)], "gather": [("among", "among", 1 << 20)]}.get(name, [])
@@ -1705,7 +1715,7 @@ class Extraction:
             shape = [("batch", "batch", 8)] + [(n, f, 256) for n, f, _ in shape]
         if "H" in dimensions and family != "KBK_ATTN":
             shape = [("rows", "rows", 4096), ("heads", "heads", 32), ("cols", "cols", 128)]
-        # further parameters: name and field, type, value in the benchmark, axis
+        # further parameters: name (also the field of kbk_shape), type, value in the benchmark, declaration of the axis
         extra = []
         if family == "KBK_GEMM":
             extra.append(
@@ -1717,7 +1727,7 @@ class Extraction:
             extra.append(("p", "double", 'kb_real(kb, "p")', 'KB_AXIS_REAL("p", 0.1)'))
             extra.append(("seed", "uint64_t", "kb->seed", None))
         self.shape, self.extra = shape, extra
-        # what each field of kbk_shape is
+        # field of kbk_shape: the expression that replaces it
         self.fields = {f: n for n, f, _ in shape} | {n: n for n, _, _, _ in extra}
         self.fields |= {f: "1" for f in ("batch", "heads", "rows", "cols") if f not in self.fields}
         known = {f: ("num", "0") for f in (*OTHERS, "layout", "sequential")}
@@ -1746,7 +1756,8 @@ class Extraction:
         return t
 
     def take(self):
-        """The declarations of the kernel and of the reference; functions for scratch memory are evaluated first."""
+        """Collects the declarations of the kernel and of the reference, after it has evaluated the functions for
+        scratch memory."""
         header, variant = self.header, self.row["variant"]
         for name, text in SHORTER.items():
             replaced(header, name, text)
@@ -1766,7 +1777,7 @@ class Extraction:
         enum.text = f"enum {{ {', '.join(enum.names)} }};"
         enum.tokens = code(tokens_of(enum.text))
         header.by_name.update((n, [enum]) for n in enum.names)
-        # the workspace, if this variant has one
+        # the expression for the size of the workspace, if this variant needs a workspace
         needs_none = specialised(header, header.by_name[own][-1], [variant]).text.endswith("{ return 0; }")
         self.scratch = None if self.op["scratch"] == "none" or needs_none else own
         if any(t["type"] == "kbk_e4m3" for t in self.tensors):
@@ -1784,7 +1795,8 @@ class Extraction:
         self.word = "KBKI_WORD_" + variant if enum in self.device + self.host else "0"
 
     def without_other_variants(self, items):
-        """A variant that passes some inputs on to another variant, by if (...) return ..., rejects them here."""
+        """If the variant passes some inputs to another variant by if (...) return ..., the extracted launcher rejects
+        these inputs."""
         text = "\n".join(i.text for i in items)
         for name in set(re.findall(r"\b%s_\w+(?=<T>\(a, st\))" % self.base, text)) - {self.launcher}:
             calls = re.findall(r"(?:(if \(.*\) return )|\b)%s<T>\(" % name, text)
@@ -1793,7 +1805,7 @@ class Extraction:
                          '"this input is for the variant %s";\n}' % (name, name[len(self.base) + 1 :]))
 
     def entry(self):
-        """The function that launches the kernel from pointers and sizes."""
+        """Returns the text of the function that launches the kernel with pointers and sizes."""
         params = [f"const {t['type']}* {t['id']}" for t in self.ins] + [f"{t['type']}* {t['id']}" for t in self.outs]
         params += [f"int64_t {n}" for n, _, _ in self.shape] + [f"{kind} {n}" for n, kind, _, _ in self.extra]
         params += ["void* workspace", "size_t workspace_bytes"] if self.scratch else []
@@ -1818,7 +1830,7 @@ class Extraction:
         return lines + [f"    return {self.launcher}<{self.element}>(&args, stream);", "}"]
 
     def fill(self, k, t):
-        """The statement that fills input k."""
+        """Returns the statement that fills input k."""
         kind, x, y = t["fill"][1], shown(plain(t["a"])), shown(plain(t["b"]), 13)
         draw = f"uniform((uint64_t)i + ({k}ull << 40))"
         if t["normal"]:
@@ -1828,12 +1840,13 @@ class Extraction:
             "KBK_IDS": f"floor({y} * {draw})",
             "KBK_SAME": x,
             "KBK_NORMAL": f"{x} + {y} * (2 * {draw} - 1)",
-            "KBK_CYCLE": f"(1664525 * i + 1013904223) % {t['n']}",  # one cycle if n is a power of 2
+            # the indices form a single cycle if n is a power of 2
+            "KBK_CYCLE": f"(1664525 * i + 1013904223) % {t['n']}",
         }[kind]
         return f"    fill(kb, {t['id']}, {t['n']}, [=](int64_t i) {{ return {value}; }});"
 
     def benchmark(self):
-        """The function that kbench runs."""
+        """Returns the text of the benchmark function that kbench runs."""
         row, shape, extra, outs = self.row, self.shape, self.extra, list(enumerate(self.outs))
         name = row["op"] + ("" if row["dir"] in ("fwd", "run") else "_" + row["dir"])
         axes = [f'KB_AXIS("{n}", {value})' for n, _, value in shape] + [x[3] for x in extra if x[3]]
@@ -1875,7 +1888,7 @@ class Extraction:
         b.append("    // the reference, for all units or for equally spaced ones if there is too much work")
         b.append(f"    const int64_t units = {self.units}, step = {step}, first = (units - 1) % step;")
         b.append("    const int64_t samples = (units - 1) / step + 1;")
-        made = []  # arrays of the reference
+        made = []  # arrays that the benchmark allocates for the reference
         for k, t in outs:
             made.append(f"want{k}")
             b.append(f"    double* want{k} = KB_ALLOC_HOST(kb, double, {scaled(t['samples'], t['per'])});")
@@ -1903,7 +1916,7 @@ class Extraction:
         return b + ["}", "KBENCH_MAIN()"]
 
     def front(self):
-        """The comment at the top of the file."""
+        """Returns the comment at the top of the file."""
         exact = self.row["sm"] if self.row["sm"].startswith("90") else None
         build = f"-gencode=arch=compute_{exact},code=sm_{exact}" if exact else "-arch=native"
         least = {"0": "any", "90a": "9.0 exactly"}.get(

@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { JSON_FIELDS = 200 };
-typedef struct json_field { // slices of the text: key without quotes, value as written
+typedef struct json_field { // key without quotes and value as written, both as slices of the text
     const char *key, *value;
     int key_n, value_n;
 } json_field;
@@ -21,7 +21,7 @@ typedef struct json_file {
     char* text;
     json_record* records;
     int n;
-    char error[200]; // empty when the text is right
+    char error[200]; // empty if the text is valid
 } json_file;
 
 static const char* json_value(json_file* f, const char* p, int depth);
@@ -40,7 +40,8 @@ static const char* json_bad(json_file* f, const char* p, const char* what) {
     return NULL;
 }
 
-// the number of bytes of one UTF-8 character; 0 if it is invalid (overlong, surrogate, too large, cut off)
+// Returns the number of bytes of one UTF-8 character; 0 if it is invalid (overlong, surrogate, too large, cut
+// off).
 static int json_utf8(const unsigned char* p) {
     if (p[0] < 0x80) return 1;
     int n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
@@ -157,7 +158,7 @@ static const char* json_object(json_file* f, const char* p) {
     return p + 1;
 }
 
-// parses the text of a file: an array of objects or, if `lines`, one object per line
+// Parses the text of a file: an array of objects or, if `lines` is true, one object per line.
 static json_file json_read(const char* path, int lines) {
     json_file f;
     memset(&f, 0, sizeof f);
@@ -205,8 +206,8 @@ static json_file json_read(const char* path, int lines) {
     return f;
 }
 
-// The value of a key as written ("null", "1.5", "\"text\""), NULL when the record lacks the key. The returned string is
-// overwritten by the fourth call after this one.
+// Returns the value of a key as written ("null", "1.5", "\"text\""); NULL if the record lacks the key. The
+// returned string stays valid until the fourth later call.
 static const char* json_get(const json_file* f, int record, const char* key) {
     static char out[4][4096];
     static int turn;

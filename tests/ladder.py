@@ -11,16 +11,19 @@ records in tests/evidence/ladder.json.
     ladder.py --diff OP               prints the lines that change from each kernel of a ladder to the next
     --evidence FILE: another file of records;  --root DIR: another copy of the sources
 
---check also checks the manual's closed list of terms and reading order, and the end of the portable rungs.
+--check also checks the list of variant words and the reading order in the manual, and the lines that mark the end of
+the portable rungs.
 
-The first line of the columns has the arithmetic intensity and the floor, the larger of bytes over the bandwidth of copy
-and FLOPs over the rate of a matrix product. FLOPs and bytes come from the formulas in kbench_kernels.cuh, compiled by
-$CC. The rates of an H200 are in this script. The rates of the GPU that the columns name come from its records of copy
-and matmul.
+The first line of the columns has the arithmetic intensity and the floor (a lower bound of the time). The floor is the
+larger of two times: bytes divided by the bandwidth of copy, and FLOPs divided by the rate of a matrix product. FLOPs
+and bytes come from the formulas in kbench_kernels.cuh, compiled by $CC. The rates of an H200 are in this script. The
+rates of the GPU on which the columns were measured come from its records of copy and matmul.
 
 Each other line is a rung: number, name, time, share of the measured peak, speed relative to the previous measured rung
-of this type (with its number if it is not the one before), registers per thread, achieved occupancy, share of the DRAM
-bandwidth, bank conflicts of shared memory per launch, and the table's note. A value that was not measured is a dash.
+of this element type (with its number if rungs between them were not measured), registers per thread, achieved
+occupancy, share of the DRAM
+bandwidth, bank conflicts of shared memory per launch, and the table's note. A dash stands for a value that was not
+measured.
 """
 import difflib
 import json
@@ -41,7 +44,7 @@ def rows_of(columns, batch, length):
 
 MAP, ROWS = rows_of(4096, 16, 2048), rows_of(4096, 8, 1024)
 LOGITS, TOKENS = rows_of(50304, 8, 1024), dict(rows_of(768, 16, 1024), vocabulary=50304)
-HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)  # as many keys as naive supports
+HEADS = dict(rows_of(128, 4, 2048), heads=16, causal=0)  # the largest number of keys that the variant naive supports
 LARGE = {'n': 268435456}
 # (operation, direction, type): the shape for its ladder
 LADDERS = {}
@@ -69,13 +72,13 @@ ROW = re.compile(r'row\(\s*(\w+),\s*(\w+),\s*(\w+),\s*(\d+)\s*,\s*(KBK_\w+),\s*(
 class Rung:
     def __init__(self, m):
         self.op, self.direction, self.name, self.number = m[1], m[2], m[3], int(m[4])
-        # a vendor function with a rung of its own, for example cudaMallocAsync, is a normal step of the ladder
+        # if a vendor function has its own rung, for example cudaMallocAsync, it is a normal step of the ladder
         self.types, self.vendor, self.note = TYPES[m[5]].split(), self.number == 99, m[8]
         self.needs = [', '.join(self.types)] * (len(self.types) < 3) + ['sm_' + m[6]] * (m[6][:2] == '90')
 
 
 def table(header):
-    """The rungs of every operation and direction, in the table's order."""
+    """Returns the rungs of every operation and direction, in the order of the table."""
     out = {}
     for m in ROW.finditer(header):
         r = Rung(m)
@@ -84,7 +87,8 @@ def table(header):
 
 
 def complete(header):
-    """Adds a ladder for each operation and direction that LADDERS does not name: at the large size of its row."""
+    """Adds a ladder for each operation and direction that LADDERS does not name. Its shape is the size "large" of the
+    operation's row."""
     lines = header.replace('\\\n', ' ')
     macros = dict(re.findall(r'#define (KBKI_(?:AXES|SIZES|SQUARE)\w*) (.*)', lines))
     for (op, direction), rungs in table(header).items():
@@ -121,7 +125,7 @@ def shape_text(op, shape):
 
 
 def where_of(op, params):
-    """The parameters of a record that form its shape; without a layout, NN."""
+    """Returns the parameters of a record that form its shape. If the record has no layout, the layout is NN."""
     left = {k: v for k, v in params.items() if k not in ('dtype', 'dir', 'p')}
     if left.get('layout') == 'NN':
         del left['layout']
@@ -185,7 +189,8 @@ def scaled(value, unit):
 
 
 def floor(key, work, evidence):
-    """The line of a card with the arithmetic intensity, and the floor on an H200 and on the GPU of the records."""
+    """Returns the line of a card with the arithmetic intensity and two floors: on an H200, and on the GPU of the
+    records."""
     op, dtype = key[0], key[2]
     if op in OTHER_LIMITS:
         return '    no floor: %s is the limit' % OTHER_LIMITS[op]
@@ -223,13 +228,13 @@ def times_text(gain):
     return '%.*f x' % (2 if gain < 10 else 1 if gain < 100 else 0, gain)
 
 
-# rungs that do not continue from the rung above them
+# rungs that are not based on the rung before them
 BRANCHES = {('matmul', 'fwd', 'mma'): 'swizzle', ('matmul', 'fwd', 'select'): 'tma',
             ('attention', 'fwd', 'flashws'): 'warpmma', ('attention', 'fwd', 'pingpong'): 'flashws'}
 
 
 def before(rungs, i, dtype, here):
-    """The index of the rung that rung i is compared with, or None."""
+    """Returns the index of the rung that rung i is compared with, or None."""
     branch = BRANCHES.get((rungs[i].op, rungs[i].direction, rungs[i].name))
     if branch:
         return next((k for k, r in enumerate(rungs) if r.name == branch and r.name in here), None)
@@ -246,8 +251,8 @@ def count_text(n):
 
 
 def ladder(op, direction, dtype, rungs, evidence):
-    """[[number, name, time, share of the peak, gain, registers, occupancy, DRAM, bank conflicts, note]] as texts, and
-    where they were measured."""
+    """Returns rows of strings [number, name, time, share of the peak, gain, registers, occupancy, DRAM, bank
+    conflicts, note], and the GPU and date of the measurement."""
     shape = shape_text(op, LADDERS[op, direction, dtype])
     here, lines = evidence.get((op, direction, dtype, shape), {}), []
     shown = sorted((r for r in rungs if dtype in r.types), key=lambda r: r.number)
@@ -277,7 +282,8 @@ HEADS_OF_COLUMNS = ['', '', 'time', 'peak', 'gain', 'regs', 'occ', 'DRAM', 'conf
 
 
 def columns(lines, wanted):
-    """Lines of text with these columns, right-aligned but for the name and the note."""
+    """Returns lines of text with these columns. The name and the note are left-aligned, all other columns
+    right-aligned."""
     wide = {k: max(len(x[k]) for x in lines) for k in wanted}
     return ['    ' + ' '.join(x[k].ljust(wide[k]) if k == 1 else ' ' + x[k] if k == 9 else x[k].rjust(wide[k])
                               for k in wanted).rstrip() for x in lines]
@@ -295,7 +301,8 @@ EXCERPT = 'naive coalesced regblock warpmma tmaload warpgroup coop tma select cu
 
 
 def document(rungs, evidence, excerpt):
-    """The ladder of matmul for examples/README.md; excerpt: some rungs, without the gain over the rung before."""
+    """Returns the ladder of matmul for examples/README.md. excerpt: only the rungs of EXCERPT, without the gain over
+    the previous rung."""
     title, lines = ladder('matmul', 'fwd', 'bf16', rungs, evidence)
     lines = [x for x in lines if not excerpt or x[1] in EXCERPT]
     return ['<!-- measured matmul fwd bf16: %s -->' % title] + columns(lines, [0, 1, 2, 3, 9] if excerpt else
@@ -305,7 +312,7 @@ def document(rungs, evidence, excerpt):
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 def rewritten(text, rungs, evidence, work, problems):
-    """The header with all measured columns, generated from the evidence."""
+    """Returns the header's text with all measured columns, generated from the evidence."""
     out, lines, i, seen = [], text.split('\n'), 0, set()
     while i < len(lines):
         m = re.match(r'/\*  measured (\w+) (\w+):(?: (b?f16|f32)\b.*)?', lines[i])
@@ -336,7 +343,8 @@ OPERATIONS = ['| operation | directions | implementations, in the order of the l
 
 
 def operations(rungs):
-    """The lines of the table of operations: alike ones share a line, and a long line is divided by requirements."""
+    """Returns the lines of the table of operations. Operations with the same variants share a line, and a long line is
+    split by requirements."""
     shared = {}
     for (op, direction), all_ in rungs.items():
         parts = {}
@@ -375,8 +383,8 @@ PLAIN = '// ---- The plain rungs end here.'
 
 
 def order(text, rungs, problems):
-    """Kernels in earlier sections, and above the line that ends the portable rungs, have lower numbers than those
-    below: a reader finds each portable rung without reading production code first."""
+    """Checks that kernels in earlier sections, and above the line that ends the portable rungs, have lower numbers
+    than later kernels. A reader then finds each portable rung without reading production code first."""
     kernels = {'kbk_%s_%s_%s_k' % (r.op, r.direction, r.name): r for all_ in rungs.values() for r in all_}
     above, below, lines, section = {}, {}, 0, ''
     for line in text.split('\n'):
@@ -401,7 +409,7 @@ def order(text, rungs, problems):
 
 
 def sections(text, kernels, problems):
-    """Of an operation in several sections, one says where its plain rungs end."""
+    """Checks that, if an operation is in several sections, one of them has the line that ends the plain rungs."""
     found = {}  # for each operation, whether each of its sections has the line
     for body in re.findall(r'^/\*-+\n  >>\w+(.*?)(?=^/\*-----|\Z)', text, re.S | re.M):
         for key in {(kernels[k].op, kernels[k].direction)
@@ -413,8 +421,8 @@ def sections(text, kernels, problems):
 
 
 def words(text, rungs, problems):
-    """The closed list, in the manual and in KBKI_WORDS: a word of it has a row or is reserved, and none is
-    missing."""
+    """Compares the words in variant names with the lists in the manual and in KBKI_WORDS. Each word of a list must be
+    used by a row or be reserved, and no used word may be missing."""
     found = re.search(r'Variant words are a closed list, KBKI_WORDS in >>table:\n(.*?)\n\n   [A-Z]{4}', text, re.S)
     macro = re.search(r'#define KBKI_WORDS\(word\)(( *\\\n *word\(.*\))+)', text)
     compiled = set(re.findall(r'word\((\w+)\)', macro[1])) if macro else set()
@@ -435,7 +443,7 @@ def words(text, rungs, problems):
 
 
 def stations(text, rungs, problems):
-    """The names of operations and sections in the manual's reading order exist."""
+    """Checks that the operations and sections named in the manual's reading order exist."""
     found = re.search(r'\n   READING ORDER.*?\n\n', text, re.S)
     lines = re.findall(r'\n +\d+ ([\w ]+):', found[0]) if found else []
     if len(lines) < 10:
@@ -453,7 +461,7 @@ def shortened(record):
 
 
 def run(suite, path, only):
-    """A suite's records of every ladder, at the shape of the ladder."""
+    """Runs a suite at the shape of every ladder and returns its records."""
     kept, calls = [], {}
     if os.path.exists(path):
         with open(path) as f:
@@ -468,7 +476,8 @@ def run(suite, path, only):
             words = [suite, '--fast', '--no-progress', '--counters', '--op', ','.join(ops), '--dtype', dtype,
                      '--filter', '/%s=%s%s' % (*shape[0], '.*/causal=0' if ('causal', 0) in shape else '')]
             for k, v in shape:
-                words += ['-a', '%s=%s' % (k, v)] if v else []  # no function accepts a 0 that it does not declare
+                # a 0 is not passed, because an operation without this axis would reject it
+                words += ['-a', '%s=%s' % (k, v)] if v else []
             print(' '.join(words), flush=True)
             done = subprocess.run(words + ['--json', out])
             if not os.path.exists(out):
@@ -497,7 +506,8 @@ def diff(header, op):
             if not all(found) or not found or (k, i, direction) in seen:
                 continue
             seen.add((k, i, direction))
-            old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)  # indentation is no change
+            # indentation does not count as a change
+            old, new = (re.sub(r'(?m)^ +', '', m[1]).split('\n') for m in found)
             changed = list(difflib.unified_diff(old, new, lineterm='', n=0))[2:]
             print('== %s %s: %d %s (%d lines) -> %d %s (%d lines): %d added, %d removed' % (
                 op, direction, shown[k].number, shown[k].name, len(old), r.number, r.name, len(new),

@@ -20,7 +20,7 @@ finish() {
 }
 everything() { [ -n "$TEST_ALL" ]; } # make test-all, or a part of it
 have() { command -v "$1" > /dev/null 2>&1; }
-# the folder of CUDA's headers, or nothing
+# prints the folder of CUDA's headers, or nothing
 cuda_headers() {
     for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
         [ -f "$folder/cuda_runtime_api.h" ] && echo "$folder" && return
@@ -33,31 +33,31 @@ run() {
     "$@" > "$out" 2> "$err" < /dev/null
     rc=$?
 }
-# the first lines of the last run's output, for the message of a failure
+# prints the first lines of the last run's output, for the message of a failure
 said() { printf 'exit code %s; stdout: %s; stderr: %s' "$rc" "$(head -c 300 "$out" | tr '\n' '~')" "$(head -c 500 "$err" | tr '\n' '~')"; }
 # check_rc WHAT CODE
 check_rc() { if [ "$rc" -eq "$2" ]; then pass; else fail "$1: expected exit code $2; $(said)"; fi; }
-# check_err WHAT ERE: stderr has a line that matches, without regard to case
+# check_err WHAT ERE: checks that a line of stderr matches ERE, ignoring case
 check_err() { if grep -qiE -e "$2" "$err"; then pass; else fail "$1: no '$2' on stderr; $(said)"; fi; }
 check_out() { if grep -qE -e "$2" "$out"; then pass; else fail "$1: no '$2' on stdout; $(said)"; fi; }
 check_not_out() { if grep -qE -e "$2" "$out"; then fail "$1: '$2' on stdout; $(said)"; else pass; fi; }
 check_not_err() { if grep -qiE -e "$2" "$err"; then fail "$1: '$2' on stderr; $(said)"; else pass; fi; }
 # check_same WHAT GOT WANT
 check_same() { if [ "$2" = "$3" ]; then pass; else fail "$1: got '$2', expected '$3'"; fi; }
-# check WHAT COMMAND...: the command succeeds; its output is shown when it does not
+# check WHAT COMMAND...: checks that the command succeeds, and prints the command's output if it fails
 check() {
     what=$1
     shift
     if "$@" > "$tmp/check" 2>&1; then
         pass
     else
-        # the errors in a compiler's output; without any, its first lines
+        # prints the errors in a compiler's output; if it has none, its first lines
         grep -E 'error|undefined|FAIL' "$tmp/check" > "$tmp/why" || head -n 5 "$tmp/check" > "$tmp/why"
         fail "$what: $(head -n 5 "$tmp/why" | cut -c 1-300 | tr '\n' ';')"
         return 1
     fi
 }
-# counted WHAT: the last run printed FAIL: and SKIP: lines, and in the end "N passed, N failed"; they are added up
+# counted WHAT: adds the FAIL: and SKIP: lines and the final "N passed, N failed" of the last run to the totals
 counted() {
     sed -n '/^FAIL: /s/^FAIL: /FAIL: '"$me"': /p; /^SKIP: /s/^SKIP: /SKIP: '"$me"': /p' "$out"
     case $(tail -n 1 "$out") in
@@ -71,14 +71,14 @@ counted() {
     esac
     skipped=$((skipped + $(grep -c '^SKIP: ' "$out")))
 }
-# build WHAT COMMAND...: as check; a test that cannot be built ends here
+# build WHAT COMMAND...: like check, but if the build fails, the test ends
 build() {
     check "$@" || finish
 }
-# the libraries a host program links
+# the libraries that a host program needs
 libs="-lm -ldl -lpthread"
-# build_heeds: "$heeds" PROGRAM... starts a program that SIGINT and SIGQUIT reach. A shell starts background jobs with
-# SIGINT and SIGQUIT ignored, and kbench keeps ignored signals ignored.
+# build_heeds: builds $heeds. "$heeds" PROGRAM... starts a program with the default handling of SIGINT and SIGQUIT,
+# because a shell starts background jobs with these signals ignored, and kbench does not handle ignored signals.
 build_heeds() {
     heeds=$tmp/heeds
     cat > "$heeds.c" << 'end'
@@ -93,13 +93,13 @@ int main(int argc, char** argv) {
 end
     build "heeds.c" $CC -O1 "$heeds.c" -o "$heeds"
 }
-# milliseconds since some fixed time; whole seconds if date has no nanoseconds
+# prints the milliseconds since a fixed time; the resolution is a second if `date` has no nanoseconds
 now_ms() {
     t=$(date +%s%N)
     case $t in *N) echo $((${t%N} * 1000)) ;; *) echo $((t / 1000000)) ;; esac
 }
 
-# calm: quoted messages without what a busy machine adds to them
+# calm: removes the parts that kbench adds to quoted messages on a busy machine
 calm() {
     sed -e 's/; \(other programs had\|the hypervisor gave\|the mean is\)[^";]*//g' \
         -e 's/"\(other programs had\|the hypervisor gave\|the mean is\)[^"]*"/null/g'

@@ -11,14 +11,15 @@
     python3 tests/mutate.py --coverage            lists the lines that no test executes, by section
 
 Mutants change code below the "Stop here" line, except comments, strings, #if, declared array sizes, numbers in
-allocation sizes, and >>ptx. A mutant that does not compile, or gives the same object code at -O1 as the header, does not
-count and is replaced by another. A mutant is caught if a test fails on it (twice, to exclude effects of a busy machine),
-crashes, or exceeds its time.
+allocation sizes, and >>ptx. A mutant that does not compile, or compiles at -O1 to the same object code as the header,
+is discarded and replaced by another mutant. A mutant is caught if a test crashes, exceeds its time limit, or fails on
+it twice (a second failure excludes effects of a busy machine).
 
-The tests are those of tests/host and tests/cli. For each mutant only the tests run that execute its line, as measured
-with gcov (for a line of data: all tests); the tests of its section run first. The tests are built at -O0 without
-warnings, so that the compiler catches no mutant. Mutants that survive run the tests of tests/host twice more: with the
-sanitizers of make sanitize, and with the buffer checks of distributions (_FORTIFY_SOURCE).
+The tests are those of tests/host and tests/cli. For each mutant, only the tests run that execute the mutated line, as
+measured with gcov (for a line of data: all tests). The tests that were written for the line's section run first. The
+tests are built at -O0 without warnings, so that only tests catch mutants, not compiler warnings. If a mutant survives,
+the tests of tests/host run on it twice more: with the sanitizers of make sanitize, and with the buffer checks that
+Linux distributions enable (_FORTIFY_SOURCE).
 
 Requires Python's standard library, gcc and gcov; the CUDA back end also needs CUDA's headers (NVCC, CUDA_HOME). The
 coverage of a test is measured once, and again after the test has changed. After a change of the header, the coverage of
@@ -28,9 +29,9 @@ import argparse, bisect, concurrent.futures, difflib, glob, hashlib, json, os, r
 import subprocess, sys, threading, time
 
 NOT_O0 = {"host/interval_coverage": "-O1", "host/judge_programs": "-O1", "host/processes": "-O1", "host/roofs": "-O1", "cli/many_records": "-O2",
-          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests of code that needs optimisation
-# other builds of the tests, for mutants that pass them: with the sanitizers of make sanitize, and with the options
-# of distributions
+          "cli/example_templates": "-O2", "cli/work_changes": "-O2"}  # tests that must be built with optimisation
+# additional builds of the tests, for mutants that survive: with the sanitizers of make sanitize, and with the compiler
+# options of Linux distributions
 OTHERWISE = {"sanitized": "-fsanitize=address,undefined -fno-sanitize-recover=undefined -DTEST_SANITIZE",
              "fortified": "-O1 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"}
 PARTLY, WHOLLY = 1, 2  # executed, of a line: of "if (a && b) f();" perhaps f() not
@@ -47,12 +48,12 @@ KEYWORDS = set("return case if else for while do switch sizeof goto break contin
 TOKEN = re.compile(r"""(?P<skip>\s+|//[^\n]*|/\*.*?\*/|\\\n)|(?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |(?P<number>\.?\d(?:[eEpP][+-]|[\w.])*)|(?P<word>[A-Za-z_]\w*)
     |(?P<sign>->|\+\+|--|<<=|>>=|&&|\|\||\#\#|[-+*/%&|^<>=!]=|<<|>>|\.\.\.|.)""", re.X | re.S)
-# a pragma turns off optimisation for most of the header, so 0 + x and x give different code
+# a pragma disables optimisation for most of the header; without -O1, even 0 + x and x would give different code
 AS_FOR_OBJECT = (re.compile(r'GCC optimize\(\\"O[0g]\\"\)'), r'GCC optimize(\\"O1\\")')
 HARD_ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion -Werror=implicit-function-declaration".split()
 
-# The command that the tests call as CC. One build of a program with a mutant serves all tests; parts without the
-# header are built once for all mutants.
+# The compiler command that the tests call as CC. A program with a mutant is built once for all tests. Files that do
+# not include the header are compiled once for all mutants.
 COMPILER = """#!/bin/sh
 key= to= source= last=
 for a; do
@@ -76,7 +77,8 @@ if grep -q 'kbi_' "$to"; then store=$MUTATE_PROGRAMS; fi # whatever file brought
 cp "$to" "$store/$name.$$" && mv "$store/$name.$$" "$store/$name"
 """
 # processes that end without exit() write their counts, too: processes that crash, and a worker that the supervisor
-# kills receives a signal first. A process that continues starts its counts again, so that none is written twice
+# kills receives a signal first. after writing, the counts are reset, so that a process that continues does not write
+# them twice
 DUMPS = """#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -115,14 +117,14 @@ class Token:
 
 
 class Source:
-    """The header's text, its tokens below the "Stop here" line, and the places of its sections."""
+    """Holds the header's text, its tokens below the "Stop here" line, and the positions of its sections."""
 
     def __init__(self, path):
         self.text = open(path, encoding="utf-8").read()
         stop = re.search(r"^.*Stop here.*\n(?:.*\*/)?", self.text, re.M)
         if not stop:
             sys.exit(f"mutate.py: {path} has no line 'Stop here'")
-        # if "Stop here" is in a comment, the code below begins after the comment
+        # if "Stop here" is in a comment, the mutated code begins after that comment
         self.first = self.text.index("*/", stop.start()) + 2 if stop.group().lstrip().startswith(("/*", "*")) \
             or "*/" in self.text[stop.start():stop.start() + 400] else stop.end()
         self.sections = [(m.group(1), self.text.count("\n", 0, m.start()) + 1)
@@ -163,7 +165,8 @@ class Source:
         return tokens
 
     def extents(self):
-        """For each token its statement (index of the first token), and for each line the lines of its statements."""
+        """Maps each token to its statement (index of the statement's first token), and each line to the lines of its
+        statements."""
         self.start_of, self.function_at, self.spans = [], {}, {}
         start, depth, parens, name, opened = 0, 0, 0, None, None
         for i, t in enumerate(self.tokens):
@@ -187,7 +190,7 @@ class Source:
                 start = i + 1
 
     def declared_size(self, i):
-        """Whether the token is the size in a declaration of an array: [64] in double ns[64]."""
+        """Returns whether the token is the size in an array declaration, such as 64 in double ns[64]."""
         depth, k = 0, i
         while k > self.start_of[i]:
             k -= 1
@@ -197,8 +200,8 @@ class Source:
         return depth < 0 and self.declares(k)
 
     def allocated(self, i):
-        """Whether the token is a term of an allocated size or of a declared array size: no test can see such a size
-        grow."""
+        """Returns whether the token is a term of an allocated size or of a declared array size. No test can detect
+        that such a size is larger than needed."""
         depth, k = 0, i
         while k > self.start_of[i] and self.tokens[i - 1].text in "+*,(":
             k -= 1
@@ -223,7 +226,7 @@ class Source:
         if t[k].kind != "word" or self.text[t[k - 1].start - 1:t[k - 1].end + 1] == " * ":  # a * b[i]
             return False
         parens, within = 0, True
-        for m in range(bracket - 1, s, -1):  # within this declarator, then before it
+        for m in range(bracket - 1, s, -1):  # first within this declarator, then before it
             parens += {")": 1, "}": 1, "(": -1, "{": -1}.get(t[m].text, 0)
             if parens < 0 or (within and t[m].text == "="):
                 return False
@@ -232,7 +235,7 @@ class Source:
 
 
 def cuda_headers():
-    """The folder of CUDA's headers, or None."""
+    """Returns the folder of CUDA's headers, or None."""
     nvcc = shutil.which(os.environ.get("NVCC") or "nvcc")
     places = [os.path.join(p, "include") for p in (os.environ.get("CUDA_HOME"),) if p]
     places += [os.path.join(os.path.dirname(nvcc), "../include")] if nvcc else []
@@ -292,7 +295,7 @@ def sites_of_word(s, i):
 
 
 def sites(s):
-    """(section, line, kind, start, end, new text) of everything that can be changed."""
+    """Returns (section, line, kind, start, end, new text) for every possible mutation."""
     for i, t in enumerate(s.tokens):
         if i == 0 or s.section(t.line) in (None, "ptx"):
             continue
@@ -327,12 +330,12 @@ class Mutant:
         return self.start, self.end, self.new
 
     def text(self, s):
-        # mutants keep their line, because __LINE__ is in the object code
+        # a mutation keeps line numbers, because __LINE__ is in the object code
         lines = s.text.count("\n", self.start, self.end) - self.new.count("\n")
         return s.text[:self.start] + self.new + "\n" * lines + s.text[self.end:]
 
     def words(self, s):
-        """The part of the line around the change, for example: n [< -> <=] size"""
+        """Returns the part of the line around the change, for example: n [< -> <=] size"""
         first, last = s.text.rindex("\n", 0, self.start) + 1, s.text.index("\n", self.end)
         old = s.text[self.start:self.end]
         around = f"{s.text[first:self.start]}[{old} -> {self.new or 'nothing'}]{s.text[self.end:last]}"
@@ -342,7 +345,7 @@ class Mutant:
 
 
 def draw(s, seed, only, at):
-    """Mutants without end: all sections in turn, and in each section all kinds equally often."""
+    """Yields mutants endlessly: all sections in turn, and all kinds of mutation equally often in each section."""
     pool, dice = {}, random.Random(seed)
     for site in sites(s):
         line, kind = (at.split(":") + [None])[:2] if at else (None, None)
@@ -364,7 +367,7 @@ def draw(s, seed, only, at):
 
 
 class Bench:
-    """A copy of the repository with another kbench.h, and everything that its tests need."""
+    """A copy of the repository in which kbench.h can be replaced, with everything that its tests need."""
 
     def __init__(self, root, scratch, name):
         self.root, self.scratch, self.folder = root, scratch, os.path.join(scratch, name)
@@ -410,7 +413,7 @@ class Bench:
         return e
 
     def run(self, test, limit, coverage=False, how=None):
-        """None if the test passes, else its first failure; it stops there."""
+        """Runs the test until its first failure. Returns None if the test passes, otherwise that failure."""
         e = self.environment(test, coverage, how)
         base = os.path.join("tests", test)
         script = os.path.exists(os.path.join(self.folder, base + ".sh"))
@@ -440,7 +443,7 @@ class Bench:
 
 
 def watch(p, end, to_the_end):
-    """The first failure that a test prints or ends with."""
+    """Returns the first failure that a test prints, or the way in which it ended."""
     seen, failed = b"", None
     with selectors.DefaultSelector() as waiting:
         waiting.register(p.stdout, selectors.EVENT_READ)
@@ -464,7 +467,7 @@ def watch(p, end, to_the_end):
 
 
 class Tests:
-    """The tests of tests/host and tests/cli: the lines that each executes, and its time without a mutation."""
+    """Holds, for each test of tests/host and tests/cli, the lines that it executes and its time without a mutation."""
 
     def __init__(self, root, scratch, source, jobs):
         self.root, self.scratch, self.source, self.jobs = root, scratch, source, jobs
@@ -481,15 +484,15 @@ class Tests:
         self.known, self.unused = {}, {}
 
     def mark(self, name):
-        """A hash of everything that a test consists of, except the header; when it changes, the coverage is
-        measured again."""
+        """Returns a hash of everything that a test consists of, except the header. When the hash changes, the coverage
+        is measured again."""
         h = hashlib.sha256((COMPILER + DUMPS + NOT_O0.get(name, "")).encode())
         folder = os.path.join(self.root, "tests")
         files = [os.path.join(folder, f) for f in ("lib.sh", "test.h", "json.h", "guarded.h")]
         files += glob.glob(os.path.join(folder, name + ".*"))
         if name.startswith("host/"):
             files += glob.glob(folder + "/host/*.h")
-        if name.startswith("cli/"):  # and the files that it includes or names
+        if name.startswith("cli/"):  # adds the files that the test includes or names
             text = open(os.path.join(folder, name + ".sh"), encoding="utf-8").read()
             files += [f for f in glob.glob(folder + "/cli/*.[cpj]*") if os.path.basename(f) in text]
             if "fixtures" in text:
@@ -500,8 +503,8 @@ class Tests:
         return h.hexdigest()
 
     def learn(self, anew):
-        """Measures the lines that each test executes. If only the header has changed, the coverage of its unchanged
-        lines is kept."""
+        """Measures the lines that each test executes. If only the header has changed, the coverage of the header's
+        unchanged lines is kept."""
         guard, benches = threading.Lock(), [Bench(self.root, self.scratch, f"learn{k}") for k in range(self.jobs)]
 
         def one(name):
@@ -536,7 +539,8 @@ class Tests:
         os.replace(self.store + ".new", self.store)
 
     def moved(self, header, lines):
-        """Converts counts by line of another header to lines of this one; lines without a counterpart have none."""
+        """Converts execution counts per line of another header to the lines of this header. Lines without a
+        counterpart get no count."""
         if header == self.header:
             return lines
         if header not in self.moves:
@@ -548,7 +552,8 @@ class Tests:
         return {to[n]: count for n, count in lines.items() if n in to}
 
     def passes(self, name, bench, how):
-        """Whether the test passes without a mutation: run once per header, when the test first fails on a mutant."""
+        """Returns whether the test passes without a mutation. This run happens once per header, when the test first
+        fails on a mutant."""
         old, key = self.learnt[name], how or "passed"
         if self.header not in (not how and old["header"], old.get(key)):
             bench.put(self.source.text)
@@ -576,8 +581,8 @@ class Tests:
         return {"mark": mark, "header": self.header, "fails": fails, "seconds": seconds, "lines": counts(bench.folder)}
 
     def at(self, line):
-        """The tests that execute a line; for a line without code, the tests that execute its function; else all
-        tests."""
+        """Returns the tests that execute a line. For a line without code, these are the tests that execute its
+        function; outside functions, all tests."""
         s = self.source
         usable = [n for n in self.names if (n, None) not in self.unused]
         beside = set().union({line}, s.spans.get(line, set()))
@@ -586,14 +591,14 @@ class Tests:
             first, last = s.function_at[line]
             if not code or not any(k in self.by_line for k in code):
                 code = set(range(first, last + 1)) & self.executable
-                # tests that run only without the counters, which would slow them down
+                # adds tests that run only without gcov's counters, which would slow them down
                 if not any(k in self.by_line for k in code):
                     return [n for n in NOT_O0 if n in usable and any(str(k) in self.known[n]["lines"] for k in code)]
         elif not code:
             return self.order((n for n in usable if self.known[n]["lines"]), s.section(line))
         wanted = set().union(*(self.by_line.get(k, set()) for k in code))
         order = self.order((n for n in wanted if n in usable), s.section(line))
-        # tests that run to their end
+        # tests that execute the line and run to their end come first
         return sorted(order, key=lambda n: self.known[n]["lines"].get(str(line)) == PARTLY)
 
     def order(self, names, section):
@@ -608,7 +613,8 @@ class Tests:
 
 
 def counts(folder):
-    """Line of kbench.h -> whether it was executed, by any of the programs that left counts: 0, PARTLY, WHOLLY."""
+    """Returns a dict from each line of kbench.h to 0 (no program executed it), PARTLY or WHOLLY. It covers all
+    programs that wrote counts."""
     lines = {}
     found = [os.path.join(d, f) for d, _, files in os.walk(folder) for f in files if f.endswith(".gcda")]
     for f in found:
@@ -624,7 +630,7 @@ def counts(folder):
 
 
 class Compiled:
-    """The header's object code, in both builds, for comparison with a mutant's."""
+    """Returns the header's object code in both builds, for comparison with a mutant's object code."""
 
     def __init__(self, source, scratch, jobs):
         self.folder = os.path.join(scratch, "object")
@@ -659,8 +665,8 @@ class Compiled:
 
 
 def judge(mutant, k, source, tests, compiled, bench, within):
-    """Runs the tests until one fails. Returns 0 for a mutant, 1 if it does not compile, 2 if it has the same object
-    code."""
+    """Runs the tests until one fails. Returns 0 for a valid mutant, 1 if it does not compile, 2 if it has the header's
+    object code."""
     text, name = mutant.text(source), f"slot{k}"
     if not compiled.compiles(text, name):
         return 1
@@ -672,7 +678,7 @@ def judge(mutant, k, source, tests, compiled, bench, within):
         if at and spent > within:
             mutant.why = f"{at} tests were run, {len(names) - at} that take longer were not"
             break
-        if not compared and spent > 10:  # about the time of the comparison
+        if not compared and spent > 10:  # the comparison of object code takes about this time
             compared = True
             if compiled.same(text, name):
                 return 2
@@ -758,7 +764,7 @@ def show_coverage(source, tests):
         if not lines:
             continue
         runs, first = [], None
-        for k, n in enumerate(missed):  # lines form one run if no executed line is between them
+        for k, n in enumerate(missed):  # two missed lines are printed as one range if no executed line is between them
             first = n if first is None else first
             following = [x for x in lines if x > n][:1]
             if not following or following[0] not in missed:

@@ -26,13 +26,14 @@
 #   measures time           never runs in parallel with another test of this kind, because it depends on real time
 #   takes long              starts before the others, so that no lane idles at the end
 #   only in make test-all   left out of make test
-# In make test-all the variable TEST_ALL is 1, so that a test can do more.
+# In make test-all, the variable TEST_ALL is 1; a test can then run more checks.
 #
 # The programs of tests/host are compiled together, because nearly all of their code is kbench's: as namespaces of one
-# C++ file (those on the virtual GPU in another), without warnings and without optimisation. Each runs and is counted
-# separately. With --all, with --sanitize, if named, and if that file does not compile, each is compiled separately, as
-# C, with warnings as errors. A program with a comment "a program of its own: REASON" in its head is always compiled
-# separately, for example because it replaces functions of the C library.
+# C++ file (those on the virtual GPU in another), without warnings and without optimisation. Each program runs
+# separately and has its own counts. Each program is compiled separately, as C with warnings as errors, in four
+# cases: with --all, with --sanitize, if the test is named on the command line, and if the combined file does not
+# compile. A program with a comment "a program of its own: REASON" in its head is always compiled separately, for
+# example because it replaces functions of the C library.
 
 : "${CC:=cc}" "${CXX:=c++}" "${NVCC:=}" "${ARCHFLAGS:=}" "${BUILD:=build}" "${TEST_TIMEOUT:=600}" "${TEST_AGAIN:=}"
 : "${TEST_ALL:=}" "${TEST_JOBS:=$(($(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 1) + 1))}"
@@ -69,15 +70,16 @@ if [ -n "$sanitize" ]; then
 fi
 TEST_CFLAGS=$cflags && export TEST_CFLAGS # for scripts that build host programs
 if command -v timeout > /dev/null 2>&1; then limit="timeout -k 5 $TEST_TIMEOUT"; else limit=; fi
-# A shell starts background jobs with SIGINT and SIGQUIT ignored, which programs inherit and kbench respects.
+# A shell starts background jobs with SIGINT and SIGQUIT ignored. Programs inherit this, and kbench does not handle
+# ignored signals.
 if env --default-signal=HUP,INT,QUIT true 2> /dev/null; then limit="env --default-signal=HUP,INT,QUIT $limit"; fi
 
-# says FILE ERE: a line of the test's head is this comment
+# says FILE ERE: tests whether a comment in the first 20 lines of the test matches ERE
 says() { head -n 20 "$1" | grep -qE "^(#|//) ($2)"; }
-# the name of a test and of its files
+# name_of FILE: sets the name of a test and of its files
 name_of() { name=${1#tests/} && name=${name%.*} && flat=$(echo "$name" | tr / _) && log=$logs/$flat.log && exe=$BUILD/test/$name; }
 
-# set_of FILE: the program that this test of tests/host is compiled into with others: host, virtual_gpu, or none
+# set_of FILE: prints the combined program that contains this test of tests/host: host, virtual_gpu, or none
 set_of() {
     case $1 in tests/host/*.c) ;; *) echo none && return ;; esac
     if [ -f "${1%.c}.sh" ] || says "$1" 'a program of its own: '; then
@@ -89,7 +91,7 @@ set_of() {
     fi
 }
 
-# build_together SET: the program of a set, and a name beside it for each test
+# build_together SET: builds the combined program of a set, and a link to it for each test
 build_together() {
     folder=$BUILD/test/together
     source=$folder/$1.cpp
@@ -145,14 +147,14 @@ END
     fi
 }
 
-# shared_program SET: the program of that set is there; waits while it is being built
+# shared_program SET: waits until the combined program of the set is built; fails if it could not be built
 shared_program() {
     [ -e "$logs/together_$1" ] || return 1
     while [ ! -s "$logs/together_$1" ]; do sleep 1; done
     grep -q built "$logs/together_$1"
 }
 
-# attempt FILE: one run of a test, into $log
+# attempt FILE: runs a test once; the output goes to $log
 attempt() {
     case $1 in
     *.sh)
@@ -178,14 +180,14 @@ attempt() {
     esac
 }
 
-# the folder of CUDA's headers, or nothing
+# prints the folder of CUDA's headers, or nothing
 cuda_headers() {
     for folder in "${CUDA_HOME:+$CUDA_HOME/include}" "$(dirname "$(command -v "$NVCC" || echo /none/nvcc)")/../include" /usr/local/cuda/include; do
         [ -f "$folder/cuda_runtime_api.h" ] && echo "$folder" && return
     done
 }
 
-# the reason why GPU tests cannot run here, or nothing
+# prints the reason why GPU tests cannot run here, or nothing
 why_no_gpu() {
     if [ -z "$NVCC" ]; then
         echo "no nvcc (NVCC, PATH, CUDA_HOME, /usr/local/cuda)"
@@ -194,13 +196,14 @@ why_no_gpu() {
     fi
 }
 
-# cpu FILE: $seconds of CPU of this shell and its ended children. In a subshell, the times would begin at zero.
+# cpu FILE: sets $seconds to the CPU time of this shell and its ended children. In a subshell, `times` would start
+# at zero, so its output goes through FILE.
 cpu() {
     times > "$1"
     seconds=$(tr ms '  ' < "$1" | awk '{ t += 60 * ($1 + $3) + $2 + $4 } END { printf "%.1f", t }')
 }
 
-# run_one FILE: runs a test, prints its lines at once, and leaves its counts in $logs/NAME.sum
+# run_one FILE: runs a test, prints all its lines together, and writes its counts to $logs/NAME.sum
 run_one() {
     name_of "$1"
     mkdir -p "$(dirname "$exe")"
@@ -233,7 +236,8 @@ run_one() {
     *" passed, "*" failed, "*" skipped")
         p=${last%% passed*} f=${last#*passed, } s=${last#*failed, }
         f=${f%% failed*} s=${s%% skipped*}
-        # a failure that the summary does not know of: a sanitizer's report, or a crash after the last line
+        # counts a failure that the test's last line does not include: a sanitizer's report, or a crash after that
+        # line
         if [ $rc -ne 0 ] && [ "$f" -eq 0 ]; then
             f=1 tail="FAIL  $name: exit code $rc in spite of its summary"
         fi
@@ -306,8 +310,9 @@ case " $wanted " in
     fi
     ;;
 esac
-# A lane runs the tests of its lists, each unless another lane has taken it. The first lane starts with those that measure
-# time, so that no two of them run at once. The other lanes have a lower priority, so that they do not disturb its times.
+# A lane runs the tests of its lists, except those that another lane has already taken. The first lane starts with
+# the tests that measure time, so that no two of them run at the same time. The other lanes have a lower priority,
+# so that they do not disturb these times.
 rm -rf "$logs/taken" && mkdir "$logs/taken"
 lane() { # PRIORITY LIST...
     priority=$1 && shift

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// script.h - a backend for tests, --device script: blocks run on the host, and their times come from a function that the
-// test installs before kb_main. Include this file after the implementation of kbench.h.
+// script.h - a backend for tests (--device script). Timed blocks run on the host, but a function that the test
+// installs before kb_main supplies their times. Include this file after the implementation of kbench.h.
 #ifndef KBENCH_TEST_SCRIPT_H
 #define KBENCH_TEST_SCRIPT_H
 
 static struct {
-    // Returns the time of a sample in ns; sample -1 is a launch outside the samples. The function may set flags of the
-    // case; an ERROR ends the case.
+    // Returns the time of a sample in ns; sample -1: a launch that is not a sample. The function may set flags of
+    // the case; a flag of level ERROR ends the case.
     double (*time)(const char* case_name, int64_t sample, uint64_t* flags);
-    double (*roof)(int which); // NULL: a copy peak of 1e12 bytes per second, and no other peak
-    int placement;             // of the recipe
+    double (*roof)(int which); // returns a peak; NULL: the copy peak is 1e12 bytes/s, and no other peak is known
+    int placement;             // value for the field `placement` of the recipe
 } scripted;
 
 static int64_t script_begin(kbi_run* run) { return (void)run, 1; }
@@ -39,7 +39,7 @@ static void script_roof(kbi_machine* m, int which) {
 static bool script_open(kbi_machine* m, const kbi_recipe* recipe) {
     kbi_machine_clear(m, "script");
     snprintf(m->why, sizeof m->why, "%s", scripted.time ? "scripted" : "no script");
-    m->simulated = m->tool[0] = 0; // under valgrind the times are correct
+    m->simulated = m->tool[0] = 0; // the times are correct even under valgrind
     scripted.placement = recipe->placement;
     m->l2 = 1 << 20;
     if (kbi_nan(m->roofs.of[KBI_ROOF_COPY])) script_roof(m, KBI_ROOF_COPY);

@@ -28,8 +28,8 @@ part() {
     printf '%-5s %-32s %s\n' "$1" "$2" "$3"
     case $1 in pass) passed=$((passed + 1)) ;; skip) skipped=$((skipped + 1)) ;; *) failed=$((failed + 1)) ;; esac
 }
-# parts FILE: lines "pass|FAIL|skip  NAME  DETAIL", whose name is followed by two spaces or ends at column 38, as parts;
-# anything else is shown below them
+# parts FILE: counts and prints each line "pass|FAIL|skip  NAME  DETAIL" as a part; NAME ends before two spaces or
+# at column 38. All other lines are printed indented
 parts() {
     while IFS= read -r line; do
         case $line in
@@ -41,7 +41,7 @@ parts() {
         esac
     done < "$1"
 }
-# the end of a log, in one line
+# prints the last lines of a log as one line
 tail_of() { tail -n 5 "$1" | tr '\n' '~' | cut -c 1-400; }
 # why a run ended: WHY CODE
 ended() { case $1 in 124 | 137) echo "not done after $SMOKE_LIMIT s" ;; *) echo "exit code $1" ;; esac; }
@@ -52,7 +52,7 @@ build() {
     { ($limit "$@" > "$dir/$name.log" 2>&1); echo $? > "$dir/$name.rc"; } &
     eval "pid_$name=\$!"
 }
-# built NAME: waits for it; a failure is a part, and false
+# built NAME: waits for the build; if it failed, reports a failed part and returns false
 built() {
     eval "wait \$pid_$1"
     rc=$(cat "$dir/$1.rc")
@@ -91,7 +91,7 @@ cases=
 if built cases; then cases=1; fi
 
 # --- every timer and cache mode on one case; they agree within what their definitions leave open ---
-# field FILE KEY: of its only record, as JSON writes it
+# field FILE KEY: prints the value of KEY in the file's only record, as written in JSON
 field() { "$dir/flat" "$1" | awk -F'\t' -v key="$2" '$2 == key { print $3 }'; }
 # timer NAME LEAST MOST OF OPTIONS...: the time is LEAST to MOST times that of the run OF ("": of none)
 timer() {

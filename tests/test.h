@@ -29,8 +29,8 @@ static long test_passed, test_failed, test_skipped;
 #define TEST_UNUSED
 #endif
 
-// counts, prints the failure, and returns the condition, so that a test can stop when it makes no sense to
-// continue
+// Counts the check, prints a failure, and returns the condition, so that a test can stop if later checks would be
+// meaningless.
 TEST_UNUSED static int test_check(int fine, const char* file, int line, const char* format, ...) {
     if (fine) {
         ++test_passed;
@@ -80,8 +80,8 @@ TEST_UNUSED static void test_skip(const char* format, ...) {
     printf("\n");
 }
 
-// How many of n rounds of a simulation to run: a tenth; in make test-all (TEST_ALL), whose tolerances are narrower,
-// all. Under a sanitizer a tenth is enough, because it checks memory.
+// Returns how many of n rounds of a simulation to run: all rounds in make test-all (TEST_ALL), which has narrower
+// tolerances, otherwise a tenth. Under a sanitizer it is also a tenth, because only memory errors matter there.
 TEST_UNUSED static int test_rounds(int n) {
 #ifdef TEST_SANITIZE
     const int share = 10;
@@ -92,7 +92,7 @@ TEST_UNUSED static int test_rounds(int n) {
     return n > share ? n / share : 1;
 }
 
-// the last statement of main: the exit code is 1 when anything failed
+// The last statement of main: prints the totals, and returns the exit code, 1 if a check failed.
 TEST_UNUSED static int test_end(void) {
     printf("%ld passed, %ld failed, %ld skipped\n", test_passed, test_failed, test_skipped);
     fflush(stdout);

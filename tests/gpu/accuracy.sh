@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: corrected times agree with CUPTI's durations of the same kernels, in interleaved groups. Skipped without
+# On a GPU: corrected times agree with CUPTI's durations of the same kernels. Groups of samples with the two timers
+# alternate. Skipped without
 # CUPTI.
 . tests/lib.sh
 
@@ -21,8 +22,8 @@ if ! have python3; then
 fi
 run python3 tests/gpu/accuracy.py "$tmp"
 cat "$out"
-# On an H200, the medians over processes of 49 of 52 cases are within the limit. A copy of 64 MiB exceeds it by up to 3
-# times, because events wait until its last lines are written.
+# On an H200, the medians over processes of 49 of 52 cases are within the limit. A copy of 64 MiB exceeds the limit
+# by a factor of up to 3, because the second event waits until the copy's last lines are written.
 within=$(sed -n 's/^\([0-9]*\) of \([0-9]*\) within max(0.15.*/\1 \2/p' "$out")
 worst=$(sed -n 's/.*worst \([0-9.]*\) of the bar.*/\1/p' "$out")
 check_same "nine of ten within the bar" "$(echo "$within" | awk '{ print ($2 > 0 && $1 >= 0.9 * $2) }')" 1

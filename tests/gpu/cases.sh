@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: programs that time typical things, with the expected result of each case (tests/fixtures/gpu_cases.txt:
-# PROGRAM CASE, and the flags that may occur, or ok and a range in microseconds). Then 2,000 correct blocks, of which
-# none is flagged.
+# On a GPU: programs that time typical work. tests/fixtures/gpu_cases.txt lists PROGRAM, CASE and the expected
+# result: the flags that may occur, or ok and a range in microseconds. Then 2,000 correct blocks run, and none may
+# get a flag.
 . tests/lib.sh
 
 nvcc="$NVCC -O3 -std=c++17 $ARCHFLAGS -DKBENCH_IMPLEMENTATION -I."
@@ -24,7 +24,7 @@ rows() {
         $2 == "message" { message = $3 }
         END { say() }'
 }
-# due PROGRAM: compares each case of the program with that file
+# due PROGRAM: compares each case of the program with gpu_cases.txt
 due() {
     rows "$tmp/$1.json" > "$tmp/$1.rows"
     grep "^$1" tests/fixtures/gpu_cases.txt | sed "s/^[^ ]* //" | while read -r name words low high; do
@@ -51,7 +51,7 @@ for program in p01_streams p03_graph p04_long p09_bad refused; do
     cat "$out" "$err"
     due "${program%%_*}"
 done
-# calls that a message must name
+# each message must name one of these calls
 check_says() { if grep -q "^$2 .*$3" "$tmp/$1.rows"; then pass; else fail "$1 $2: does not say '$3': $(grep "^$2 " "$tmp/$1.rows")"; fi; }
 check_says p09 malloc_free_inside 'cudaMalloc, call 1 of the block'
 check_says p09 stream_sync 'cudaStreamSynchronize, call 2 of the block'
@@ -59,7 +59,8 @@ check_says p04 some_fail 'cudaLaunchKernel of nothing, call 1 of the block: it f
 check_says p01 nojoin 'cudaLaunchKernel of spin, call 2 of the block: its work went to another stream'
 check_says p03 g1 'cudaGraphLaunch in the block'
 
-# correct blocks, inspected, and without inspection; --no-isolate finds long concurrent work as well
+# correct blocks get no flag, with and without the audit; with --no-isolate, long concurrent work is detected as
+# well
 flagged() { rows "$1" | grep -c SIDE_STREAM; }
 run "$tmp/many" --op plain,several,forked,graph,sets -a rep=1:400:+1 --iters 5 --warmup 0 --no-progress --json "$tmp/many.json"
 check_same "many, inspected: records" "$(rows "$tmp/many.json" | wc -l | tr -d ' ')" 2000

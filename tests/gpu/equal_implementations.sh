@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: at most 5 % of the comparisons of equal implementations report a difference. At least 95 % of the
-# implementations that are 2 % slower (from 5 us) or 5 % slower (from 1.5 us) are found, cold, hot and rotating. About
+# implementations that are 2 % slower (kernels from 5 us) or 5 % slower (kernels from 1.5 us) get the verdict
+# SLOWER. Both hold with cold, hot and rotated buffers. About
 # ten minutes.
 . tests/lib.sh
 
@@ -14,7 +15,8 @@ for mode in cold hot rotate; do
     run python3 tests/gpu/equal_implementations.py "$tmp/equal_implementations" "$tmp/$mode.json" $mode
     cat "$out"
     check_rc "$mode" 0
-    # the line "cold all 0 of 210 39 of 40 70 of 70": equal called different, 2 % slower found, 5 % slower found
+    # counts in the line "cold all 0 of 210 39 of 40 70 of 70": equal implementations called different, 2 % slower
+    # ones detected, 5 % slower ones detected
     for bar in "5 <= 0.05 equal implementations called different" "8 >= 0.95 2 % slower found" "11 >= 0.95 5 % slower found"; do
         set -- $bar
         check "$mode: $*" awk -v c="$1" -v sign="$2" -v share="$3" '

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: the five-line program gives a plausible time, and the same data in every run; C and CUDA programs share an
-# engine.
+# On a GPU: the five-line program gives a plausible time, and gets the same data in every run. C and CUDA programs
+# can be linked with one engine.
 . tests/lib.sh
 
 build "five_lines.cu" $NVCC -O3 $ARCHFLAGS -I. tests/compile/five_lines.cu -o "$tmp/first"
@@ -36,6 +36,6 @@ cat "$out"
 check_rc "a C file with an extern launcher" 0
 "$tmp/flat" "$tmp/extern.json" > "$tmp/flat.txt"
 check_same "extern: cache" "$(value cache)" '"cold"'
-# a read and a write of 64 MiB each: about as fast as the five-line program
+# each kernel reads and writes 64 MiB, so its time is close to that of the five-line program
 check_same "extern: efficiency is plausible" "$(awk -v e="$(value gpu_efficiency)" 'BEGIN { print (e > 30 && e < 110) }')" 1
 finish

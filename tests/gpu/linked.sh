@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: examples 05 and 06, linked with compiled kernels, and programs of tests/extract.py. Each program is checked
-# and gets a time. The object contains only softmax and matmul, which compile in a minute.
+# On a GPU: examples 05 and 06, linked with compiled kernels, and programs of tests/extract.py. Each program passes
+# its check and gets a time. The object contains only softmax and matmul, which compile in a minute.
 . tests/lib.sh
 
 fast="--fast --no-color --no-progress"

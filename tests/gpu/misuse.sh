@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: each mistake of misuse.cu gets its flag and no time, and does not affect other cases. MISUSE: the program,
-# already built; then only the first run is made. MISUSE_TIMEOUT: its --timeout.
+# On a GPU: each mistake of misuse.cu gets its flag and no time, and does not affect other cases. MISUSE: path of
+# the program if it is already built; then only the first run is made. MISUSE_TIMEOUT: its --timeout.
 . tests/lib.sh
 
 if [ -n "$MISUSE" ]; then cp "$MISUSE" "$tmp/misuse"; else build "misuse.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. tests/gpu/misuse.cu -o "$tmp/misuse"; fi
@@ -25,7 +25,7 @@ for op in $(sed -n 's/^FAULT(\([a-z_]*\)).*/\1/p' tests/gpu/misuse.cu); do
     case $(field $op good time_ms) in [0-9]*) pass ;; *) fail "$op: the good case beside it has no number" ;; esac
     check_same "$op: the good case beside it is verified" "$(field $op good verified)" true
 done
-# fault OPERATION FLAGS: the record has one of these flags, and no time
+# fault OPERATION FLAGS: checks that the record has one of these flags, and no time
 fault() {
     op=$1 && shift
     check_same "$op: status" "$(field $op bad status)" '"failed"'
@@ -83,7 +83,7 @@ case $(field leaves_memory default flags) in *LEAK*) pass ;; *) fail "leaves_mem
 case $(field leaves_memory default leaked_bytes) in 6[0-9]?????? | 7[0-9]??????) pass ;; *) fail "leaves_memory: leaked_bytes $(field leaves_memory default leaked_bytes)" ;; esac
 [ -z "$MISUSE" ] || finish
 
-# a kernel that remembers its result is only detected with other inputs; correct kernels keep their times
+# a kernel that returns a stored result is detected only with other inputs; correct kernels keep their times
 honest=memory,copy_expected,sync_expected,alloc_expected,host_timed,reset_each_time,leaves_memory,last
 run "$tmp/misuse" --fast --timeout 10s --no-progress --fresh --op $honest --json "$tmp/fresh.json"
 check_rc "--fresh" 1
@@ -105,7 +105,8 @@ for n in 1 20; do
     done
 done
 
-# worker, supervisor or both are killed at several times, and the run is resumed: each case once
+# kills the worker, the supervisor or both at several times, then resumes the run: the file must contain one record
+# of each case
 lines=$tmp/killed.jsonl
 for kill in all:1.4 supervisor:1.8 all:0.5 supervisor:2.3 worker:1; do
     setsid "$tmp/misuse" --fast --no-progress --filter /impl=good --jsonl "$lines" --resume > "$out" 2> "$err" < /dev/null &
@@ -125,7 +126,7 @@ sed -n 's/.*"name": *"\([^"]*\)".*/\1/p' "$lines" | sort > "$tmp/once"
 check "killed five times: each case once" cmp "$tmp/once" "$tmp/every"
 check_same "killed five times: every one has a time" "$(grep -c '"time_ms": *[0-9]' "$lines")" "$(wc -l < "$tmp/every" | tr -d ' ')"
 
-# without isolation a failing case affects only itself, if the device survives
+# without isolation, a failing case does not affect other cases if the device survives
 run "$tmp/misuse" --fast --no-progress --no-isolate --op copy_async,last
 check_rc "one process" 1
 check_out "one process: the case after it" '^ *last .*[0-9.]+ +(<?[0-9.]+%|-)( |$)'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU with PyTorch and Triton: layernorm, rmsnorm and softmax at random shapes, with and without mean and rstd,
-# against float64, and their times beside those of PyTorch and Triton. PYTHON is the interpreter.
+# compared with float64. Their times are printed next to those of PyTorch and Triton. PYTHON is the interpreter.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

@@ -13,7 +13,8 @@ check_out "attention" '^[1-9][0-9]* passed, 0 failed'
 run "$tmp/kernels" --op matmul --variant warpmma --sanitize
 check_rc "matmul, small" 0
 check_out "matmul, small" '^[1-9][0-9]* passed, 0 failed'
-# kernels that need more than 7.5 report it and are not launched; sizes of 0, null pointers
+# kernels that need more than compute capability 7.5 return an error and are not launched; also tests sizes of 0
+# and null pointers
 run "$tmp/kernels" --faults --jobs 1
 check_rc "faults" 0
 check_out "faults" '^[1-9][0-9]* passed, 0 failed'

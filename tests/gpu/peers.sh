@@ -16,7 +16,7 @@ if grep -q 'libcupti.so is not found' "$err"; then
 fi
 cat "$out"
 check_rc "peers.py" 0
-# right PEER: prints how many of its medians are within the limit
+# right PEER: prints how many medians of this harness are within the limit
 right() { sed -n "s/^$1 median .* of CUPTI: *\([0-9]*\) of .*/\1/p" "$out"; }
 for peer in nvbench do_bench; do
     why=$(sed -n "s/^$peer is left out: //p" "$out")

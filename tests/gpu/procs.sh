@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: intervals contain the median of 15 other processes with other buffer placements, cold and hot. With --procs
-# 5, this holds for at least 90 % of kernels on which nothing was tuned; with one process for at least 75 %. About three
+# On a GPU: intervals contain the median of 15 other processes with other buffer placements, cold and hot. With
+# --procs 5, at least 90 % of the intervals must contain that median; with one process, at least 75 %. No constant
+# of kbench was fitted to these kernels. About three
 # minutes.
 . tests/lib.sh
 
@@ -10,7 +11,7 @@ if ! have python3; then
     finish
 fi
 build "shapes.cu" $NVCC -O3 $ARCHFLAGS -I. tests/gpu/shapes.cu -o "$tmp/shapes"
-# two batches of 16 cases, because starting a process takes as long as a few cases
+# two batches of 16 cases each: starting a process takes as long as a few cases
 kernels=cluster,registers,shared,odd_blocks,waves,transpose,stencil,atomics,gather,chase,strided,row_sums
 check_same "kernels" "$("$tmp/shapes" --list --op $kernels | wc -l | tr -d ' ')" 32
 run python3 tests/gpu/procs.py "$tmp/shapes" --keep "$tmp/records" -- --max-time 30ms --op $kernels

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: results of --counters, --profile, --trace and --energy for kernels of known work, and that they do not
-# change the times. Prints the tables; takes less than two minutes. If counters are forbidden, it says so and tests
-# the rest.
+# change the times. Prints the tables; takes less than two minutes. If the driver denies access to the
+# counters, the test prints this and tests everything else.
 . tests/lib.sh
 
 build "profiling.cu" $NVCC -O3 $ARCHFLAGS -Werror all-warnings -Xcompiler -Wall,-Wextra,-Werror -I. -Itests tests/gpu/profiling.cu -o "$tmp/profiling"
@@ -15,7 +15,7 @@ check_rc "looked into" 0
 cat "$out" "$err" # the tables, for the log
 looked=$out
 
-# kernels, copies and calls
+# the trace contains kernels, copies and API calls
 sums() { if grep -qE -e "$2" "$looked"; then pass; else fail "$1: no '$2'"; fi; }
 sums "kernels" '^ +triad\(.*  +8 '
 sums "calls" '^ +cudaLaunchKernel +8 '
@@ -54,7 +54,7 @@ else
 fi
 run "$tmp/profiling" --env --counters
 check_out "the second witness of coldness" 'by the counters of DRAM +(9[0-9]|1[0-9][0-9])'
-# all counters; shows whether tensor operations count a multiply-add as two
+# reads all counters, and shows whether the counter of tensor operations counts a multiply-add as two
 run "$tmp/profiling" $fast --counters=all --filter '^(triad|chains)/' --json "$tmp/all.json"
 check_rc "all counters" 0
 cat "$out"

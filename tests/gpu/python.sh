@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU with PyTorch: kbench.py measures the same time of a kernel as a C program, calls equal functions equal, and
-# flags what a function must not do. PYTHON is the interpreter.
+# On a GPU with PyTorch: kbench.py measures the same time of a kernel as a C program, finds no difference between
+# equal functions, and flags operations that a function must not contain. PYTHON is the interpreter.
 . tests/lib.sh
 
 : "${PYTHON:=python3}"

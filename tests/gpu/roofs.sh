@@ -17,7 +17,7 @@ awk -f tests/gpu/roofs.awk "$out" > "$tmp/long"
 check_same "roofs that take longer than 0.3 s" "$(grep -v ' roofs$' "$tmp/long")" ""
 if [ "$(awk 'END { print $1 }' "$tmp/long")" -ge 10 ]; then pass; else fail "too few roofs: $(cat "$tmp/long")"; fi
 
-# judged MODE [OPTION...]: runs the program and checks every record
+# judged MODE [OPTION...]: runs the program in this mode and checks every record
 judged() {
     mode=$1 && shift
     run "$tmp/roofs" --max-time 0.1s --no-progress --json "$tmp/$mode.json" "$@"
@@ -51,8 +51,8 @@ judged() {
     done < "$tmp/$mode.rest"
 }
 judged cold
-# The peak for a cold copy is the faster of two cold copies of the same size. The faster copy reaches 100 % within 6 %,
-# or within the error of the times, and the slower copy no more
+# The peak for a cold copy is the faster of two cold copies of the same size. The faster copy must reach 94 to 106
+# % of the peak, or 100 % within the error of the times. The slower copy must not exceed this
 awk -F'\t' '
     function told() {
         if (op !~ /^"cold_copy_/) return

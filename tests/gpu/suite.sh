@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a GPU: a variant of the suite that does not support a shape is skipped, and does not affect the results of
-# others.
+# On a GPU: a variant of the suite that does not support a problem size is skipped, and does not affect the results
+# of other variants.
 . tests/lib.sh
 
 build "suite.cu" $NVCC -O3 $ARCHFLAGS -DKBK_ONLY=attention -I. examples/suite.cu -o "$tmp/suite"

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # On a GPU: third-party code, such as CUB, Thrust and NVIDIA's libraries, and launches and memory of every kind. Each
-# case gets a time, or the flag that it must get. Three implementations of each case are the same function. At most one
-# comparison in twenty reports a difference. --timer cupti gives times for the same cases. Takes about a minute.
+# case gets a time, or the flag that it must get. The three implementations of each case call the same function. At
+# most one comparison in twenty reports a difference. --timer cupti gives times for the same cases. Takes about a
+# minute.
 . tests/lib.sh
 
 libraries="-lcublas -lcufft -lcurand"

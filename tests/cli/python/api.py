@@ -518,7 +518,7 @@ def described():
         kbench.time(int, **odd)
     finally:
         kbench.compare = kept
-    check("kbench.time passes every argument on", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
+    check("kbench.time passes all arguments", given == odd and set(odd) == set(times), (given, set(times) - set(odd)))
 
 
 def names():

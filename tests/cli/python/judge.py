@@ -113,7 +113,7 @@ def stage():
             arm.before()
             arm(*arm.args)
         arm.keep_output(arm.out)
-        check("kept: outputs of samples 3 to 17 and of the last", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
+        check("kept: samples 3 to 17 and the last", [c for c, _ in arm.kept] == [*range(3, 18), 20], arm.kept)
         for count, got in arm.kept:
             want = [2 * v for v in kbench._TimedFunction.inputs_at(count, m)[0]]
             check(f"timed arm: output {count}", (got[0] if inplace else got) == want, (got, want))
@@ -490,8 +490,8 @@ def several_tensors(torch):
 
 
 def drawn_tensors(torch):
-    """For every kind of tensor, drawn values have the expected distribution, and drawing does not change the version
-    counter."""
+    """Tests that a draw gives every kind of tensor the same values in both processes, and does not change the tensor's
+    version counter."""
     some = {
         "f32": torch.randn(6, 5),
         "bf16": torch.randn(300).bfloat16(),
