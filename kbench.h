@@ -1873,7 +1873,7 @@ static bool kbi_replace(const char* path, const kbi_text* text, const struct sta
 
 // --- output files: replaced at the end, written in place (pipe, device, stdout), or appended to under a lock ---
 typedef struct kbi_out {
-    const char* option;        // without its --, for messages
+    const char* option;        // name without --, for messages
     char* path;                // absolute, without links
     const kbi_signature* mark; // kind of the file; kbi_line_mark: lines under a lock
     struct stat old;           // the file to replace; st_nlink 0: there is none
@@ -2058,7 +2058,7 @@ static bool kbi_lines_end(kbi_lines* l, int milliseconds) {
   >>instruments foundation: sanitizers, coverage and profilers that this process was built with.
 ---------------------------------------------------------------------------------------------------------------*/
 
-// Not every compiler has a macro for instrumented code, so kbench looks for a function of the instrument.
+// Not every compiler has a macro for instrumented code, so kbench looks for a function of the instrument's runtime.
 #define KBI_INSTRUMENTS(x) \
     x(__asan_init, (void), "ASan") x(__hwasan_init, (void), "HWASan") x(__tsan_init, (void), "TSan") \
     x(__msan_init, (void), "MSan") x(__ubsan_handle_add_overflow, (void*, void*, void*), "UBSan") \
@@ -3192,7 +3192,7 @@ typedef struct kbi_recipe { // settings of the measure stage, from the command l
     bool fresh;                  // run kb_check also with other inputs
     bool looked;                 // an external profiler runs: nothing is timed
     unsigned inside;             // bits of the instruments that profile the block, untimed; 0: none
-    const kbi_verdict* verdicts; // for each case of the group; NULL: no inspection
+    const kbi_verdict* verdicts; // results for each case of the group; NULL: no inspection
     uint64_t seed;
     double precision, min_time, max_time, warmup_time; // precision: fraction; rest: s; warmup_time < 0: until steady
     int64_t warmup_samples;                            // negative: until steady state
@@ -3316,7 +3316,7 @@ typedef struct kbi_measured {
     char throttle[96];
     int64_t preemptions;                      // preemptions during the samples; KB_NONE: not known
     double cpu_clock, cpu_waited, cpu_stolen; // MHz; percent of sampling time; percent of busy processor time
-    kbi_roofs roofs;                          // at the end of the case
+    kbi_roofs roofs;                          // peaks at the end of the case
     double reached; // bytes per second of a copy, read or write of the same size and cache state; NaN: not known
     int32_t n_counters;
     kbi_counter counters[KBI_COUNTERS];
