@@ -6902,7 +6902,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches, which is finer than the resolution of event times. Each launch has its
+// A sample is the mean of several launches. Its resolution is finer than that of event times. Each launch has its
 // own gate, because event times are up to 0.6 us longer if a gate holds back more than 8 kernels. All launches use
 // the same two events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
@@ -7038,7 +7038,7 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     int k = shape->threads > 256;
     double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
     double share = KBI_MAX(shape->threads - first, 0) / (next - first);
-    for (int i = 0; i < 2; i++) { // grids of 1 block, of 1 block per multiprocessor
+    for (int i = 0; i < 2; i++) { // grids of one block and of one block per multiprocessor
         const double* ns = reference->ns[mode][shape->writes][i];
         time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
     }
@@ -7298,7 +7298,7 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // --env shows the last mode: hot
+        m->own_error = c->measured ? 0 : own; // --env shows that of the last mode, hot
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
@@ -11769,7 +11769,7 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
-    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor handles these
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor handles these signals
                                    SIGTTIN, SIGTTOU }; // a background process would stop at the terminal
     kbi_plan plan;
     kbi_machine machine;
@@ -12394,7 +12394,7 @@ typedef struct kbi_batch {
 } kbi_batch;
 
 // Returns the end of the batch that begins at `first`. A batch is one group, unless it needs processes for --procs
-// or for profiles: then it has KBI_BATCH_CASES or more. With --no-isolate, profiles follow all cases.
+// or for profiles: then it has KBI_BATCH_CASES or more. Profiling with --no-isolate: one batch.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
