@@ -6886,7 +6886,7 @@ static int kbi_cupti_read(int kernels, double* ns, int most) {
 ---------------------------------------------------------------------------------------------------------------*/
 
 #if KBI_CUDA
-// A sample is the mean of several launches, which is finer than the resolution of event times. Each launch has its
+// A sample is the mean of several launches. Its resolution is finer than that of event times. Each launch has its
 // own gate, because event times are up to 0.6 us longer if a gate holds back more than 8 kernels. All launches use
 // the same two events, because pairs of events differ by 0.2 to 1 us (H200, driver 580).
 static void kbi_sample_open(bool gated, int size) {
@@ -7022,7 +7022,7 @@ static double kbi_reference_time(kbi_mode mode, const kbi_shape* shape) {
     int k = shape->threads > 256;
     double first = kbi_reference_threads[k], next = kbi_reference_threads[k + 1];
     double share = KBI_MAX(shape->threads - first, 0) / (next - first);
-    for (int i = 0; i < 2; i++) { // grids of 1 block, of 1 block per multiprocessor
+    for (int i = 0; i < 2; i++) { // grids of one block and of one block per multiprocessor
         const double* ns = reference->ns[mode][shape->writes][i];
         time[i] = ns[k] + share * (ns[k + 1] - ns[k]);
     }
@@ -7282,7 +7282,7 @@ static void kbi_calibrate(kbi_machine* m) {
         double own = kbi_empty_time((kbi_mode)mode, 0, &error, &apart);
         m->floor[mode] = kbi_time_empty((kbi_mode)mode, true, 0);
         m->bias[mode] = m->floor[mode] - own;
-        m->own_error = c->measured ? 0 : own; // --env shows the last mode: hot
+        m->own_error = c->measured ? 0 : own; // --env shows that of the last mode, hot
     }
     m->floor[KBI_ROTATE] = c->graph_floor;
     m->quantum = c->quantum;
@@ -8046,7 +8046,7 @@ KBI_OPTIMISE static void kbi_core_fma(int64_t steps, volatile float* seed) {
     __asm__ __volatile__("" : : "r"(x) : "memory");
 }
 
-KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // whole pages
+KBI_OPTIMISE static void kbi_core_read(const char* from, size_t bytes) { // bytes: whole pages
     const kbi_words* word = (const kbi_words*)(const void*)from;
     kbi_words sum[2];
     memset(sum, 0, sizeof sum);
@@ -8568,7 +8568,7 @@ static void kbi_measure_all(const kbi_backend* b, kbi_machine* m) { // for --env
 ---------------------------------------------------------------------------------------------------------------*/
 
 // Larger ratios of times mean that the work changed. A CPU's branch prediction alone made a loop 7 times as fast.
-static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU, host }
+static const double kbi_early_ratio[] = { 2, 20 }, kbi_single_ratio[] = { 1.5, 4 }; // { GPU work, host work }
 
 static double kbi_bias_of(const kbi_measured* m) { return kbi_finite(m->bias_ns) ? m->bias_ns : 0; }
 
@@ -9473,9 +9473,9 @@ typedef struct kbi_member { // a case of the comparison; its function is suspend
 
 typedef struct kbi_comparison {
     kbi_member* members[KBI_SLOTS]; // the cases (baseline first), then the A/A control
-    int n, slots, rounds;           // number of cases; of cases and control; of finished rounds
+    int n, slots, rounds;           // n: number of cases; slots: cases and control; rounds: finished rounds
     int settling;                   // number of discarded runs at the start of a slot
-    bool staged, lost;              // staged: members share buffers; lost: no device
+    bool staged, lost;              // staged: members share buffers; lost: device is lost
     const kbi_recipe* recipe;
 } kbi_comparison;
 
@@ -9538,7 +9538,7 @@ static void kbi_member_replicate(kbi_comparison* c, kbi_member* a) {
     kbi_run* run = &a->run;
     kbi_memory* first = &run->memory;
     int64_t n = kbi_copies_needed(run, first->device);
-    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // shared buffers exist
+    int64_t room = first->shared ? INT64_MAX : kbi_free_bytes(run->backend) / 10 * 9; // shared buffers have memory
     if (c->recipe->mode == KBI_GRAPH || !run->work.graph) return;                     // the timer reports why
     if (n < 2)
         kbi_stop(run, KB_FLAG_NOT_COLD, "--rotate needs the data in KB_ALLOC");
@@ -10903,7 +10903,7 @@ typedef struct kbi_wins {           // comparisons of one operation with the sam
 // kbi_table_add takes the records of one or more comparison groups at a time.
 typedef struct kbi_table {
     kbi_how how;
-    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // requested columns; sort keys
+    kbi_shown chosen[KBI_SHOWN], order[KBI_SHOWN]; // chosen: requested columns; order: sort keys
     int n_chosen, n_order;
     bool bare;        // prints no line about the machine
     bool alone;       // operations with one case each share the heading
@@ -11476,9 +11476,9 @@ static void kbi_csv(kbi_text* t, const kb_result* records, int64_t n) {
 typedef struct kbi_progress {
     bool on, shown;
     int process, processes; // index and number of the processes that measure the same cases
-    int64_t began, last;    // ns: start of the device's cases; last update of the line
+    int64_t began, last;    // ns. began: start of the device's cases; last: update of the line
     double allowed, finished, current; // limits in s: of all groups of the device, finished groups, current group
-    double took, group_began;          // s: time of the finished groups; start of the current group
+    double took, group_began;          // s: time of the finished groups; from `began` to the current group
 } kbi_progress;
 
 static void kbi_progress_begin(kbi_progress* p, double allowed) { // allowed: seconds for all groups of a device
@@ -11753,7 +11753,7 @@ static bool kbi_plan_here(kbi_plan* plan, const kbi_options* o) {
 }
 
 static int kbi_worker_main(const kbi_options* o) {
-    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor handles these
+    static const int ignored[] = { SIGINT, SIGQUIT,    // the supervisor handles these signals
                                    SIGTTIN, SIGTTOU }; // a background process would stop at the terminal
     kbi_plan plan;
     kbi_machine machine;
@@ -11930,7 +11930,7 @@ typedef struct kbi_worker { // the supervisor's data about a worker
     bool failed;            // a case failed, so the next case needs a new worker
     bool invalid;           // it sent an invalid message
     bool ended;             // status is set
-    int status;             // as from waitpid
+    int status;             // from waitpid
 } kbi_worker;
 
 typedef struct kbi_group { // the comparison group that is being measured, inspected or profiled
@@ -11939,7 +11939,7 @@ typedef struct kbi_group { // the comparison group that is being measured, inspe
     kbi_inside** profiles;       // [n]: profiles; NULL: the cases are measured
     char* wanted;                // [n]: whether the case still has to run
     int64_t* spent_ns;           // [n]: time of the case in this worker
-    const kbi_verdict* verdicts; // [n]: of the inspection
+    const kbi_verdict* verdicts; // [n]: results of the inspection
     int current;                 // index of the running case; -1: none
     kbi_measured failed; // flags and message of the running case, if it has failed or was skipped
     bool machine;        // measures the machine: not part of the case's time
@@ -11953,10 +11953,10 @@ typedef struct kbi_supervisor {
     kbi_recipe recipe; // from the options
     kbi_machine machine;
     bool isolated, unseen, unstored; // unseen: an instrument found no data; unstored: a file was not written
-    const kbi_backend* backend;      // with --no-isolate
+    const kbi_backend* backend;      // backend with --no-isolate
     kbi_worker worker;
     kbi_group group;
-    kbi_job job; // current or next
+    kbi_job job; // current or next job
     kbi_store store;
     kbi_outputs outputs;
     kb_result run_record; // copied into each record
@@ -11968,11 +11968,11 @@ typedef struct kbi_supervisor {
     kbi_budget budget;
     bool silent; // prints no table and no notes
     unsigned instruments;       // bits of the instruments that profile cases
-    kbi_verdict* verdicts;      // of the inspection, for all cases
+    kbi_verdict* verdicts;      // [case]: results of the inspection
     char warned[400];           // the last warning about a case
     int64_t read_ns;            // when the supervisor last waited for messages
-    int done, absent, recalled; // number of cases: ended; not possible on this machine; already recorded
-    int inspected, counts[3];   // number of inspected cases; number of new records by kb_status
+    int done, absent, recalled; // done: cases that ended; absent: cannot run here; recalled: have a record
+    int inspected, counts[3];   // inspected: inspected cases; counts: new records by kb_status
 } kbi_supervisor;
 
 static struct kbi_control {
@@ -12378,7 +12378,7 @@ typedef struct kbi_batch {
 } kbi_batch;
 
 // Returns the end of the batch that begins at `first`. A batch is one group, unless it needs processes for --procs
-// or for profiles: then it has KBI_BATCH_CASES or more. With --no-isolate, profiles follow all cases.
+// or for profiles: then it has KBI_BATCH_CASES or more. Profiling with --no-isolate: one batch.
 static int kbi_batch_end(const kbi_supervisor* s, int first) {
     const kbi_plan* plan = s->plan;
     int end = kbi_group_end(plan, first), least = s->o->procs > 1 || s->instruments ? (int)KBI_BATCH_CASES : 0;
