@@ -464,7 +464,7 @@ static bool kbi_energy_open(kb_state* kb) {
                                "resets"),
                false;
     if (!kbi_energy_read(&e->last))
-        return kbi_insight_say("this GPU has no energy counter; MIG instances and GPUs before Volta have none"), false;
+        return kbi_insight_say("no energy counter on this GPU: MIG instances and GPUs before Volta have none"), false;
     kbi_energy_idle();
     e->capturing = kbi_graph_repeats(kb->run, 1) > 0;
     kbi_energy_restart();
@@ -1743,7 +1743,7 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
     if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
     if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(&s, "; kernels or copies overlap for %s of the time", kbi_show_percent(p.concurrent, a));
+    if (p.concurrent > 0) kbi_putf(&s, "; kernels or copies overlap %s of the time", kbi_show_percent(p.concurrent, a));
     kbi_profile_wrap(t, 4, width, s.s);
     kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
