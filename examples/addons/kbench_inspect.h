@@ -42,7 +42,7 @@ KBI_CODE_BEGIN
     KBI_BARE(profile, "profile", "inspect", "kernels, copies and calls of each block (CUPTI)", KBI_GPU) \
     KBI_X(counters, "counters", "[=SET]", "inspect", "hardware counters: few, usual, all or names", const char*, \
         kbi_take_counters, KBI_ANY, 0) \
-    KBI_TEXT(trace, "trace", "FILE", "inspect", "the same as a timeline for Perfetto", \
+    KBI_TEXT(trace, "trace", "FILE", "inspect", "events of --profile as a timeline (Perfetto)", \
         KBI_GPU | KBI_WRITES | KBI_RARE) \
     KBI_BARE(energy, "energy", "inspect", "joules per launch (NVML); 3 s more per case", \
         KBI_GPU | KBI_MEASURES | KBI_RARE) \
@@ -50,7 +50,7 @@ KBI_CODE_BEGIN
         KBI_GPU | KBI_RARE) \
     KBI_X(ncu, "ncu", "[=SET]", "inspect", "counters from ncu: a set, or metrics A,B", const char*, \
         kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE) \
-    KBI_X(nsys, "nsys", "[=FILE]", "inspect", "kernels and copies from nsys; keeps its report", const char*, \
+    KBI_X(nsys, "nsys", "[=FILE]", "inspect", "kernels and copies from nsys; report is kept", const char*, \
         kbi_take_tool, KBI_ANY, KBI_GPU | KBI_MEASURES | KBI_RARE)
 // clang-format on
 
@@ -464,7 +464,7 @@ static bool kbi_energy_open(kb_state* kb) {
                                "resets"),
                false;
     if (!kbi_energy_read(&e->last))
-        return kbi_insight_say("this GPU has no energy counter; NVML has one for whole GPUs from Volta on"), false;
+        return kbi_insight_say("no energy counter on this GPU: MIG instances and GPUs before Volta have none"), false;
     kbi_energy_idle();
     e->capturing = kbi_graph_repeats(kb->run, 1) > 0;
     kbi_energy_restart();
@@ -1318,7 +1318,7 @@ static void kbi_launch_list_free(kbi_launch_list* l) {
     memset(l, 0, sizeof *l);
 }
 
-static const kbi_launches* kbi_launches_total(const kbi_launch_list* l, int number) { // NULL: no entry of this case
+static const kbi_launches* kbi_launches_total(const kbi_launch_list* l, int number) { // NULL: not profiled completely
     for (int i = 0; i < l->n; i++)
         if (l->of[i].number == number && !l->of[i].kernel && l->of[i].whole) return &l->of[i];
     return NULL;
@@ -1664,7 +1664,7 @@ static void kbi_record_launches(kb_result* r, const kbi_launch_list* launches, i
 
 enum { KBI_PROFILE_ROWS = 10 }; // largest number of rows per table
 
-// Wraps a text under an indent.
+// Writes a text with line breaks and an indent.
 static void kbi_profile_wrap(kbi_text* t, int indent, int width, const char* text) {
     kbi_table table;
     memset(&table, 0, sizeof table);
@@ -1743,7 +1743,7 @@ static void kbi_profile_show(kbi_text* t, const kb_result* r, int width) {
     if (kbi_finite(p.launch_ns)) kbi_putf(&s, ", %s per launch", kbi_show_time(p.launch_ns * 1e-6, a));
     if (p.overlap > 0) kbi_putf(&s, "; %s of the copy time overlaps a kernel", kbi_show_percent(p.overlap, a));
     if (kbi_finite(p.overlap) && !(p.overlap > 0)) kbi_puts(&s, "; no copy overlaps a kernel");
-    if (p.concurrent > 0) kbi_putf(&s, "; several kernels or copies overlap for %s of the time", kbi_show_percent(p.concurrent, a));
+    if (p.concurrent > 0) kbi_putf(&s, "; kernels or copies overlap %s of the time", kbi_show_percent(p.concurrent, a));
     kbi_profile_wrap(t, 4, width, s.s);
     kbi_text_free(&s);
     if (in->dropped) kbi_putf(t, "    %lld records were dropped\n", (long long)in->dropped);
@@ -1914,7 +1914,7 @@ static bool kbi_code_command(kbi_text* command, const char* tool, const char* sy
     char* self = realpath("/proc/self/exe", NULL);
     bool good = self && !symbol[strspn(symbol, letters)] && !strchr(tool, '\'') && !strchr(self, '\'');
     if (good) kbi_putf(command, "'%s' -sass -fun %s '%s' 2>/dev/null", tool, symbol, self);
-    free(self); // allocated by realpath, so not freed by KBENCH_FREE
+    free(self); // realpath used malloc, so KBENCH_FREE must not free it
     return good;
 }
 
@@ -2038,7 +2038,7 @@ static kbi_launch_list kbi_vendor_launches[KBI_COUNT(kbi_vendors)]; // launches 
 static bool kbi_vendor_available(int vendor) {
     char tool[512];
     const char* name = kbi_vendors[vendor].name;
-    if (getenv(KBI_PROFILED)) return true; // this is the profiled program
+    if (getenv(KBI_PROFILED)) return true; // the profiled program starts no tool
     if (kbi_profiled())
         return kbi_error("--%s: this program already runs under a profiler, and a GPU allows only one", name), false;
     if (!kbi_tool_find(name, tool))
@@ -2220,7 +2220,7 @@ static bool kbi_vendor_profile(kbi_vendor* v) {
     if (over && (at < 0 || (status == 0 && v->launches->n))) return true; // at < 0: no GPU
     if (over || at < 0) return kbi_vendor_explain(v, status), false;
     kbi_warn(
-        "--%s: %s ended the program under %s, so the cases after it were not profiled; leave this case out with --exclude",
+        "--%s: %s ended the program under %s, so the cases after it were not profiled; skip it with --exclude",
         v->name, v->s->plan->cases[at].name, v->name);
     return true;
 }
@@ -2321,7 +2321,7 @@ static void kbi_vendor_after(int vendor) {
     kbi_table_flush(&s->table);
 }
 
-// The functions of an instrument that is an external profiler.
+// Defines the functions of an instrument that runs an external profiler.
 #define KBI_VENDOR(tool, vendor)                                                                            \
     static bool kbi_##tool##_ready(const char* value) { return (void)value, kbi_vendor_available(vendor); } \
     static bool kbi_##tool##_before(void) { return kbi_vendor_before(vendor); }                             \

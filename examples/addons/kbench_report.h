@@ -196,7 +196,8 @@ static bool kbi_options_gate_agree(void) {
         return kbi_error("--fail-on: there is nothing that can fail; add --baseline, --compare, --race or --goal"),
                false;
     if (kbi_wanted.race.n == 1) return kbi_error("--race takes two or more programs, the old one first"), false;
-    if (kbi_wanted.svg && !kbi_wanted.plot) return kbi_error("--svg needs --plot KIND (--help all lists them)"), false;
+    if (kbi_wanted.svg && !kbi_wanted.plot)
+        return kbi_error("--svg needs --plot KIND (--help all lists them)"), false;
     if (!kbi_wanted.svg && (kbi_wanted.plot || kbi_wanted.where.n))
         return kbi_error("--%s describes a figure; add --svg FILE", kbi_wanted.plot ? "plot" : "where"), false;
     return true;
@@ -882,14 +883,14 @@ typedef struct kbi_change {          // the change of one case; times are compar
     const kb_result *before, *after; // before NULL: the case is new; after NULL: the case was removed
     kbi_evidence evidence;
     double log, se, df, wide, lo, hi; // estimate, standard error, its degrees of freedom, widening, interval
-    double run_sd, run_df;            // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
-    double p;                         // p-value of "the change is within the threshold", adjusted (Holm 1979)
-    double memory;                    // new memory / old memory; NAN: one of them is unknown
-    kb_verdict verdict;               // SLOWER, FASTER: than the old run; EQUIVALENT: within the threshold
-    bool regressed, improved;         // significantly slower, or faster, by more than the threshold
-    bool open;                        // it is uncertain whether the change exceeds the threshold
-    bool more, less;                  // memory grew or shrank by more than the threshold
-    bool apart;                       // not comparable: machine, cache state or timer differ
+    double run_sd, run_df;    // standard deviation of a run and its degrees of freedom (--history); NAN: unknown
+    double p;                 // p-value of "the change is within the threshold", adjusted (Holm 1979)
+    double memory;            // new memory / old memory; NAN: one of them is unknown
+    kb_verdict verdict;       // SLOWER, FASTER: than the old run; EQUIVALENT: within the threshold
+    bool regressed, improved; // significantly slower, or faster, by more than the threshold
+    bool open;                // it is uncertain whether the change exceeds the threshold
+    bool more, less;          // memory grew or shrank by more than the threshold
+    bool apart;               // not comparable: machine, cache state or timer differ
 } kbi_change;
 
 typedef struct kbi_changes {
@@ -1518,8 +1519,7 @@ static void kbi_change_memory(kbi_change* c, double threshold) {
 
 static void kbi_compare(kbi_changes* c, const kbi_rules* rules) {
     size_t n = (size_t)c->n;
-    kbi_spread *before = KBI_GROW(NULL, kbi_spread, n),
-               *after = KBI_GROW(NULL, kbi_spread, n);
+    kbi_spread *before = KBI_GROW(NULL, kbi_spread, n), *after = KBI_GROW(NULL, kbi_spread, n);
     kbi_spread_of_side(c, false, before);
     kbi_spread_of_side(c, true, after);
     for (int64_t i = 0; i < c->n; i++) {
@@ -2009,9 +2009,8 @@ static void kbi_md(kbi_text* t, const kb_result* records, int64_t n) {
     kbi_putf(t, "\n%lld case%s: %lld ok", (long long)n, n == 1 ? "" : "s", (long long)ok);
     if (failed) kbi_putf(t, ", %lld failed", (long long)failed);
     if (n - ok - failed) kbi_putf(t, ", %lld skipped", (long long)(n - ok - failed));
-    kbi_puts(t,
-             ". Bold: the fastest implementation; ?: not significantly. =: within 1 % of the baseline. ~: not "
-             "significant.\n");
+    kbi_puts(t, ". Bold: the fastest implementation; ?: not significantly. =: within 1 % of the baseline. ~: not "
+                "significant.\n");
 }
 
 /*---------------------------------------------------------------------------------------------------------------
@@ -4125,7 +4124,8 @@ static double kbi_draw_roofline_notes(kbi_text* t, const kbi_panel* p, const kbi
     if (!c->n_memory)
         kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured bandwidth"), down += 16;
     if (!c->n_compute)
-        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured arithmetic peak"), down += 16;
+        kbi_draw_text(t, 4, y + down - 6, "start", "dim", "these records have no measured arithmetic peak"),
+            down += 16;
     return down;
 }
 
@@ -5122,10 +5122,9 @@ static void kbi_html(kbi_text* t, const kb_result* records, int64_t n, const kbi
     kbi_page_figures(&p, "ratios", "Against the baseline",
                      "The baseline's time divided by the time of each implementation, from interleaved rounds. "
                      "The fastest comes first.");
-    kbi_page_figures(
-        &p, "samples", "Samples",
-        "Left: all samples in the order of measurement; drift and throttling are visible here. Right: "
-        "the share of samples below each time; a distribution with two modes shows two steps.");
+    kbi_page_figures(&p, "samples", "Samples",
+                     "Left: all samples in the order of measurement; drift and throttling are visible here. Right: "
+                     "the share of samples below each time; a distribution with two modes shows two steps.");
     kbi_page_kernels(&p);
     kbi_page_machines(&p);
     kbi_page_lessons(&p);
@@ -5280,8 +5279,8 @@ static bool kbi_read_baseline(const kbi_options* o, const char* option, const ch
     bool named = kbi_plain_name(name) && access(path.s, F_OK) == 0;
     bool good = named || access(name, F_OK) == 0;
     if (!good && kbi_plain_name(name))
-        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates it", option,
-                  name, path.s, name);
+        kbi_error("--%s %s: neither %s nor a file of this name exists; --save-baseline %s creates it", option, name,
+                  path.s, name);
     else if (!good)
         kbi_error("--%s %s: %s", option, name, strerror(errno));
     good = good && kbi_read_records(r, named ? path.s : name);
@@ -5840,9 +5839,10 @@ static void kbi_load_absent(const kbi_records* r) {
         const char* slash = r->of[i].shard ? strchr(r->of[i].shard, '/') : NULL;
         if (!slash) continue;
         if (of && !kbi_is(of, slash)) {
-            kbi_warn("the runs of the shards used different numbers of shards, K%s and K%s. A case may occur twice or "
-                     "not at all.",
-                     of, slash);
+            kbi_warn(
+                "the runs of the shards used different numbers of shards, K%s and K%s. A case may occur twice or "
+                "not at all.",
+                of, slash);
             of = NULL;
             break;
         }
@@ -5979,8 +5979,7 @@ static bool kbi_past_read(int file) {
         const char *line = text->s + at, *stop = (const char*)memchr(line, '\n', text->n - at);
         kbi_reader r;
         if ((kbi_past.n & (kbi_past.n - 1)) == 0)
-            kbi_past.lines =
-                KBI_GROW(kbi_past.lines, kbi_past_line, KBI_MAX(2 * kbi_past.n, 16));
+            kbi_past.lines = KBI_GROW(kbi_past.lines, kbi_past_line, KBI_MAX(2 * kbi_past.n, 16));
         kbi_past_line* l = &kbi_past.lines[kbi_past.n++];
         memset(l, 0, sizeof *l);
         l->at = at;
@@ -6321,7 +6320,7 @@ static kbi_changes kbi_race_changes(kbi_race* r, const char*** names) {
         size_t n = (size_t)(all.n + c.n);
         all.of = KBI_GROW(all.of, kbi_change, n);
         *names = KBI_GROW((void*)*names, const char*, n);
-        logs = KBI_GROW(logs, double, n * (size_t)r->rounds);
+        logs = KBI_GROW(logs, double, n*(size_t)r->rounds);
         for (int64_t i = 0; i < c.n; i++, all.n++) {
             const kbi_change* one = &c.of[i];
             int64_t x = one->before ? kbi_race_place(old, one->before) : -1;
@@ -6617,7 +6616,8 @@ static const struct {
       "change the unit with --threshold", "REGRESSED severe // 5 to 20 thresholds: 25 to 100 % slower" },
     { "excellent,good,fair,needs work", "a rating",
       "best verified time of the comparison / this time: from 0.8 excellent, 0.5 good, 0.2 fair, else needs work",
-      "it shows which implementations are far from the best one", "for the size of the difference, see speedup and its verdict",
+      "it shows which implementations are far from the best one",
+      "for the size of the difference, see speedup and its verdict",
       "\"rating\": \"good\" // 1.25 to 2 times the best time" }
 };
 

@@ -377,8 +377,9 @@ static bool kbi_set_aside(void* x, size_t bytes) {
     a.accessPolicyWindow.hitRatio = x ? 1.0f : 0.0f;
     a.accessPolicyWindow.hitProp = x ? cudaAccessPropertyPersisting : cudaAccessPropertyNormal;
     a.accessPolicyWindow.missProp = x ? cudaAccessPropertyStreaming : cudaAccessPropertyNormal;
-    bool good = cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, x ? bytes : 0) == cudaSuccess &&
-                cudaStreamSetAttribute(kbi_meter.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
+    bool good =
+        cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, x ? bytes : 0) == cudaSuccess &&
+        cudaStreamSetAttribute(kbi_meter.gpu.stream, cudaStreamAttributeAccessPolicyWindow, &a) == cudaSuccess;
     cudaCtxResetPersistingL2Cache();
     cudaGetLastError();
     kbi_check_persisting();
@@ -626,7 +627,7 @@ typedef struct kbi_bars {
     bool gpu, fast;
 } kbi_bars;
 
-static kbi_bars* kbi_bars_now; // NULL: no self-test runs
+static kbi_bars* kbi_bars_now;                 // NULL: no self-test runs
 static void kbi_bars_add(const kb_result* r) { // stores a result: called as kb_output.each
     kbi_bars* b = kbi_bars_now;
     if (!b) return;
@@ -738,10 +739,11 @@ static void kbi_bar_accuracy(kbi_bars* b, const char* way) {
         worst = KBI_MAX(worst, error);
     }
     if (!none)
-        kbi_bar(b, good >= 0.9 * n && worst <= 2.5, what,
-                "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of this limit; required: nine of ten, none "
-                "above 2.5",
-                good, n, processes, processes > 1 ? "es" : "", worst);
+        kbi_bar(
+            b, good >= 0.9 * n && worst <= 2.5, what,
+            "%d of %d within max(0.15 us, 1 %%), %d process%s; worst %.2f of this limit; required: nine of ten, none "
+            "above 2.5",
+            good, n, processes, processes > 1 ? "es" : "", worst);
     for (int i = 0; !none && i < n; i++) {
         kbi_bar_case* c = &cases[i];
         if (kbi_bar_error(c, processes) <= 1) continue;
@@ -767,12 +769,13 @@ static void kbi_bar_steps(kbi_bars* b, const char* what) {
         most = KBI_MAX(most, each);
     }
     if (noisy > n && !lost)
-        kbi_bar(b, KBI_NOT_HELD, what, "%d of %d sizes were hidden by noise, because other work disturbs this machine",
-                noisy, n + noisy);
+        kbi_bar(b, KBI_NOT_HELD, what,
+                "%d of %d sizes were hidden by noise, because other work disturbs this machine", noisy, n + noisy);
     else
-        kbi_bar(b, !lost && most <= 1.1 * least, what,
-                "the time per iteration differs by %.1f %% over %d sizes; required: at most 10 %%; %d more without a time",
-                100 * (most / least - 1), n, lost);
+        kbi_bar(
+            b, !lost && most <= 1.1 * least, what,
+            "the time per iteration differs by %.1f %% over %d sizes; required: at most 10 %%; %d more without a time",
+            100 * (most / least - 1), n, lost);
 }
 
 // Checks on the CPU that time is proportional to the work, from 1 us to 10 ms.
@@ -832,12 +835,12 @@ static void kbi_bar_sort(kbi_bars* b, const char* way, int percent) {
                 drowned, n + drowned);
     else if (percent)
         kbi_bar(b, wrong <= most && !lost, what,
-                "found %d of %d from %s; required: at least %d (p < 0.01 for fewer if 95 %% are found)%s", n - wrong, n,
-                percent == 2 ? "5 us" : "1.5 us", n - most, more);
+                "found %d of %d from %s; required: at least %d (p < 0.01 for fewer if 95 %% are found)%s", n - wrong,
+                n, percent == 2 ? "5 us" : "1.5 us", n - most, more);
     else
         kbi_bar(b, wrong <= most && !lost, what,
-                "%d of %d reported as different; required: at most %d (more has p < 0.01 at an error rate of 5 %%)%s", wrong, n,
-                most, more);
+                "%d of %d reported as different; required: at most %d (more has p < 0.01 at an error rate of 5 %%)%s",
+                wrong, n, most, more);
     for (int i = 0; i < b->n; i++) {
         const kbi_seen_result* s = &b->seen[i];
         kbi_judged judged = kbi_rival_judge(b, s, percent);

@@ -479,7 +479,7 @@ static void test_energy(void) {
     not_said("J:");
     static const struct {
         const char *how, *line;
-    } rows[] = { { "none", "this GPU has no energy counter" },
+    } rows[] = { { "none", "no energy counter on this GPU" },
                  { "stuck", "NVML's energy counter did not change" },
                  { "breaks", "NVML's energy counter failed while the block ran" } };
     for (int i = 0; i < 3; i++) {
