@@ -94,7 +94,8 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """The library's operations in PyTorch, each in one of its types; on a CPU in f32, if the operation has it."""
+    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU this is f32, if the
+    operation supports it."""
     import by_hand
     import kbench
     import operations
@@ -159,8 +160,8 @@ def has_triton():
 
 
 def judging(mine, others):
-    """The first reply says whether the process has a GPU. Until the first request arrives, the process prepares
-    everything that all functions need."""
+    """Serves requests to judge functions. The first reply states whether the process has a GPU. Before the first
+    request arrives, the process prepares everything that all functions need."""
     # closes inherited copies of the parent's ends; otherwise this process would not notice that the parent has ended
     for end in others:
         end.close()

@@ -147,7 +147,8 @@ static void product(kb_state* kb) {
 struct memory_row {
     kb_traffic does, said;
     int mib;
-    // peak that the declared work exceeds; KBI_ROOFS: the highest arithmetic peak; KBI_NO_ROOF: the highest memory peak; -3: the work is possible
+    // peak that the declared work exceeds; KBI_ROOFS: the highest arithmetic peak; KBI_NO_ROOF: the highest memory
+    // peak; -3: the work is possible
     int impossible;
     kb_dtype flops;
 };
