@@ -85,8 +85,8 @@ _OBEYED = re.compile(
 
 
 def _harmless(text: str) -> str:
-    """The text as one line that neither a terminal nor a CI log interprets as a command: control characters and
-    the markers of workflow commands are escaped."""
+    """Returns the text as one line. Control characters and the markers of workflow commands are escaped, so that
+    neither a terminal nor a CI log interprets the text as a command."""
 
     def spelled(m: "re.Match[str]") -> str:
         code = ord(m[0])
@@ -99,12 +99,12 @@ def _harmless(text: str) -> str:
 
 
 def _markup(text: str) -> str:
-    """The text, escaped for HTML."""
+    """Returns the text, escaped for HTML."""
     return html.escape(_harmless(text))
 
 
 def _cell(text: str) -> str:
-    """The text as a CSV cell. Text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Returns the text as a CSV cell. Text that a spreadsheet would take for a formula gets an apostrophe in front."""
     text = _harmless(text)
     try:
         float(text)
@@ -281,7 +281,7 @@ _PIP = "pip install nvidia-cuda-nvcc nvidia-cuda-profiler-api"  # installs nvcc 
 
 
 def _pip_folders() -> List[str]:
-    """The folders nvidia/* on Python's path, where pip installs the wheels of CUDA."""
+    """Returns the folders nvidia/* on Python's path, where pip installs the wheels of CUDA."""
     try:
         spec = importlib.util.find_spec("nvidia")
     except (ImportError, ValueError):
@@ -291,9 +291,9 @@ def _pip_folders() -> List[str]:
 
 
 def _cuda_of_pip() -> Optional[_Cuda]:
-    """The oldest complete CUDA runtime among pip's wheels, or None. Every newer driver supports an older runtime.
-    Some headers are in other wheels, which may be installed in other folders. The wheels contain the library only
-    under its soname, without libcudart.so."""
+    """Returns the oldest complete CUDA runtime among pip's wheels, or None. Every newer driver supports an older
+    runtime. Some headers are in other wheels, which may be installed in other folders. The wheels contain the library
+    only under its soname, without libcudart.so."""
     has = lambda folder, header: os.path.isfile(os.path.join(folder, "include", header))
     folders = _pip_folders()
     runtimes = [f for f in folders if has(f, "cuda_runtime_api.h")]
@@ -312,7 +312,8 @@ def _cuda_of_pip() -> Optional[_Cuda]:
 
 
 def _find_cuda() -> Optional[_Cuda]:
-    """The CUDA runtime of a toolkit, otherwise of pip's wheels; None if there is neither or KBENCH_NO_CUDA is set."""
+    """Returns the CUDA runtime of a toolkit, otherwise of pip's wheels; None if there is neither or KBENCH_NO_CUDA is
+    set."""
     if os.environ.get("KBENCH_NO_CUDA"):
         return None
     nvcc = shutil.which("nvcc")
@@ -406,7 +407,7 @@ def _build_cached(name: str, header: str, command_to: Callable[[str, str], List[
 
 
 def _find_library() -> str:
-    """The path of libkbench.so: KBENCH_LIB, otherwise the library built from this kbench.h."""
+    """Returns the path of libkbench.so: KBENCH_LIB, otherwise the library built from this kbench.h."""
     if os.environ.get("KBENCH_LIB"):
         return os.environ["KBENCH_LIB"]
     return _build_cached("libkbench.so", _find_header(), _build_command, "the library from kbench.h (once)")
@@ -543,7 +544,7 @@ def _text(s: Any) -> Optional[bytes]:
 
 
 def _as_message(text: str) -> C.c_char_p:
-    """The text as an argument for "%s": cut to 400 bytes of UTF-8 at a character boundary."""
+    """Returns the text as an argument for "%s": cut to 400 bytes of UTF-8 at a character boundary."""
     return C.c_char_p(text.encode(errors="replace")[:400].decode(errors="ignore").encode())
 
 
@@ -572,8 +573,8 @@ def _is_array(value: Any) -> bool:
 
 
 def _interface(value: Any) -> Optional[Dict[str, Any]]:
-    """The __cuda_array_interface__ of an array that belongs to neither torch nor cupy (for example numba, jax or
-    kbench.kernels); otherwise None."""
+    """Returns the __cuda_array_interface__ of an array that belongs to neither torch nor cupy (for example numba, jax
+    or kbench.kernels); otherwise None."""
     if _module_of(value) in ("builtins", "torch", "cupy"):
         return None
     try:
@@ -583,9 +584,9 @@ def _interface(value: Any) -> Optional[Dict[str, Any]]:
 
 
 def _dtype_of(value: Any) -> str:
-    """The element type that decides the default tolerance. An array has the type of its elements, a Python float has
-    f64, and a container has the least precise type in it. Every other value has the type "int" and is compared
-    exactly."""
+    """Returns the element type that decides the default tolerance. An array has the type of its elements, a Python
+    float has f64, and a container has the least precise type in it. Every other value has the type "int" and is
+    compared exactly."""
     if _is_array(value):
         return _SHORT.get(str(value.dtype).replace("torch.", ""), "int")
     if isinstance(value, (float, complex)):
@@ -630,7 +631,8 @@ class _Mismatch(Exception):
 
 
 def _compare_numbers(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """|got - want| divided by the tolerance. NaN matches only NaN; an infinity matches only the same infinity."""
+    """Returns |got - want| divided by the tolerance. NaN matches only NaN; an infinity matches only the same
+    infinity."""
     if isinstance(got, complex) or isinstance(want, complex):
         return max(
             _compare_numbers(got.real, want.real, rtol, atol),
@@ -726,8 +728,8 @@ def _compare_fetched(got: Any, want: Any, rtol: float, atol: float) -> float:
 
 
 def _compare(got: Any, want: Any, rtol: float, atol: float) -> float:
-    """The largest error divided by the tolerance; a correct result gives 1 or less. Raises _Mismatch if type, shape
-    or structure differ."""
+    """Returns the largest error divided by the tolerance; a correct result gives 1 or less. Raises _Mismatch if type,
+    shape or structure differ."""
     if isinstance(want, dict) and isinstance(got, dict):
         if set(got) != set(want):
             raise _Mismatch(f"its keys are {sorted(map(str, got))}, expected {sorted(map(str, want))}")
@@ -1048,7 +1050,7 @@ class Record:
         return sorted(set(object.__dir__(self)) | set(self._data))
 
     def to_dict(self) -> Dict[str, Any]:
-        """A deep copy of all keys and values: times in ms, rates per second, shares between 0 and 1."""
+        """Returns a deep copy of all keys and values: times in ms, rates per second, shares between 0 and 1."""
         return copy.deepcopy(self._data)
 
     def _columns(self) -> Dict[str, str]:
@@ -1156,7 +1158,7 @@ _PYTHON_TERMS: Tuple[Tuple[str, Any], ...] = (
 
 
 def _in_python_terms(text: str) -> str:
-    """A message of the C library, with C names replaced by the names of the Python interface."""
+    """Returns a message of the C library, with C names replaced by the names of the Python interface."""
     for pattern, replacement in _PYTHON_TERMS:
         text = re.sub(pattern, replacement, text)
     return text
@@ -1168,8 +1170,8 @@ def _as_list(records: Any) -> List[Record]:
 
 @contextmanager
 def _replacing(path: str) -> Iterator[Any]:
-    """A context manager that gives a text file, which atomically replaces path once it is complete and on disk.
-    Symbolic links and the old permissions are kept. If path is a device or a pipe, it is written directly."""
+    """Returns a context manager that gives a text file, which atomically replaces path once it is complete and on
+    disk. Symbolic links and the old permissions are kept. If path is a device or a pipe, it is written directly."""
     target = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(target):
         with open(path, "w") as f:
@@ -1226,9 +1228,9 @@ _WRITERS = {
 
 
 def _current_keys(old: Dict[str, Any]) -> Dict[str, Any]:
-    """A stored record, converted to the keys of schema 3. In schemas 1 and 2, the key mode combined the cache state
-    and the timer, and the key shared_buffers was named stage_shared. --load of kbench programs converts old records in
-    the same way."""
+    """Returns a stored record, converted to the keys of schema 3. In schemas 1 and 2, the key mode combined the cache
+    state and the timer, and the key shared_buffers was named stage_shared. --load of kbench programs converts old
+    records in the same way."""
     if "mode" not in old and "stage_shared" not in old:
         return old
     new: Dict[str, Any] = {}
@@ -1461,8 +1463,8 @@ def _checks_of(
     atol: Optional[float],
     streams: _Streams,
 ) -> List[Callable[[Any], Any]]:
-    """The checks that compare(check=...) asks for. If the reference returns None, the inputs are compared instead,
-    because the function works in place."""
+    """Returns the checks that the argument `check` of kbench.compare selects. If the reference returns None, it works
+    in place, and the inputs are compared instead of outputs."""
     if check is None:
         return []
     if callable(check):
@@ -1791,8 +1793,8 @@ class Buffer(_DlpackExporter):
         return self.dtype, _library().device() if self._gpu else None
 
     def values(self) -> Any:
-        """A ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and for types
-        that ctypes lacks."""
+        """Returns a ctypes array of the elements, which shares the memory. Raises Error for memory on a GPU, and for
+        types that ctypes lacks."""
         kinds: Dict[str, Any] = {
             "f32": C.c_float,
             "f64": C.c_double,
@@ -2090,7 +2092,8 @@ _pairs: List[Tuple[float, float]] = []  # (ms by kbench, ms by Triton) of each d
 
 
 def _triton_do_bench(fn: Callable[[], Any], options: Dict[str, Any]) -> Any:
-    """The result of triton.testing.do_bench for the same arguments; None if Triton is missing or do_bench fails."""
+    """Returns the result of triton.testing.do_bench for the same arguments; None if Triton is missing or do_bench
+    fails."""
     if _in_triton:
         _in_triton[0] = True
         return None
@@ -2217,8 +2220,8 @@ class Mark:
         self.fn, self.benchmarks = fn, benchmarks
 
     def _rows(self, b: Benchmark, **given: Any) -> List[Dict[str, Any]]:
-        """One dict per point, with four keys per line: NAME, NAME-min, NAME-max, and NAME-pair, the two times of
-        do_bench.last, if the function called do_bench once."""
+        """Returns one dict per point, with four keys per line: NAME, NAME-min, NAME-max, and NAME-pair, the two times
+        of do_bench.last, if the function called do_bench once."""
         rows = []
         for point in b.points():
             row = dict(point)
@@ -2351,7 +2354,8 @@ class Mark:
 
 
 def perf_report(benchmarks: Any) -> Callable[[Callable[..., Any]], Mark]:
-    """Decorator like triton.testing.perf_report. The function returns the time in ms of one point, or (ms, min, max).
+    """Returns a decorator like triton.testing.perf_report. The decorated function returns the time in ms of one point,
+    or (ms, min, max).
     benchmarks: a Benchmark or a list of them."""
     return lambda fn: Mark(fn, benchmarks)
 
@@ -2542,7 +2546,7 @@ def _encode(value: Any, layout: bool = False) -> bytes:
 
 
 def _decode(data: bytes) -> Any:
-    """The value that _encode has serialised. Raises an exception if the data is malformed."""
+    """Returns the value that _encode has serialised. Raises an exception if the data is malformed."""
     import array
 
     (size,) = struct.unpack_from("<I", data)
@@ -2595,7 +2599,7 @@ def _decode(data: bytes) -> Any:
 
 
 def _code_of(value: Any) -> Tuple[Any, ...]:
-    """The code object and the default arguments of a function."""
+    """Returns the code object and the default arguments of a function."""
     function = value.fget if isinstance(value, property) else value
     if isinstance(value, (staticmethod, classmethod)):
         function = value.__func__
@@ -2800,7 +2804,7 @@ def _shares(out: Any, args: Any) -> bool:
 
 
 def _ends(tensor: Any) -> Tuple[int, int]:
-    """The addresses of the tensor's first byte and of the byte after its last."""
+    """Returns the addresses of the tensor's first byte and of the byte after its last."""
     if not tensor.numel():
         return 0, 0
     last = sum((d - 1) * s for d, s in zip(tensor.shape, tensor.stride()))
@@ -3246,7 +3250,7 @@ def _command_of(call: str) -> List[str]:
 
 
 def _variables(folder: str) -> Dict[str, str]:
-    """The environment variables of a candidate's process."""
+    """Returns the environment variables of a candidate's process."""
     kept = ("PATH", "LANG", "LC_", "LD_", "CUDA", "NVIDIA", "TRITON", "OMP_", "OPENBLAS", "MKL_", "PYTORCH_")
     env = {k: v for k, v in os.environ.items() if k.startswith(kept)}
     env.update(HOME=folder, TMPDIR=folder, TORCHINDUCTOR_COMPILE_THREADS="1")
@@ -3575,7 +3579,7 @@ def _prime(n: int) -> int:
 
 
 def _shape_of(v: Any) -> Optional[Tuple[int, ...]]:
-    """The shape of an array, or of nested lists of numbers; None if the value holds no data."""
+    """Returns the shape of an array, or of nested lists of numbers; None if the value holds no data."""
     if _is_array(v):
         return tuple(v.shape) or None
     if isinstance(v, list) and v:
@@ -3677,7 +3681,7 @@ class _Inputs:
         return sys.modules[_module_of(v)].array(flat).astype(v.dtype).reshape(fresh)
 
     def _tensor(self, kind: str, v: Any, shape: Tuple[int, ...], rng: Any) -> Any:
-        """Like _flat, but makes a tensor with the type and the device of v."""
+        """Returns values like _flat, but as a tensor with the type and the device of v."""
         import torch
 
         own = torch.Generator(device=v.device)
@@ -3715,7 +3719,7 @@ class _Inputs:
         return flat
 
     def _normal_array(self, kind: str, n: int, rng: Any) -> Any:
-        """Like _flat, for many floats, with numpy if it is loaded."""
+        """Returns many floats with the distribution of _flat; it uses numpy if numpy is loaded."""
         numpy = sys.modules.get("numpy")
         if numpy is None:
             return self._flat(kind, n, [0.0], False, rng)
@@ -3766,10 +3770,10 @@ class _Inputs:
 
     @property
     def pool(self) -> Dict[str, Any]:
-        """Random numbers from which the judge and the candidate's process make the same new contents. "flat" has, for
-        each argument, more numbers than the argument holds; a draw mixes two sections of them at random positions with
-        random weights. For a GPU task that makes its own inputs, "sets" replaces "flat": it holds a few sets of the
-        task's inputs, used in rotation."""
+        """Returns random numbers from which the judge and the candidate's process make the same new contents. "flat"
+        has, for each argument, more numbers than the argument holds; a draw mixes two sections of them at random
+        positions with random weights. For a GPU task that makes its own inputs, "sets" replaces "flat": it holds a few
+        sets of the task's inputs, used in rotation."""
         if self.drawn is None:
             sets: List[Any] = []
             flat: Dict[int, Any] = {}
@@ -3791,7 +3795,7 @@ class _Inputs:
         return max(4096, min(n, 1 << 20))
 
     def _sets(self) -> List[Any]:
-        """Up to 16 inputs of equal sizes, in 256 MiB altogether; at least two."""
+        """Returns up to 16 inputs of equal sizes that together take at most 256 MiB; two inputs may take more."""
         sets, size = [self.fresh()], sum(t.nbytes for t in self.tensors)
         most = max(2, min(16, (1 << 28) // max(1, size)))
         for _ in range(4 * most):
@@ -3812,8 +3816,9 @@ class _Inputs:
         return [(None, [self._mix_of(*place) for place in self.places], None) for _ in range(n)]
 
     def _mix_of(self, i: int, shape: Tuple[int, ...], low: Any, high: Any) -> Tuple[Any, ...]:
-        """A draw for one argument: its number, the starts of the two sections, and their weights. The squares of the
-        weights add up to 1, so that the mix of two normal variables is normal. Integers are not mixed."""
+        """Returns a draw for one argument: the argument's index, the starts of the two sections, and their weights.
+        The squares of the weights add up to 1, so that the mix of two normal variables is normal. Integers are not
+        mixed."""
         spare, wide = self._spare(math.prod(shape)) + 1, low is None and not _is_narrow(self.examples[i])
         at = int(self.edits.random() * spare), int(self.edits.random() * spare)
         if not wide:
@@ -3969,7 +3974,7 @@ class _Reference:
         return float(apart.max()) if apart.numel() else 0.0
 
     def error(self, got: Any) -> float:
-        """Root mean square of the error, divided by the root mean square of the values."""
+        """Returns the root mean square of the error, divided by the root mean square of the values."""
         import torch
 
         got = got.to(self.value.dtype)
@@ -3982,8 +3987,8 @@ class _Reference:
 
 
 def _with_reference(own: Any, double: Any, rtol: Optional[float], atol: Optional[float]) -> Any:
-    """The reference's output, in which each floating-point tensor has a _Reference as its attribute _reference. double:
-    the output in double precision. Returns None if the two have different structures."""
+    """Returns the reference's output. Each floating-point tensor in it gets a _Reference as its attribute _reference.
+    double: the output in double precision. Returns None if the two have different structures."""
     if isinstance(own, (list, tuple)):
         if type(own) is not type(double) or len(own) != len(double):
             return None
@@ -4214,7 +4219,7 @@ class Verdict(Dict[str, Any]):
         return [f["word"] for f in self["flags"]]
 
     def to_dict(self) -> Dict[str, Any]:
-        """A deep copy of all keys and values as a plain dict."""
+        """Returns a deep copy of all keys and values as a plain dict."""
         return copy.deepcopy(dict(self))
 
     def __repr__(self) -> str:
@@ -4333,8 +4338,8 @@ class _Judge:
         return _tensors_of(near if self.inplace else double)
 
     def error(self, got: Any, want: Any, args: Any) -> Tuple[float, str]:
-        """The error divided by the tolerance, and a message if types or shapes differ. Near zero, the tolerance grows
-        with the magnitude of the inputs."""
+        """Returns the error divided by the tolerance, and a message if types or shapes differ. Near zero, the
+        tolerance grows with the magnitude of the inputs."""
         base = _TOLERANCES[_dtype_of(want)] if self.rtol is None else self.rtol
         scale = 1.0 if self.inputs.tensors else max(1.0, _largest(args))
         try:
@@ -4755,7 +4760,8 @@ class _Judge:
 
     @property
     def bits(self) -> float:
-        """Median of the estimated mantissa bits. A median, because a sum close to zero has few correct bits."""
+        """Returns the median of the estimated mantissa bits. The median is used because a sum close to zero has few
+        correct bits."""
         return sorted(self.found)[len(self.found) // 2] if self.found else math.inf
 
     def precision(self) -> None:
@@ -4997,8 +5003,8 @@ class _Judge:
         self._note_speed(records, len(batch), empty)
 
     def _batch(self, remotes: Sequence["_Remote"], target: float) -> Tuple[List[Any], float]:
-        """The inputs of one timed batch of calls, and the seconds that an empty batch takes. remotes: processes that
-        must all reach target seconds per batch."""
+        """Returns the inputs of one timed batch of calls, and the seconds that an empty batch takes. The batch is long
+        enough that each process in `remotes` takes at least `target` seconds, within a limit on calls and bytes."""
         empty = sorted(_timed(remotes[0], []) for _ in range(15))[7]
         batch = [self.inputs.fresh()]
         most = max(1, min(256, (4 << 20) // max(1, len(_encode(self.inputs.examples)))))
@@ -5067,9 +5073,9 @@ class _Judge:
         return [] if self.inputs.make_own else self.inputs.draws(n)
 
     def _share_when_seen(self, n: int) -> Optional[float]:
-        """The time of repeated inputs divided by the time of fresh inputs. Returns 1 if the two times do not differ
-        clearly, and None if the calls are too short. The candidate's process keeps two batches of n inputs and changes
-        their contents itself, because sending them each time would take too long."""
+        """Returns the time of repeated inputs divided by the time of fresh inputs. Returns 1 if the two times do not
+        differ clearly, and None if the calls are too short. The candidate's process keeps two batches of n inputs and
+        changes their contents itself, because sending them each time would take too long."""
         nothing: List[float] = []
         # pairs (fresh, repeated); one list per order of measurement
         times: Tuple[List[Tuple[float, float]], ...] = ([], [])

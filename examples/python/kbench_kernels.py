@@ -171,7 +171,7 @@ def _find_header() -> str:
 
 
 def _vendor_options() -> List[str]:
-    """Compiler options that include the kernels of cuBLAS, if its header is found."""
+    """Returns the compiler options that include the kernels of cuBLAS, if its header is found."""
     cuda = kbench._find_cuda()
     there = cuda and any(os.path.isfile(os.path.join(folder, "cublas_v2.h")) for folder in cuda.include)
     return ["-DKBK_CUBLAS"] if there else []
@@ -294,8 +294,8 @@ def _given() -> Optional[_Library]:
 
 
 def _host() -> _Library:
-    """The library with the table of kernels, formulas and oracles: KBENCH_KERNELS_LIB, otherwise one without kernels,
-    which is built with cc."""
+    """Returns the library with the table of kernels, formulas and oracles: KBENCH_KERNELS_LIB, otherwise one without
+    kernels, which is built with cc."""
     given = _given()
     if given:
         return given
@@ -312,7 +312,7 @@ def _host() -> _Library:
 
 
 def _device(group: str, dtype: str, arch: str) -> _Library:
-    """The library with the kernels of a group of operations in one element type."""
+    """Returns the library with the kernels of a group of operations in one element type."""
     given = _given()
     if given:
         if given.kbk_abi(b"cuda") != 1:
@@ -344,7 +344,7 @@ _capabilities: Dict[int, int] = {}
 
 
 def _capability(device: int) -> int:
-    """Compute capability of a GPU: 90 for 9.0."""
+    """Returns the compute capability of a GPU: 90 for 9.0."""
     if device not in _capabilities:
         library = kbench._library()
         n = [C.c_int(0), C.c_int(0)]
@@ -538,7 +538,7 @@ Ranges = Sequence[Tuple[int, int]]  # first, count
 
 
 def _doubles(view: _View, ranges: Optional[Ranges]) -> Any:
-    """The elements in these ranges as a ctypes array of doubles; all elements if ranges is None."""
+    """Returns the elements in these ranges as a ctypes array of doubles; all elements if ranges is None."""
     x = view.value
     if kbench._module_of(x) in ("torch", "cupy"):
         x = x.detach().reshape(-1) if kbench._module_of(x) == "torch" else x.ravel()
@@ -586,7 +586,7 @@ def _widened(raw: bytes, dtype: str) -> Any:
 
 
 def _bytes_of(view: _View, ranges: Optional[Ranges]) -> bytes:
-    """The elements in these ranges as stored bytes; all elements if ranges is None."""
+    """Returns the elements in these ranges as stored bytes; all elements if ranges is None."""
     size, x = _SIZES[view.dtype], view.value
     parts = [(0, math.prod(view.shape))] if ranges is None else ranges
     if view.kind == "torch":
@@ -632,7 +632,7 @@ def _parse(text: str) -> _Signature:
 
 
 def _options(text: str) -> Dict[str, Any]:
-    """Keyword arguments and their defaults from the words after ";" of a signature; None: required."""
+    """Returns the keyword arguments and their defaults from the words after ";" of a signature; None: required."""
 
     def value(word: str) -> Any:
         if word in ("True", "False", ""):
@@ -664,7 +664,7 @@ class _Fit(NamedTuple):
 
     @property
     def elem(self) -> int:
-        """Bytes per element."""
+        """Returns the number of bytes per element."""
         return _SIZES.get(self.dtype, 4)
 
     def output_shape(self, k: int) -> Tuple[int, ...]:
@@ -701,27 +701,28 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Operation and direction, for example "softmax_fwd"."""
+        """Returns the operation and direction, for example "softmax_fwd"."""
         return f"{self.operation}_{self.direction}"
 
     @property
     def signature(self) -> str:
-        """Inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]"; * is any number of dimensions."""
+        """Returns the inputs and outputs with their shapes, for example "x[*,C] -> y[*,C]"; * is any number of
+        dimensions."""
         return self._parsed("nn").text
 
     @property
     def options(self) -> Dict[str, Any]:
-        """Keyword arguments and their defaults; None: required."""
+        """Returns the keyword arguments and their defaults; None: required."""
         return _options(self._text)
 
     @property
     def inputs(self) -> List[str]:
-        """Names of the inputs, in order."""
+        """Returns the names of the inputs, in order."""
         return [name for name, _ in self._parsed("nn").inputs]
 
     @property
     def outputs(self) -> List[str]:
-        """Names of the outputs, in order."""
+        """Returns the names of the outputs, in order."""
         return [name for name, _ in self._parsed("nn").outputs]
 
     def _medium(self) -> Dict[str, int]:
@@ -878,13 +879,13 @@ class Operation:
     # --- formulas and oracle
 
     def bytes(self, *inputs: Any, **options: Any) -> float:
-        """Minimum number of bytes that a call with these inputs moves: it reads each input and writes each output
-        once."""
+        """Returns the minimum number of bytes that a call with these inputs moves: it reads each input and writes each
+        output once."""
         fit = self._fit(inputs, options, host=True)
         return _host().kbk_row_bytes(self._row, C.byref(fit.shape), fit.elem)
 
     def flops(self, *inputs: Any, **options: Any) -> float:
-        """Number of floating-point operations of a call with these inputs."""
+        """Returns the number of floating-point operations of a call with these inputs."""
         return _host().kbk_row_flops(self._row, C.byref(self._fit(inputs, options, host=True).shape))
 
     def oracle(self, *inputs: Any, **options: Any) -> Any:
@@ -1254,8 +1255,8 @@ class Kernel(Operation):
         return kind, kbench._library().device() if device is None else device[1]
 
     def _outputs(self, fit: _Fit, out: Sequence[Any], kind: str, device: int) -> List[Any]:
-        """The outputs of a call: those in out, after validation, or newly allocated ones. Empty if the operation writes
-        nothing."""
+        """Returns the outputs of a call: the arrays in out, after validation, or new arrays. The result is empty if
+        the operation writes nothing."""
         names = [name for name, _ in fit.signature.outputs]
         if self._origin & _ALLOCATES or self.name == "null_run":
             return []
@@ -1391,7 +1392,7 @@ class Kernel(Operation):
 
 
 def _gradients_of(kernel: Kernel, named: Optional[str]) -> List[Kernel]:
-    """The backward kernels of a forward kernel, in the order in which they are tried."""
+    """Returns the backward kernels of a forward kernel, in the order in which they are tried."""
     if kernel.operation in ("matmul", "bmm"):
         return [kernel]
     found = [k for k in kernels if k.operation == kernel.operation and k.direction == "bwd"]
@@ -1423,8 +1424,8 @@ _made_function: Any = None
 
 
 def _function() -> Any:
-    """The torch.autograd.Function of all kernels. The class is created on first use, so that this module can be
-    imported without torch."""
+    """Returns the torch.autograd.Function of all kernels. The class is created on first use, so that this module can
+    be imported without torch."""
     global _made_function
     if _made_function is not None:
         return _made_function
@@ -1571,7 +1572,7 @@ class Kernels:
         )
 
     def operations(self) -> List[Operation]:
-        """Every operation in every direction."""
+        """Returns every operation in every direction."""
         return [o for o in self._all().values() if not isinstance(o, Kernel)]
 
     def rows(self) -> List[Dict[str, Any]]:
@@ -1839,7 +1840,8 @@ def _is_of(sizes: str, operation: str, direction: str, dtype: str, axes: Dict[st
 def _plan(
     operations: Optional[Any], shapes: Any, dtypes: Optional[Sequence[str]], sizes: str = "usual"
 ) -> List[Tuple[str, str, Any]]:
-    """Operation, element type and axes of each comparison. Raises Error for unknown names, and if nothing is left."""
+    """Returns the operation, element type and axes of each comparison. Raises Error for unknown names, and if nothing
+    is left."""
     if sizes not in _SIZES_OF:
         raise Error(f"sizes='{sizes}' is unknown; one of {', '.join(_SIZES_OF)}")
     for o in _NO_PEERS:
@@ -2043,8 +2045,8 @@ class _Comparison:
         return values
 
     def _after_forward(self) -> Dict[str, Any]:
-        """The inputs of a backward: the inputs and outputs of the forward, and a random gradient of its first
-        output."""
+        """Returns the inputs of a backward operation: the inputs and outputs of the forward operation, and a random
+        gradient of the forward's first output."""
         torch, forward = self.torch, self.forward
         assert forward is not None
         values = self._filled(forward)
@@ -2610,8 +2612,8 @@ class Comparisons(Records):
         copies = sorted(times.items())
 
         def copy_ms(size: float) -> float:
-            """The time of a copy of the same number of bytes: interpolated linearly between two measured copies, or
-            extrapolated with the rate of the nearest one."""
+            """Returns the time of a copy of the same number of bytes: interpolated linearly between two measured
+            copies, or extrapolated with the rate of the nearest one."""
             for (a, at_a), (b, at_b) in zip(copies, copies[1:]):
                 if a <= size <= b:
                     return at_a + (at_b - at_a) * (size - a) / (b - a)
@@ -2657,7 +2659,8 @@ class Comparisons(Records):
         return taken
 
     def _graphs(self) -> str:
-        """The table of launches in CUDA graphs: every comparison with all peers, and an explanation of the times."""
+        """Returns the table of launches in CUDA graphs: every comparison with all peers, and an explanation of the
+        times."""
         rows = list(self._shown())
         titles = [t for t in _PEER_NAMES.values() if any(t in row["peers"] for row in rows)]
         lines = ["| " + " | ".join(["operation", "shape", "best of kbench", *titles, "kbench is"]) + " |"]
@@ -2676,7 +2679,7 @@ class Comparisons(Records):
         return "\nGeometric mean of the ratios: " + ", ".join(means) + "\n" if means else ""
 
     def markdown(self) -> str:
-        """A Markdown table with every comparison, and means() below it."""
+        """Returns a Markdown table with every comparison, and means() below it."""
         if self and all(r.cache == "graph" for r in self):
             return self._graphs()
         lines = [
@@ -2728,8 +2731,8 @@ class Comparisons(Records):
         return out
 
     def summary(self) -> str:
-        """A Markdown table with one row per group of operations, which gives the range over element types and shapes,
-        and means() below it."""
+        """Returns a Markdown table with one row per group of operations, which gives the range over element types and
+        shapes, and means() below it."""
         groups: Dict[Any, List[Dict[str, Any]]] = {}
         for row in self._shown():
             r = row["record"]

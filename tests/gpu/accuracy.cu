@@ -2,7 +2,8 @@
 // Kernels of 1 us to 10 ms whose times are compared with the durations that CUPTI records for the same launches:
 //     accuracy --timer both --json x/cold.json; accuracy --timer both --hot --json x/hot.json; then
 //     python3 tests/gpu/accuracy.py x
-// The kernels differ in properties that could affect the correction: memory traffic, number of blocks, shared memory.
+// The kernels differ in properties that could affect the bias of event times: memory traffic, number of blocks,
+// shared memory.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

@@ -58,7 +58,7 @@ struct work {
 #define SOFTMAX_ROWS 1, 32, 512, 8192
 #define MATMUL_SIDES 64, 256, 512, 1024
 
-// Number of elements of a, b and c; 0 if the kernel lacks the array.
+// numbers of elements of a, b and c; 0: the kernel does not use the array
 static void work_elements(work_kernel kernel, long long size, long long elements[3]) {
     long long in = kernel == COPY ? size * 256 : kernel == SOFTMAX ? size * 4096 : kernel == MATMUL ? size * size : 0;
     elements[0] = in;

@@ -4,7 +4,7 @@
 FOLDER holds records of the same cases by --timer both from any number of processes: cold*.json and hot*.json. Kernel
 times vary by 0.1 us and more between processes and over minutes. The two times are therefore taken in the same process,
 in interleaved groups, and the median over processes is used. Limit: within max(0.15 us, 1 %) for every kernel; aim:
-max(0.10 us, 0.5 %). The exit code is 1 if the limit is missed."""
+max(0.10 us, 0.5 %). The exit code is 1 if the limit is exceeded."""
 import glob
 import json
 import statistics
@@ -15,8 +15,8 @@ if len(sys.argv) != 2:
 
 
 def medians(pattern):
-    """For each name, in us: CUPTI's time, and the difference of kbench's time from it. None if a process has no
-    number."""
+    """Returns for each name, in us, CUPTI's time and the difference between kbench's time and CUPTI's time; None
+    if a process has no time."""
     seen = {}
     files = sorted(glob.glob(f"{sys.argv[1]}/{pattern}"))
     if not files:

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that select can choose, and others). The kernels
-   must decode each of the 256 values in A and in B, and sum each product once, exactly on integers, at every kind of
-   edge, with and without split-K. Sums must be promoted to f32, so that a long K loses no precision. C must be written
-   completely and nothing else, multiplied by both scales. What TMA does not support must be rejected. After these
-   tests, the program compares the precision with f32 sums on random numbers, and measures the speed.
+/* Tests products of e4m3 (matmul_e4m3: every rung, every configuration that select can choose, and others). The
+   kernels must decode each of the 256 values in A and in B. They must add each product exactly once, which
+   integers show, at every kind of edge, with and without split-K. Sums must be promoted to f32, so that a long K
+   loses no precision. They must write all of C and nothing else, and multiply C by both scales. The kernels must
+   reject operands that TMA does not support. After these tests, the program compares the precision with f32 sums
+   on random numbers, and measures the speed.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/e4m3.cu -o e4m3 && ./e4m3 [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -44,7 +45,8 @@ template <int Way> static const char* way(const kbk_args* a, kbk_stream st) {
 struct rung {
     const char* name;
     kbk_launch_fn launch;
-    bool any, way, vendor, slow; // accepts every K and address; a configuration of select; too slow for large shapes
+    // any: accepts every K and address; way: configuration of select; slow: skips large shapes
+    bool any, way, vendor, slow;
 };
 static const rung rungs[] = {
     { "naive", kbk_matmul_e4m3_fwd_naive<bf16>, true, false, false, true },
@@ -66,17 +68,17 @@ static std::string text(shape s) {
     return std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k);
 }
 static int passed, failed, skipped;
-static int theirs; // failures of cuBLASLt, which do not prevent the times of the others
+static int theirs; // failures of cuBLASLt; other variants are timed nevertheless
 static const char* only_rung;
 static shape only_shape;
 static bool quick, sanitize, no_vendor;
 static cudaStream_t stream;
 static char* work;
 static const size_t work_bytes = (size_t)256 << 20;
-static byte *a_all, *b_all, *codes; // buffers for all shapes; normal numbers
+static byte *a_all, *b_all, *codes; // a_all, b_all: buffers for all shapes; codes: normal random numbers
 static bf16* want;
 static char* c_all;
-static float* factors; // both scales: elements 0 and 4
+static float* factors; // the scale of A is element 0, the scale of B is element 4
 static unsigned long long* counts;
 
 static void cuda(cudaError_t e, const char* what) {
@@ -102,7 +104,8 @@ __global__ void fill_k(byte* x, int64_t n, uint32_t seed, const byte* table) {
         x[i] = table ? table[r % TABLE] : of[r % 3];
     }
 }
-// The reference product: 32 x 32 tiles, one FMA after the other, with the toolkit's own conversion.
+// Computes the reference product in tiles of 32 x 32, with the FMAs of an element in sequence and the CUDA
+// toolkit's conversion of e4m3.
 __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, const float* f, bf16* c, int m, int n,
                             int k) {
     __shared__ float s[32][33], t[32][33];
@@ -118,8 +121,8 @@ __global__ void reference_k(const __nv_fp8_e4m3* a, const __nv_fp8_e4m3* b, cons
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (bf16)(k ? sum * (f[0] * f[4]) : 0.0f);
 }
 // Compares [raw, raw + bytes). The n elements of C from byte `at` on must have the expected values, or NaN if NaN is
-// expected. All bytes around C must be 0xFF. Without expected values, C must be 0xFF, too. counts: wrong elements,
-// index of the first, overwritten guard bytes.
+// expected. All bytes around C must be 0xFF. Without expected values, the bytes of C must be 0xFF as well. counts:
+// wrong elements, index of the first, overwritten guard bytes.
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16* wanted, int64_t n,
                           unsigned long long* v) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < bytes / 2;
@@ -136,7 +139,8 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const bf16
             atomicAdd(v + 2, 1ull);
     }
 }
-__global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums) { // squares of a - b and of b
+// adds the squares of a - b and of b
+__global__ void distance_k(const bf16* a, const bf16* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         double x = (float)a[i], y = (float)b[i];
@@ -162,12 +166,12 @@ static void reference(const byte* a, const byte* b, shape s) {
     reference_k<<<grid, dim3(32, 32), 0, stream>>>((const __nv_fp8_e4m3*)a, (const __nv_fp8_e4m3*)b, factors, want,
                                                    (int)s.m, (int)s.n, (int)s.k);
 }
-static void put(void* to, const void* from, size_t bytes) { // and the configuration exists
+static void put(void* to, const void* from, size_t bytes) {
     CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream));
     CUDA(cudaStreamSynchronize(stream));
 }
 static void set_factors(float sa, float sb) {
-    float both[5] = { sa, 0, 0, 0, sb }; // rows that are 16-byte aligned, as cuBLASLt requires
+    float both[5] = { sa, 0, 0, 0, sb }; // the two scales are 16 bytes apart
     put(factors, both, sizeof both);
 }
 static kbk_args arguments(const byte* a, const byte* b, void* c, shape s) {
@@ -192,7 +196,7 @@ static void try_one(const rung& r, const byte* a, const byte* b, shape s, int of
     unsigned long long v[3] = { 0, ~0ull, 0 };
     kbk_args args = arguments(a, b, c_all + at, s);
     bool can = takes(r, args);
-    if (!strcmp(r.name, "select")) // not more than the workspace that the variant asks for
+    if (!strcmp(r.name, "select")) // passes exactly the workspace size that the variant requires
         args.workspace_bytes = kbki_scratch_matmul_e4m3(&args.s, 2, KBKI_WORD_select);
     CUDA(cudaMemsetAsync(work, 0xFF, (size_t)1 << 22, stream));
     CUDA(cudaMemsetAsync(c_all, 0xFF, (size_t)bytes, stream));
@@ -218,7 +222,7 @@ static void try_one(const rung& r, const byte* a, const byte* b, shape s, int of
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v[0], (long long)n, (long long)v[1] / s.n,
                (long long)v[1] % s.n);
     printf("\n");
-    if (e != cudaSuccess) { // a trap: nothing works in this process from here on
+    if (e != cudaSuccess) { // after a trap, every CUDA call of this process fails
         printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
         exit(1);
     }
@@ -313,7 +317,7 @@ static void try_all() {
         return;
     }
     set_factors(1, 1), try_numbers();
-    set_factors(-0.5f, 4); // powers of two, so that a result is rounded once
+    set_factors(-0.5f, 4); // the scales are powers of two, so that each result is rounded only once
     for (int i = 0; i < 8 * 8 * 9; i += sanitize ? 53 : quick ? 7 : 1)
         try_shape({ sizes[i / 72], sizes[i / 9 % 8], depths[i % 9] }, i % 2);
     for (const shape& s : odd_shapes)

@@ -5,7 +5,8 @@ detected (equal_implementations.cu).
     python3 tests/gpu/equal_implementations.py build/equal_implementations OUT.json [cold hot rotate]
 
 OUT.json: every comparison, without samples. Rotation needs at most 64 copies of the data to exceed twice the L2 cache.
-This mode therefore has other sizes, from 3/4 Mi elements and products of 512 x 512 on, but as many as the other modes.
+The mode rotate therefore uses larger sizes (at least 3/4 Mi elements, or products of 512 x 512), but the number of
+sizes is that of the other modes.
 """
 import json
 import subprocess

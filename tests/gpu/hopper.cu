@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests the matrix products with wgmma and TMA: rungs 9 to 16 of matmul, rung 3 of bmm, and every configuration (tile
    shape, cluster, split-K) that select can choose. Also tests mmapipe with split-K, and the primitives of these
-   kernels. Results must be exact on integers, in every layout and at every kind of edge. The kernels must write all of
-   C and nothing else, accept what TMA supports, and reject the rest. After the tests, the program measures the speed of
-   the kernels.
+   kernels. Results must be exact on integers, in every layout and at every kind of edge. The kernels must write
+   all of C and nothing else. They must accept operands that TMA supports, and reject all others. After the tests,
+   the program measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper.cu -o hopper && ./hopper [OPTION...]
    (-ldl on an old glibc; -DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -22,8 +22,8 @@
    The inputs of the checks are -1, 0 and 1. Sums of a few thousand products are then exact, also in 16 bits. A missing,
    repeated or misplaced product is therefore detected. Times are medians of CUDA events around 20 launches, in
    interleaved rounds of all variants, on buffers that together exceed the L2 cache. cuBLAS is timed as well, if it is
-   installed. In graphs, the buffers stay in L2, and the time is the difference between a graph and one with twice as
-   many launches. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
+   installed. With CUDA graphs, the buffers stay in L2, and the time is the difference between a graph and a graph
+   with twice as many launches. Prints a line per failure; exit code 0, 1 after failures, 77 without a GPU. */
 #ifndef HOPPER_NO_TRAP
 #define KBK_TRAP_AFTER 2
 #endif
@@ -52,9 +52,10 @@ static_assert(sizeof(kbki_map) == sizeof(CUtensorMap) && KBKI_MAP_16F == CU_TENS
 typedef __nv_bfloat16 bf16;
 struct rung {
     const char* name;
-    kbk_launch_fn launch[3], batched[3]; // f16, bf16, f32; for batches: NULL where the variant does not exist
-    bool any;                            // accepts rows that are not 16-byte aligned
-    bool way;                            // a configuration of select, chosen by name
+    // index: f16, bf16, f32; batched: for bmm; NULL: the variant does not exist
+    kbk_launch_fn launch[3], batched[3];
+    bool any;                            // whether it accepts rows that are not 16-byte aligned
+    bool way;                            // whether it is a configuration of select, chosen by name
 };
 static bool split_k; // the configurations use split-K
 template <class T, int Way> static const char* way(const kbk_args* a, kbk_stream st) {
@@ -94,7 +95,7 @@ constexpr int dtype_of = kbki_type<T>::cuda == CUDA_R_16F    ? 0
                                                              : 2;
 
 struct shape {
-    int64_t m, n, k, b = 0; // b: number of products in a batch; 0: one product, of matmul
+    int64_t m, n, k, b = 0; // b: number of products in a batch; 0: a single product, with matmul instead of bmm
 };
 static int64_t many(shape s) { return s.b ? s.b : 1; }
 static std::string text(shape s) {
@@ -110,7 +111,8 @@ static shape only_shape;
 static bool quick, sanitize, ways, graphs, sustained;
 static cudaStream_t stream;
 static char* work;                            // workspace
-static size_t work_bytes = (size_t)640 << 20; // room for both operands of 8192 x 8192 in f32, transposed, and more
+// enough for transposed copies of both operands of 8192 x 8192 in f32
+static size_t work_bytes = (size_t)640 << 20;
 
 static void cuda(cudaError_t e, const char* what) {
     if (e == cudaSuccess) return;
@@ -127,14 +129,15 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
     x = (x ^ x >> 15) * 0x846CA68Bu;
     return x ^ x >> 16;
 }
-// Integers of -1, 0 and 1, or uniform numbers of [-1, 1).
+// Fills with the integers -1, 0 and 1, or with uniform numbers in [-1, 1).
 template <class T> __global__ void fill_k(T* x, int64_t n, uint32_t seed, bool integers) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t r = mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32)));
         x[i] = (T)(integers ? (float)(int)(r % 3) - 1 : (float)(r >> 8) * 0x1p-23f - 1);
     }
 }
-// The reference product: 32 x 32 tiles, one FMA after the other; A[i,k] is at i * am + k * ak.
+// Computes the reference product in tiles of 32 x 32, with the FMAs of an element in sequence. A[i,k] is at i * am
+// + k * ak.
 template <class T>
 __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, int64_t am, int64_t ak, int64_t bk,
                             int64_t bn) {
@@ -152,12 +155,13 @@ __global__ void reference_k(const T* a, const T* b, T* c, int m, int n, int k, i
     if (i0 + y < m && j0 + x < n) c[(int64_t)(i0 + y) * n + j0 + x] = (T)sum;
 }
 struct verdict {
-    unsigned long long bad, first, outside; // different elements, index of the first, overwritten guard bytes
+    // bad: number of different elements; first: index of the first of them; outside: number of overwritten guard bytes
+    unsigned long long bad, first, outside;
 };
 template <class T> struct bits { typedef unsigned short word; };
 template <> struct bits<float> { typedef uint32_t word; };
-// Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values, and everything
-// around them must be 0xFF; wanted NULL: C, too.
+// Compares [raw, raw + bytes): the n elements of C from byte `at` on must have the expected values, and all other
+// bytes must be 0xFF. If wanted is NULL, the bytes of C must be 0xFF as well.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* want, int64_t n, verdict* v) {
     typedef typename bits<T>::word word;
@@ -174,7 +178,7 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const T* w
             atomicAdd(&v->outside, 1ull);
     }
 }
-// Sums of squares of a - b and of b.
+// Computes the sums of squares of a - b and of b.
 template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n, double* sums) {
     double d = 0, s = 0;
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
@@ -185,8 +189,8 @@ template <class T> __global__ void distance_k(const T* a, const T* b, int64_t n,
     if (threadIdx.x % 32 == 0) atomicAdd(sums, d), atomicAdd(sums + 1, s);
 }
 
-// Keeps the stream busy while the host queues the timed launches, because short kernels would otherwise be timed
-// with the gaps between them.
+// Keeps the stream busy while the host queues the timed launches. Otherwise the times of short kernels would
+// include the gaps between launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -227,7 +231,7 @@ template <class T> static bool takes(const rung& r, const T* a, const T* b, shap
 
 // --- the checks
 
-template <class T> struct bench { // buffers, large enough for all shapes
+template <class T> struct bench { // buffers that are large enough for all shapes
     T *a, *b, *want;
     char* c; // guard, C, guard
     verdict* v;
@@ -248,7 +252,7 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
     verdict zero = { 0, ~0ull, 0 }, v;
     kbk_args args = arguments<T>(a, b, x.c + at, s, layout);
     bool can = takes(r, a, b, s, layout);
-    if (!r.way) // not more than the workspace that the variant asks for
+    if (!r.way) // passes exactly the workspace size that the variant requires
         args.workspace_bytes = s.b ? kbki_scratch_bmm(&args.s, (int)sizeof(T), word_of(r.name))
                                    : kbki_scratch_matmul(&args.s, (int)sizeof(T), word_of(r.name));
     cuda(args.workspace_bytes <= work_bytes ? cudaSuccess : cudaErrorInvalidValue,
@@ -279,12 +283,12 @@ static void try_one(const bench<T>& x, const rung& r, const T* a, const T* b, sh
         printf(" (%llu of %lld, the first at row %lld, column %lld)", v.bad, (long long)n, (long long)v.first / s.n,
                (long long)v.first % s.n);
     printf("\n");
-    if (e != cudaSuccess) { // a trap: nothing works in this process from here on
+    if (e != cudaSuccess) { // after a trap, every CUDA call of this process fails
         printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
         exit(1);
     }
 }
-// All variants, or all configurations of select; configurations run once more with split-K.
+// Tests all variants, or all configurations of select. Each configuration also runs with split-K.
 template <class T> static void try_shape(const bench<T>& x, shape s, int layout, int off, bool by_way = false) {
     const int dtype = dtype_of<T>;
     fill(x.a, many(s) * s.m * s.k, 1, true), fill(x.b, many(s) * s.k * s.n, 2, true);
@@ -297,7 +301,8 @@ template <class T> static void try_shape(const bench<T>& x, shape s, int layout,
         split_k = false;
     }
 }
-// More inputs than cached tensor maps, at neighbouring addresses: each launch must use its own map.
+// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the map of
+// its own input.
 template <class T> static void try_addresses(const bench<T>& x, int layout) {
     const int dtype = dtype_of<T>;
     shape s = { 136, 264, 200 };
@@ -343,8 +348,8 @@ template <class T> static void try_ways(const bench<T>& x, int layout) {
     for (const shape& s : large_shapes)
         if (!sanitize && s.m * s.n * s.k < (int64_t)1 << (quick ? 32 : 36)) try_shape(x, s, layout, 0, true);
 }
-// Up to 16 rows in K-major layout, for which select has special kernels: every number of rows, and tails of
-// columns and of K.
+// Tests 1 to 16 rows in K-major layout, for which select has special kernels, with incomplete tiles of columns and
+// of K.
 template <class T> static void try_thin(const bench<T>& x) {
     static const int columns[] = { 1024, 1033, 6336, 6413 }, depths[] = { 1024, 1032, 1528, 2104 };
     for (int i = 0; i < 16 * 16; i += sanitize ? 51 : quick ? 5 : 1)
@@ -376,7 +381,7 @@ template <class T> static void try_all(const bench<T>& x) {
 }
 
 // --- primitives that no product uses yet: wgmma with A from registers, at every width; three-dimensional tensor
-// copies to one CTA and to a pair, and back
+// tests tensor copies to one CTA, to a pair of CTAs, and back to global memory
 
 #define PROBE_PLANES 4
 template <class T, int Width>
@@ -392,7 +397,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
     if (t == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncwarp();
     kbki_cluster_barrier();
-    if (t == 0) { // B in the pair's first plane, for both CTAs
+    if (t == 0) { // copies B into the first plane of the pair, for both CTAs
         kbki_bar_expect(&full, 8192 + Width * 128);
         kbki_tma_load_3d<false>(sa, &a, &full, 0, 0, plane);
         if (rank == 0) kbki_tma_load_3d<true>(sb, &b, &full, 0, 0, plane, 3);
@@ -403,7 +408,7 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         uint32_t r[4];
-        for (int e = 0; e < 4; e++) { // rows 0, 8 and vectors 0, 1 of this warp's 16 x 16
+        for (int e = 0; e < 4; e++) { // rows 0 and 8, and vectors 0 and 1, of this warp's 16 x 16 block
             int row = warp * 16 + lane / 4 + e % 2 * 8, pack = step * 2 + e / 2;
             r[e] = *(const uint32_t*)(sa + row * 128 + (pack ^ row % 8) * 16 + lane % 4 * 4);
         }
@@ -428,7 +433,8 @@ __global__ void __launch_bounds__(128) probe_k(const __grid_constant__ kbki_map 
 }
 template <class T, int Width> static void probe(const bench<T>& x) {
     const int dtype = dtype_of<T>;
-    const int64_t M = 60, N = Width - 8, K = 56, P = PROBE_PLANES; // all sizes smaller than their boxes
+    // all sizes are smaller than the boxes of the tensor maps
+    const int64_t M = 60, N = Width - 8, K = 56, P = PROBE_PLANES;
     kbki_map a = {}, b = {}, c = {};
     verdict zero = { 0, ~0ull, 0 }, v;
     T* out = (T*)(x.c + GUARD);
@@ -479,7 +485,7 @@ static const struct {
     { { 4096, 4096, 16384 }, KBK_NT, BF16 },    { { 16384, 4096, 4096 }, KBK_NT, BF16 },
     { { 8192, 8192, 1024 }, -1, BF16 },         { { 8192, 50304, 768 }, KBK_NT, BF16 },
     { { 256, 256, 131072 }, KBK_NT, BF16 | 4 }, { { 16, 8192, 8192 }, KBK_NT, BF16 },
-    { { 8205, 5921, 2949 }, KBK_NT, BF16 }, // no row begins at a multiple of 16 bytes
+    { { 8205, 5921, 2949 }, KBK_NT, BF16 }, // rows are not 16-byte aligned
     { { 512, 2048, 1024, 128 }, -1, BF16 | 4 }, { { 1024, 1024, 128, 256 }, -1, BF16 | 4 },
 };
 static double median(float* t, int n) {
@@ -523,7 +529,8 @@ template <class T> static const char* launch(int which, const kbk_args* a) {
     return "built without cuBLAS";
 #endif
 }
-// Relative norm-wise difference between a variant's result and that of cuBLAS.
+// Returns the norm of the difference between a variant's result and that of cuBLAS, relative to the norm of
+// cuBLAS's result.
 template <class T> static void compare_norms(T* c, T* other, shape s, int which, int layout, const kbk_args* with) {
     const int dtype = dtype_of<T>;
     static double* sums;
@@ -552,7 +559,8 @@ static void print_or_dash(bool there, const char* format, double x, int width) {
     printf("%*s", width, text);
 }
 static bool shown(const rung& r) { return only_rung ? !strcmp(only_rung, r.name) : r.way == ways; }
-// Sets of operands and results, used in rotation, that together exceed L2; and the variants that exist for them.
+// Sets of operands and results that are used in rotation and together exceed L2, and the variants that support
+// them.
 template <class T> struct rotation {
     shape s;
     int layout, sets, turn = 0;
@@ -715,8 +723,8 @@ template <class T> static pace burst(rotation<T>& of, int v) {
     while (cudaStreamQuery(stream) == cudaErrorNotReady) mhz = nvml.mhz();
     return { median<LAUNCHES>(spans.data()), (double)mhz, 0 };
 }
-// One second to reach steady state, and two that are timed. Queues a portion of launches in the stream while the
-// previous portion runs.
+// one second to reach steady state, then two timed seconds Queues the next group of launches while the previous
+// group runs.
 template <class T> static pace sustain(rotation<T>& of, int v, double ms) {
     int portion = (int)(20 / ms) + 1, clocks = 0, launches = 0;
     const int settle = (int)(1000 / ms / portion) + 1, end = 3 * settle;
@@ -793,7 +801,7 @@ static void time_table(size_t l2, bool every) {
 template <class T> static void check_type() {
     const int dtype = dtype_of<T>;
     bench<T> x;
-    size_t most = (size_t)(sanitize ? 16 << 20 : 8192 * 8192) + 65536; // elements of the largest matrix
+    size_t most = (size_t)(sanitize ? 16 << 20 : 8192 * 8192) + 65536; // number of elements of the largest matrix
     if (only_dtype && strcmp(only_dtype, dtype_name[dtype])) return;
     const shape& o = only_shape;
     most = std::max(most, (size_t)(many(o) * std::max({ o.m * o.k, o.k * o.n, o.m * o.n })) + 65536);

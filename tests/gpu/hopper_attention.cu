@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Tests attention forward with wgmma and TMA (rungs 7 to 10). A kernel must select the right key among all keys exactly,
-   and count every visible key of a row once. Masked keys must have no effect, and results must be as close to double
-   precision as 16 bits allow. A kernel must write all of o and lse and nothing else, and reject shapes that TMA does
-   not support. Tests attention backward (rung 7) in the same way: the gradient of each row goes only to the key that it
-   matches, and dk and dv are bitwise reproducible. After the tests, the program measures the speed of the kernels.
+/* Tests attention forward with wgmma and TMA (rungs 7 to 10). A kernel must select the right key among all keys
+   exactly, and count every visible key of a row once. Masked keys must have no effect, and results must be as
+   close to double precision as 16 bits allow. A kernel must write all of o and lse and nothing else, and reject
+   shapes that TMA does not support. Tests attention backward (rung 7) in the same way: the gradient of each row
+   goes only to the key that it matches, and dk and dv are bitwise reproducible. After the tests, the program
+   measures the speed of the kernels.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/hopper_attention.cu -o fa && ./fa [OPTION...]
    (-DHOPPER_NO_TRAP: without the timeout that ends a kernel which waits for ever)
@@ -40,7 +41,7 @@ struct rung {
     {                                                                                       \
 #name, { kbk_attention_##dir##_##name<__half>, kbk_attention_##dir##_##name<bf16> } \
     }
-// flashpp with this number of warpgroups per CTA, for any shape.
+// Launches flashpp with this number of warpgroups per CTA, for any shape.
 template <class T, class At128, class At64> static const char* fwd_groups(const kbk_args* a, kbk_stream st) {
     kbki_attn<T> io;
     const char* why = kbki_attn_args(a, &io);
@@ -69,7 +70,7 @@ template <class T, bool Stay> static const char* back_other(const kbk_args* a, k
     return a->s.cols == 64 ? kbki_fab_launch<T, kbki_fab_plan<64, 128, Stay>>(io, st)
                            : kbki_fab_launch<T, kbki_fab_plan<128, 64, Stay>>(io, st);
 }
-// flashmma with d = 128 as on a GPU with less shared memory than this one; for other d, flashmma.
+// Launches flashmma. For d = 128, it uses the configuration for a GPU with less shared memory than this one.
 template <class T> static const char* back_small(const kbk_args* a, kbk_stream st) {
     kbki_attn_back<T> io;
     const char* why = kbki_attn_back_args(a, &io);
@@ -88,9 +89,9 @@ static const char* const dtype_name[] = { "f16", "bf16" };
 struct shape {
     int heads, n, d, causal;
 };
-// Inputs: one visible key matches each row and gets all the weight; all keys are equal; uniform numbers of [-1,
-// 1); the same with infinite keys in the first head and NaN in the keys and values of the last head; scores over a
-// wide range.
+// Kinds of inputs: MATCH: one visible key matches each row and gets all the weight. ALIKE: all keys are equal.
+// RANDOM: uniform numbers in [-1, 1). SPOILED: like RANDOM, with infinite keys in the first head and NaN in the
+// keys and values of the last head. WIDE: scores over a wide range.
 enum { MATCH, ALIKE, RANDOM, SPOILED, WIDE, FILLS };
 static const char* const fill_name[] = { "one match", "all alike", "random", "NaN and infinity", "wide scores" };
 
@@ -119,12 +120,12 @@ __host__ __device__ inline uint32_t mixed(uint32_t x) {
 __device__ inline float uniform(uint32_t seed, int64_t i) {
     return (float)(mixed((uint32_t)i * 2654435761u ^ mixed(seed + (uint32_t)(i >> 32))) >> 8) * 0x1p-23f - 1;
 }
-// Signs that distinguish the keys: the matching key has the score 121 sqrt(d); the scores of other keys have the
-// mean 0.
+// Returns element c of a key: a random sign times 11. The matching key then has the score 121 sqrt(d), and the
+// scores of other keys have the mean 0.
 __device__ inline float code(int64_t key, int c) { return uniform(11, key * 128 + c) < 0 ? -11.0f : 11.0f; }
 __device__ inline float special(int which) { return __uint_as_float(which ? 0x7FC00000u : 0x7F800000u); }
 
-struct inputs { // of one head after the other
+struct inputs { // of all heads in sequence
     int fill, n, d, causal, heads;
 };
 template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
@@ -143,14 +144,15 @@ template <class T> __global__ void fill_k(T* q, T* k, T* v, inputs in) {
             if (c == 3) a = 1;
             if (head == 0 && c == 3 && (row < in.n / 3 || row % 3 == 0)) b = -special(0);
             if (in.causal && head == in.heads - 1 && row == in.n / 2) b = special(1);
-            // in causal attention, use a value that every row sees, because products with hidden values are not skipped
+            // in causal attention, the special value is in a key that every row sees, because products with masked
+            // values are not skipped
             if (head == in.heads - 1 && row == (in.causal ? 0 : in.n / 4) && c % 5 == 1) x = special(c % 2);
         }
         q[i] = (T)a, k[i] = (T)b, v[i] = (T)x;
     }
 }
-/*  Computes the reference in double precision, one CTA per row. allowed: the tolerance of each element. Each
-   probability that is rounded to 16 bits has an error of at most `unit` of its value. The tolerance is five times the
+/*  Computes the reference in double precision, one CTA per row. allowed: the tolerance of each element. Rounding a
+    probability to 16 bits gives a relative error of at most `unit`. The tolerance is five times the
    root of the sum of the squared errors, plus the rounding of the result, plus the errors of f32. */
 template <class T>
 __global__ void __launch_bounds__(128)
@@ -192,11 +194,14 @@ __global__ void __launch_bounds__(128)
     if (t == 0) lse[line] = base + log(sum);
 }
 struct verdict {
-    unsigned long long bad, first, outside, bad_lse, first_lse; // wrong elements, the first, overwritten guard bytes
-    float got, want, may;                                       // of one of the wrong elements
+    // bad, bad_lse: numbers of wrong elements; first, first_lse: index of the first wrong element; outside: number
+    // of overwritten guard bytes
+    unsigned long long bad, first, outside, bad_lse, first_lse;
+    // result, expected value and tolerance of one wrong element
+    float got, want, may;
 };
-// Compares [raw, raw + bytes): n results from byte `at` on, with 0xFF around them. exact: the expected 16 bits and
-// nothing else; loose: NaN may stand for infinity, and the reverse. wanted NULL: 0xFF everywhere.
+// Compares [raw, raw + bytes): n results start at byte `at`, and all other bytes must be 0xFF. exact: results must
+// have the expected bits; loose: NaN is accepted for infinity, and infinity for NaN. wanted NULL: 0xFF everywhere.
 template <class T>
 __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const double* wanted, const double* allowed,
                           int64_t n, bool exact, bool is_lse, verdict* out, bool loose = false) {
@@ -221,8 +226,8 @@ __global__ void compare_k(const char* raw, int64_t bytes, int64_t at, const doub
     }
 }
 
-// Keeps the stream busy while the host queues the timed launches, because short kernels would otherwise be timed
-// with the gaps between them.
+// Keeps the stream busy while the host queues the timed launches. Otherwise the times of short kernels would
+// include the gaps between launches.
 __global__ void hold_k(unsigned long long ns) {
     unsigned long long start, now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
@@ -241,7 +246,7 @@ static bool wanted_dtype(int dtype) { return !only_dtype || !strcmp(only_dtype, 
 
 // --- the checks
 
-template <class T> struct bench { // buffers, large enough for all shapes
+template <class T> struct bench { // buffers that are large enough for all shapes
     T *q, *k, *v;
     char *o, *lse; // guard, results, guard
     double *want, *allowed, *want_lse;
@@ -260,8 +265,8 @@ static void report(const rung& r, int dtype, shape s, int fill, const char* how,
                (long long)v.first_lse % s.n);
     printf("\n"), fflush(stdout);
 }
-// Launches a kernel once and checks its results. off: o starts this number of elements after a 16-byte boundary;
-// operand: so does the input with this index.
+// Launches a kernel once and checks its results. off: o starts this number of elements after a 16-byte boundary.
+// operand: index of an input that starts one element after a 16-byte boundary; -1: no input does.
 template <class T> static void try_one(const bench<T>& x, const rung& r, shape s, int fill, int off, int operand) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
     int64_t rows = (int64_t)s.heads * s.n, n = rows * s.d, at = GUARD + 2 * off, bytes = GUARD * 2 + 2 * n;
@@ -308,14 +313,15 @@ template <class T> static void try_one(const bench<T>& x, const rung& r, shape s
 template <class T> static void try_shape(const bench<T>& x, const rung& r, shape s, int fill) {
     inputs in = { fill, s.n, s.d, s.causal, s.heads };
     fill_k<T><<<1024, 256, 0, stream>>>(x.q, x.k, x.v, in);
-    // two more than the scores, because they are read in pairs
+    // two more elements than there are scores, because scores are read in pairs
     reference_k<T><<<(unsigned)(s.heads * s.n), 128, (size_t)(s.n + 2) * sizeof(double), stream>>>(
         x.q, x.k, x.v, x.want, x.allowed, x.want_lse, in);
     try_one(x, r, s, fill, 0, -1);
     if (fill == MATCH) try_one(x, r, s, fill, 1, -1);
     for (int operand = 0; operand < 3 && s.n == 17 && fill == RANDOM; operand++) try_one(x, r, s, fill, 0, operand);
 }
-// More inputs than cached tensor maps, at neighbouring addresses: each launch must use its own map.
+// Tests more inputs than there are cached tensor maps, at neighbouring addresses. Each launch must use the map of
+// its own input.
 template <class T> static void try_addresses(bench<T> x, const rung& r) {
     shape s = { 2, 136, 64, 1 };
     T *q = x.q, *k = x.k, *v = x.v;
@@ -325,7 +331,8 @@ template <class T> static void try_addresses(bench<T> x, const rung& r) {
     }
 }
 static const int lengths[] = { 1, 2, 17, 64, 65, 127, 128, 129, 191, 192, 193, 300, 385, 1024, 1536 };
-// More tiles than the device has SMs, so that persistent CTAs compute several; many heads; long rows.
+// Shapes with more tiles than the device has SMs, so that a persistent CTA computes several tiles; with many
+// heads; with long rows.
 static const shape many[] = { { 300, 300, 128, 0 }, { 280, 200, 64, 0 }, { 40, 1536, 128, 0 },
                               { 64, 1000, 64, 0 },  { 700, 64, 64, 0 },  { 5, 4097, 128, 0 },
                               { 3, 5000, 64, 0 },   { 1000, 1, 128, 0 }, { 133, 129, 128, 0 } };
@@ -365,7 +372,8 @@ template <class T> static void check_type(const rung& r) {
     CUDA(cudaMalloc((void**)&x.o, 2 * most + 2 * GUARD)), CUDA(cudaMalloc((void**)&x.lse, 4 * rows + 2 * GUARD));
     CUDA(cudaMalloc((void**)&x.want, 8 * most)), CUDA(cudaMalloc((void**)&x.allowed, 8 * most));
     CUDA(cudaMalloc((void**)&x.want_lse, 8 * rows)), CUDA(cudaMalloc((void**)&x.v_out, sizeof *x.v_out));
-    CUDA(cudaDeviceSynchronize()); // a memset of host-visible memory is not ordered with this stream
+    // needed because a memset of memory that the host can access is not ordered with this stream
+    CUDA(cudaDeviceSynchronize());
     try_all(x, r);
     printf("%s %s: %d passed, %d failed\n", r.name, dtype_name[dtype], passed - was, failed - were), fflush(stdout);
     void* all[] = { x.q, x.k, x.v, x.o, x.lse, x.want, x.allowed, x.want_lse, x.v_out };
@@ -374,9 +382,9 @@ template <class T> static void check_type(const rung& r) {
 
 // --- backward: do, q, k, v, o and lse to dq, dk, dv
 
-// Inputs: each row matches one key, and all numbers are small integers; uniform numbers of [-1, 1); the same with
-// NaN and infinity where the causal mask hides them from some rows, and rows that see no key; scores over a wide
-// range.
+// Kinds of inputs of backward, in the order of the enum: each row matches one key, and all numbers are small
+// integers; uniform numbers in [-1, 1); uniform numbers with rows that see no key, and with NaN and infinity that
+// the causal mask hides from some rows; scores over a wide range.
 enum { BACK_MATCH, BACK_RANDOM, BACK_SPOILED, BACK_WIDE, BACK_FILLS };
 static const char* const back_fill_name[] = { "one match", "random", "NaN and infinity", "wide scores" };
 static const char* const back_name[] = { "dq", "dk", "dv" };
@@ -384,7 +392,8 @@ static const char* const back_name[] = { "dq", "dk", "dv" };
 template <class T> struct back {
     T* in[5]; // do, q, k, v, o
     float* lse;
-    char *out[3], *work, *again; // guard, results, guard; scratch; results of another launch
+    // out: guard, results, guard; work: scratch memory; again: results of another launch
+    char *out[3], *work, *again;
     double *want[3], *allowed[3], *dots, *sizes, *o, *o_allowed, *want_lse;
     verdict* v_out;
 };
@@ -408,8 +417,9 @@ __global__ void back_lse_k(const double* from, float* to, int64_t n) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x)
         to[i] = (float)from[i];
 }
-// One special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v; and rows that see no key. The
-// causal mask hides none of the first three from any row or key, because products with hidden values are not skipped.
+// One special value per head, in turn: NaN in do, infinity in q, NaN in k, infinity in v; and rows that see no
+// key. The causal mask must not hide NaN in do or k, or infinity in q, because products with masked values are not
+// skipped.
 template <class T> __global__ void back_spoil_k(back<T> x, inputs in) {
     int head = blockIdx.x, d = in.d, n = in.n, which = head % 4;
     int64_t first = (int64_t)head * n;
@@ -431,8 +441,8 @@ template <class T> __global__ void back_dots_k(back<T> x, int64_t rows, int d) {
 }
 /*  The reference in double precision: one CTA per row (dq) or, with Keys, one per key (dk and dv). p and ds are
    each rounded to 16 bits once, and ds includes the rounding of p. The tolerance is five times the root of the sum of
-   the squared errors, plus the rounding of the result, plus the errors of f32. The f32 error of the scores counts for
-   all pairs alike. */
+   the squared errors, plus the rounding of the result, plus the errors of f32. The f32 error of the scores is
+   assumed to be equal for all pairs. */
 template <class T, bool Keys> __global__ void __launch_bounds__(128) back_reference_k(back<T> x, inputs in) {
     extern __shared__ double scores[];
     double *p = scores, *ds = p + in.n, *off_p = ds + in.n, *off_ds = off_p + in.n;
@@ -485,8 +495,8 @@ template <class T> static kbk_args back_arguments(const back<T>& x, shape s, int
     return a;
 }
 // Launches a kernel once and checks its results. off: the results start this number of elements after a 16-byte
-// boundary; operand: so does the input with this index; as_is: no reference was computed, and the results are compared
-// with those of another launch.
+// boundary. operand: index of an input that does so; -1: no input. as_is: no reference was computed, and the
+// results are compared with those of another launch.
 template <class T>
 static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off, int operand, bool as_is) {
     const int dtype = kbki_type<T>::cuda == CUDA_R_16BF;
@@ -534,7 +544,8 @@ static void back_one(const back<T>& x, const rung& r, shape s, int fill, int off
                    (long long)v[k].first % s.d, v[k].got, v[k].want, v[k].may);
         printf("\n"), fflush(stdout);
         if (e == cudaSuccess) continue;
-        printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped); // a trap: nothing works from here on
+        // after a trap, every CUDA call fails
+        printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
         exit(1);
     }
 }
@@ -559,16 +570,18 @@ template <class T> static void back_shape(const back<T>& x, const rung& r, shape
     }
     kbk_args a = back_arguments(x, s, GUARD);
     CUDA(cudaMemsetAsync(x.work, 0, KBK_TICKETS, stream));
-    r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream); // if this launch failed, the next lines print the reason
+    // the lines below print the reason if this launch fails
+    r.launch[kbki_type<T>::cuda == CUDA_R_16BF](&a, stream);
     for (int k = 0; k < 2; k++)
         CUDA(cudaMemcpyAsync(x.again + k * 2 * n, a.out[k + 1], (size_t)(2 * n), cudaMemcpyDeviceToDevice, stream));
     for (int i = 0; i < 3; i++) back_one(x, r, s, fill, 0, -1, true);
 }
 static const int back_lengths[] = { 1, 17, 64, 65, 127, 128, 129, 191, 300, 1024 };
-// More tiles than the device has SMs; many heads; long rows.
+// Shapes with more tiles than the device has SMs, with many heads, and with long rows.
 static const shape back_many[] = { { 140, 257, 128, 0 }, { 150, 300, 64, 0 }, { 4, 2100, 128, 0 },
                                    { 4, 2000, 64, 0 },   { 700, 64, 64, 0 },  { 500, 1, 128, 0 } };
-static const shape back_again[] = { { 64, 1000, 128, 0 }, { 64, 1000, 64, 0 } }; // for each launch of a sequence
+// the launches of a sequence, in this order
+static const shape back_again[] = { { 64, 1000, 128, 0 }, { 64, 1000, 64, 0 } };
 template <class T> static void back_all(const back<T>& x, const rung& r) {
     const int before = failed;
     if (only_shape.n) {
@@ -622,7 +635,7 @@ template <class T> static void check_back(const rung& r) {
     void* all[] = { x.dots, x.sizes, x.want_lse, x.lse, x.work, x.o, x.o_allowed, x.again, x.v_out };
     for (void* p : all) CUDA(cudaFree(p));
 }
-template <class T> static void allow_shared() { // one row of the longest shapes
+template <class T> static void allow_shared() { // allows shared memory for one row of the longest shapes
     CUDA(cudaFuncSetAttribute(reference_k<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, false>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
     CUDA(cudaFuncSetAttribute((back_reference_k<T, true>), cudaFuncAttributeMaxDynamicSharedMemorySize, 225 << 10));
@@ -782,7 +795,8 @@ int main(int argc, char** argv) {
     bool check = true, time = true;
     int devices = 0, l2 = 0;
     bool known = parse(argc, argv, &check, &time);
-    if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd"); // it keeps four rows
+    // the reference of backward keeps four rows
+    if (known && check && only_shape.n > 7000) known = only_dir && !strcmp(only_dir, "fwd");
     if (!known) {
         printf("usage: %s [--check] [--time] [--dir fwd|bwd] [--dtype f16|bf16] [--shape HEADSxROWSxD] [--quick]\n"
                "       [--rung flashws|flashrs|pingpong|flashpp|few|many|stay|leave|small] [--sanitize]\n"

@@ -5,8 +5,9 @@ library.
     judge.py FOLDER [--cpu] [--markdown FILE] [--json FILE] [--only NAME,NAME] [--shard K/N] [--jobs N]
              [--within SECONDS] [--library none|some|all|types] [--only-files tricks,honest,...]
 
-FOLDER: scratch folder. --library: some judges a few kernels of the library in f32; all judges each kernel in one
-element type, and each operation written in PyTorch; types judges each kernel in each type. On a GPU, the table also
+FOLDER: scratch folder. --library some: judges a few kernels of the library in f32. --library all: judges each
+kernel in one element type, and each operation written in PyTorch. --library types: judges each kernel in each
+type. On a GPU, the table also
 has the times of tricks that triton.testing.do_bench measures. Prints a line per verdict, FAIL lines, the time of each
 step, and last "N passed, N failed".
 """
@@ -26,27 +27,27 @@ from typing import Any, NamedTuple, Optional, Sequence
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "judge")
 sys.path.insert(0, here)
 HONEST = ("FASTER", "SLOWER", "EQUIVALENT", "UNRESOLVED")
-# flags that an honest function may get
+# flags that the judge may raise for an honest function
 QUIET = {"HOST_BOUND", "NONDETERMINISTIC", "CLOCK_UNCHECKED"}
-# they take longest: compilation, and a timeout that has to expire
+# these functions take longest: they compile, or their timeout must expire
 FIRST = ("by_the_compiler", "addmm", "hangs")
 start = time.time()
 
 
 class Job(NamedTuple):
-    """A function that the judge has to accept or to reject."""
+    """A function that the judge must accept or reject."""
 
     file: str
     name: str
     task: str
     path: str
     inputs: Any  # key of the task
-    words: Optional[Sequence[str]] = None  # one of these flags is required
+    words: Optional[Sequence[str]] = None  # the judge must raise one of these flags
     compiled: bool = False
     do_bench: bool = False
-    bytes: Optional[float] = 0  # 0: the peaks are not measured, which would take long in each process
+    bytes: Optional[float] = 0  # 0: peaks are not measured, because that takes long in each process
     rtol: Optional[float] = None
-    built: Any = None  # group of kernels and element type that must be built for it
+    built: Any = None  # group of kernels and element type that must be built before this function is judged
 
 
 def one(job):
@@ -80,7 +81,7 @@ def failure(error):
 
 
 def marked(module, gpu, triton):
-    """Functions whose names contain their task."""
+    """Returns the functions of a file in which the name of a function contains the name of its task."""
     for name, f in vars(module).items():
         if not callable(f) or not hasattr(f, "task"):
             continue
@@ -93,7 +94,8 @@ def marked(module, gpu, triton):
 
 
 def written_out(gpu):
-    """The library's operations in PyTorch, each in one of its types; on a CPU in f32, if the operation has it."""
+    """Returns the library's operations, written in PyTorch, each in one element type. On a CPU this is f32, if the
+    operation supports it."""
     import by_hand
     import kbench
     import operations
@@ -117,19 +119,20 @@ def of_library(which, folder):
         f.write(f"import os, sys\nos.environ.update({found!r})\nsys.path.append({here!r})\n" + text.read())
     for name in library.names(which, capability()):
         kernel, dtype = library.kernel_of(name), name.rpartition("_")[2]
-        rtol = 1e-2 if kernel.tf32 else None  # f32 products use 10 of 23 bits, which the record says
+        rtol = 1e-2 if kernel.tf32 else None  # this kernel uses only 10 of the 23 mantissa bits of f32
         yield Job("library", name, kernel.name, path, (kernel.name, dtype), rtol=rtol, built=(kernel.group, dtype))
 
 
 def capability():
-    """Compute capability of the GPU: 90 for 9.0. Called only in a process that may touch the GPU."""
+    """Returns the compute capability of the GPU: 90 for 9.0. Call it only in a process that may initialise
+    CUDA."""
     code = "import torch; print(*torch.cuda.get_device_capability())"
     major, minor = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout.split()
     return 10 * int(major) + int(minor)
 
 
 def jobs_of(gpu, triton, folder, which):
-    """Honest functions and tricks alternate, so that an early end has judged some of both."""
+    """Alternates honest functions and tricks, so that both kinds have been judged if the run ends early."""
     import honest
     import library
     import tricks
@@ -157,11 +160,12 @@ def has_triton():
 
 
 def judging(mine, others):
-    """The first reply says whether the process has a GPU. Until the first request arrives, the process prepares
-    everything that all functions need."""
-    for end in others:  # this process has copies of it: otherwise it would not see that the parent has ended
+    """Serves requests to judge functions. The first reply states whether the process has a GPU. Before the first
+    request arrives, the process prepares everything that all functions need."""
+    # closes inherited copies of the parent's ends; otherwise this process would not notice that the parent has ended
+    for end in others:
         end.close()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through the judge's own finally
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits through the judge's finally blocks
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import kbench
     import tasks
@@ -216,7 +220,8 @@ class Builder:
 
 
 class Crew:
-    """The worker processes: forks of this process, which has imported the slow modules and has not touched the GPU."""
+    """The worker processes. They are forks of this process, which has imported the slow modules but has not
+    initialised CUDA."""
 
     def __init__(self, n, how="fork"):
         self.how, self.context, self.members = how, multiprocessing.get_context(how), []
@@ -233,7 +238,7 @@ class Crew:
         return self.members[-1]
 
     def gpu(self):
-        """Whether all processes have a GPU."""
+        """Returns whether all processes have a GPU."""
         for member in self.members:
             member["ready"] = True
         return all([member["at"].recv() for member in self.members])
@@ -247,7 +252,7 @@ class Crew:
             member["process"].kill()
 
     def answers(self, timeout):
-        """(job, verdict, seconds) of the jobs that have ended; a process that died is replaced."""
+        """Yields (job, verdict, seconds) of the jobs that have ended. A process that has died is replaced."""
         ready = multiprocessing.connection.wait([m["at"] for m in self.members], timeout)
         for member in [m for m in self.members if m["at"] in ready]:
             job = member["job"]
@@ -269,7 +274,7 @@ class Crew:
 def crew_of(n, cpu):
     crew = Crew(n)
     gpu = crew.gpu()
-    if not gpu and not cpu:  # something touched the GPU before the copies were made
+    if not gpu and not cpu:  # CUDA was initialised before the processes were forked
         crew.leave()
         crew = Crew(n, "spawn")
         gpu = crew.gpu()
@@ -277,7 +282,7 @@ def crew_of(n, cpu):
 
 
 def verdicts(crew, jobs, builder, end):
-    """Until all functions are judged, or the time has expired."""
+    """Runs until all functions are judged or the time has expired."""
     waiting = list(jobs)
     while waiting or any(m["job"] for m in crew.members):
         left = end - time.time()
@@ -288,7 +293,8 @@ def verdicts(crew, jobs, builder, end):
             waiting.remove(job)
             yield job, failure(RuntimeError("the library's kernel could not be built")), 0.0
         for member in [m for m in crew.members if not m["job"]]:
-            # a process that has judged a function of a task knows the time of its reference
+            # prefers a process that has judged a function of the same task, because it has cached the time of the
+            # task's reference
             ready = [job for job in waiting if job.built in built]
             job = next((job for job in ready if job.task in member["tasks"]), ready[0] if ready else None)
             if job is None:
@@ -321,7 +327,8 @@ def shown(us):
 
 
 def row_of(job, verdict):
-    """file, function, verdict, time, do_bench's time, and the speed that do_bench would report."""
+    """Returns a row of the table: file, function, verdict, time, do_bench's time, and the speed that do_bench
+    would report."""
     first = next((f["word"] for f in verdict["flags"] if f["word"] not in QUIET), "")
     claimed, rival = verdict.get("do_bench_ms"), verdict.get("do_bench_reference_ms")
     ratio = f"{rival / claimed:.2f} x" if claimed and rival else "-"
@@ -344,7 +351,7 @@ def markdown(rows):
 
 
 def steps(kept):
-    """The time of each step of the judge, slowest first, and the function that took most."""
+    """Returns the time of each step of the judge, slowest first, and the function that took the most time."""
     took = {}
     for v in kept:
         for step, seconds in (v.get("seconds") or {}).items():
@@ -411,7 +418,7 @@ def stopped(*_):
 
 def start_all(parser, o):
     """Starts the processes that judge and the build of the library's kernels; makes the list of functions."""
-    # built once, before several processes would build it
+    # built here, so that the worker processes do not build it at the same time
     kit = subprocess.Popen([sys.executable, "-c", "import kbench; kbench._find_library()"])
     import torch  # noqa: F401 - imported for all copies of this process
 
@@ -435,7 +442,7 @@ def main():
     parser, o = options()
     if o.cpu:
         os.environ.update(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1")
-    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # an interrupted run leaves its results
+    os.environ["TMPDIR"] = os.path.abspath(o.folder)  # keeps the results of an interrupted run
     crew, jobs, builder = start_all(parser, o)
     signal.signal(signal.SIGTERM, stopped)
     tally, judged = Tally(o), set()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Tests every variant in the table of kbench_kernels.cuh in every element type: its outputs match the oracle, on odd
-   shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. It writes its outputs
-   completely and nothing else, does not change its inputs, can be captured into a graph, and is bitwise reproducible. A
-   variant that does not support a case must reject it.
+   shapes, misaligned addresses, three seeds, and inputs with NaN, infinities and large means. A variant must write
+   all of its outputs and nothing else, leave its inputs unchanged, support capture into a CUDA graph, and be
+   bitwise reproducible. A variant that does not support a case must reject it.
 
    nvcc -std=c++17 -O2 -arch=native -I. tests/gpu/kernels.cu -o kernels && ./kernels [OPTION...]
    (with cuBLAS's variants: -DKBK_CUBLAS, and -ldl on an old glibc)
@@ -33,11 +33,13 @@
 #endif
 
 static int passed, failed, skipped;
-static int quick, large, sanitize, counting, faults, jobs, job_index; // options; job_index: the number of this process
-static int capability;                                                // compute capability times ten
-static const char* only;                                              // option: test only this variant
-// Shared between the jobs (processes): how many parts of the work are taken, and for each operation how many jobs
-// have finished it and their counts.
+// command-line options; job_index: index of this process
+static int quick, large, sanitize, counting, faults, jobs, job_index;
+static int capability; // compute capability times ten
+// command-line option: test only this variant
+static const char* only;
+// Memory shared by the jobs (processes): number of parts of the work that are taken, and, for each operation, the
+// number of jobs that have finished it and the sums of their counts.
 static struct account {
     int taken;
     struct {
@@ -45,8 +47,9 @@ static struct account {
     } ops[KBK_OP_COUNT];
 } alone, *shared = &alone;
 
-// Returns whether this process does the next part. All processes walk through the same parts; a process that
-// finishes a part takes the first free one, because some parts take a thousand times as long as others.
+// Returns whether this process does the next part. All processes iterate over the same parts. A process that has
+// finished a part takes the first part that no process has taken, because some parts take a thousand times as long
+// as others.
 static int my_part() {
     static int part, mine = -1;
     if (jobs == 1) return 1;
@@ -98,11 +101,11 @@ enum { OFFSETS = sizeof offsets / sizeof offsets[0], GUARD = 4096 };
 typedef struct {
     kbk_tensor t;
     int slot;                // index among the inputs or among the outputs
-    double* values;          // host: inputs as the oracle reads them; outputs as the oracle computes them
-    double* scales;          // host: magnitudes of an output, for its tolerance
-    char *raw, *got;         // host: the bytes of an input; the bytes that were copied back
+    double* values;          // host: an input as doubles for the oracle, or an output that the oracle computed
+    double* scales;          // host: magnitudes that determine the tolerance of an output
+    char *raw, *got;         // host: raw: bytes of an input; got: bytes copied back
     char* dev;               // guard, alignment, tensor, guard; on the host if the tensor's place is the host
-    char *pinned, *pageable; // host memory of both kinds
+    char *pinned, *pageable; // host memory, page-locked and pageable
     size_t bytes, room;
 } side;
 
@@ -120,7 +123,7 @@ typedef struct {
     size_t work_bytes;
 } job;
 
-static char *arena, *arena_end, *arena_at; // device memory, allocated from the front
+static char *arena, *arena_end, *arena_at; // arena of device memory; arena_at: start of the free part
 static cudaStream_t stream;
 
 static char* take(size_t bytes) {
@@ -129,14 +132,15 @@ static char* take(size_t bytes) {
     return arena_at <= arena_end ? p : NULL;
 }
 
-// Keys that no query selects: in the first head all scores are -inf, in the other heads the scores of most keys.
+// Sets keys that no query may select: in the first head all scores are -inf; in each other head the scores of most
+// keys are -inf.
 static void kill_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     for (int64_t i = 0; x->slot == 0 && i < x->t.count; i++) x->values[i] = fabs(x->values[i]) + 0.1;
     for (int64_t r = 0; x->slot == 1 && r < x->t.count / d; r++)
         if (r < rows || r % rows < 70 || r % 3 == 0) x->values[r * d + 3] = -HUGE_VAL;
 }
-// A row that is masked completely, or whose values are as large as the type allows.
+// Writes rows that are masked completely, or whose values are the largest of the element type.
 static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     static const double greatest[KBK_DTYPES] = { 3.4028234663852886e38, 65504, 3.3895313892515355e38 };
     double far = dtype == KBK_F16 ? 60000 : 1e30;
@@ -150,7 +154,8 @@ static double masked(int dtype, int64_t row, int64_t column, int64_t cols) {
     default: return half ? -greatest[dtype] : greatest[dtype];
     }
 }
-// All logits of a row have one large value, or half of them a lower one; lse is that of the larger value.
+// Sets all logits of a row to one large value, or half of them to a lower value. lse is then that of the larger
+// value.
 static void mask_rows(const job* j, side* x) {
     int64_t cols = j->s.cols;
     if (x->t.kind == KBK_KF32)
@@ -159,8 +164,8 @@ static void mask_rows(const job* j, side* x) {
     if (x->t.kind == KBK_T)
         for (int64_t i = 0; i < x->t.count; i++) x->values[i] = masked(j->dtype, i / cols, i % cols, cols);
 }
-// Scores near -1e30 (f16: -1e10): equal for all keys of the first head, and for two of three keys of the other
-// heads. The scores are exact in any order of summation, so each probability is 1 / count or 0.
+// Makes scores near -1e30 (f16: -1e10): equal for all keys of the first head, and for two of three keys in each
+// other head. The scores are exact in any order of summation, so each probability is 1 / count or 0.
 static void move_keys(const job* j, side* x) {
     int64_t d = j->s.cols, rows = j->s.rows;
     double q = j->dtype == KBK_F16 ? 1024 : ldexp(1.0, 40), k = j->dtype == KBK_F16 ? -32768 : ldexp(-1.0, 55);
@@ -168,29 +173,30 @@ static void move_keys(const job* j, side* x) {
     for (int64_t i = 0; x->slot == 1 && i < x->t.count; i++)
         x->values[i] = k * (i / d >= rows && i / d % 3 == 2 ? 1.5 : 1) * (i % d % 2 ? 0.5 : 1);
 }
-// 1 and 2 with either sign: all products and sums are exact, so a missing or repeated term shows.
+// Fills with 1, 2, -1 and -2. All products and sums are exact, so a missing or repeated term changes the result.
 static void whole_numbers(side* x) {
     for (int64_t i = 0; i < x->t.count; i++) {
         uint32_t r = kbk_random_block(9, (uint64_t)i, (uint32_t)x->slot, 0).w[0];
         x->values[i] = (r & 1 ? -1 : 1) * (r & 6 ? 1 : 2);
     }
 }
-// NaN, +inf or -inf, alternating from shape to shape: for a tensor with room for only one of them.
+// Returns NaN, +inf or -inf, depending on the shape, for a tensor that is too small for all three.
 static double one_of_three(const job* j) {
     static const double inf[3] = { 0, HUGE_VAL, -HUGE_VAL };
     int turn = (int)((j->s.rows + j->s.cols) % 3);
     return turn ? inf[turn] : kbki_from_bits(0x7FF8ull << 48);
 }
-/* Whether an infinite statistic, scale or gradient gives the same infinities and NaN for every form of the
-   formula. Exceptions: rstd with few columns, because they may all have one sign, so that no sum over the row is
-   NaN; and a scale times a sum whose sign depends on rounding. */
+/* Returns whether an infinite statistic, scale or gradient gives the same infinities and NaN in every algebraic
+   form of the formula. Exceptions: rstd of a row with few columns (if all values have one sign, no sum over the
+   row is NaN), and a scale times a sum whose sign depends on rounding. */
 static int may_be_infinite(const job* j, const side* x) {
     if (!strcmp(j->op->name, "matmul_e4m3")) return 0;
     return strcmp(x->t.name, "rstd") || j->s.cols >= 31;
 }
-/* Makes some of n numbers not finite and all others 0: NaN, +inf and -inf in every tensor that is large enough,
-   the last one in its last row. The infinities stay at their distance in layernorm's x, because its mean is
-   computed in two steps, and in the inputs of attention backward, where they meet zeros beyond the last key. */
+/* Returns the special value of element i of n, or 0 if the element stays unchanged. Every tensor that is large
+   enough gets NaN, +inf and -inf, the last special value in its last row. Two cases get no additional infinities:
+   x of layernorm, whose mean is computed in two steps, and the inputs of attention backward, where infinities are
+   multiplied by zeros beyond the last key. */
 static double not_finite(const job* j, int64_t i, int64_t n) {
     int norm_fwd = !strcmp(j->op->name, "layernorm") && !strcmp(j->op->dir, "fwd") && j->spoiled == 0;
     int everywhere = !norm_fwd && !(j->op->family == KBK_ATTN && !strcmp(j->op->dir, "bwd"));
@@ -222,11 +228,12 @@ static void spoil(job* j, int fill) {
             double* v = &x->values[i];
             if (fill == LOGITS80) *v = *v > 0 ? 80 : *v > -1 ? -80 : *v;
             if (fill == MEAN1000) *v += 1000;
-            if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000; // and all that follow are near 0
+            // the values after the first are near 0
+            if (fill == OUTLIERS && i % row == 0) *v = i / row % 2 ? -64 : 1000;
             // row 0: all -inf; row 1: -inf in the first part; other rows: every third value -inf
             if (fill == MINUS_INF && (i < row || (i < 2 * row ? i - row < row / 2 : i % 3 == 0))) *v = -HUGE_VAL;
-            // all but a few values of a row masked: by the lowest finite value, by -1e30, and in f16 by its lowest
-            // value
+            // masks all but a few values of a row: with the lowest finite value of the type or with -1e30; in f16
+            // always with its lowest value
             if (fill == MASKS && i % row >= 100)
                 *v = j->dtype == KBK_F16   ? -65504
                      : i / row % 2         ? -1e30
@@ -234,7 +241,7 @@ static void spoil(job* j, int fill) {
                                            : -3.3895313892515355e38;
             if (fill == FAR) *v = j->dtype == KBK_F16 ? 60000 + 200 * *v : 1e6 * (1 + 0.05 * *v);
             double special = fill == NANS ? not_finite(j, i, n) : 0;
-            if (special != 0) *v = special; // NaN does not count as 0
+            if (special != 0) *v = special; // also true for NaN
         }
     }
 }
@@ -245,7 +252,7 @@ static size_t front(const job* j, const side* x, int shift) {
     return (size_t)(GUARD + kbk_kind_size(x->t.kind, j->dtype) * off);
 }
 
-// Inputs, oracle and buffers for one (operation, type, shape, fill). Returns 0 if it does not fit.
+// Prepares inputs, oracle and buffers for one (operation, type, shape, fill). Returns 0 if memory is too small.
 static int prepare(job* j) {
     int ins = 0, outs = 0, big_enough = 1;
     kbk_tensor t[KBK_MAX_TENSORS];
@@ -289,7 +296,7 @@ static int prepare(job* j) {
             kbk_widen(x->t.kind, j->dtype, x->raw, x->values, x->t.count);
         }
     j->op->ref(&j->s, kbk_dtype_size(j->dtype), j->in, j->out, 0, j->units);
-    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // magnitudes include the rounding of the scores
+    for (int k = 0; k < j->n && j->fill == FAR_KEYS; k++) // adds the rounding of the scores to the magnitudes
         if (j->x[k].t.scales) memset(j->x[k].scales, 0, (size_t)(j->x[k].t.scales * j->units) * sizeof(double));
     return big_enough;
 }
@@ -302,7 +309,7 @@ static void release(job* j) {
     }
 }
 
-// Everything around a tensor is 0xFF. The bytes of an output are 0xFF, too.
+// Fills the memory around each tensor, and the outputs themselves, with 0xFF.
 static void place(job* j, const kbk_variant* v, int shift, kbk_args* a) {
     memset(a, 0, sizeof *a);
     a->s = j->s, a->workspace = j->work, a->workspace_bytes = j->work_bytes;
@@ -332,13 +339,14 @@ static const char* intact(const char* p, size_t n) {
     return NULL;
 }
 
-// Whether an output is exact when the inputs are whole numbers: a sum of them, or the quotient of such sums. dx of
-// a norm is not a sum of whole numbers.
+// Returns whether an output is exact if the inputs are integers: it is a sum of integers, or the quotient of two
+// such sums. dx of a norm is not a sum of integers.
 static int comes_out_exact(const job* j, const side* x) {
     int norm = !strcmp(j->op->name, "layernorm") || !strcmp(j->op->name, "rmsnorm");
     return !norm || !x->t.per_unit;
 }
-// Copies all tensors back. Returns NULL, or the error. Writes a report of the first wrong output.
+// Copies all tensors back and compares them. Returns NULL, or the error; in that case, it fills the report for the
+// first wrong output.
 static const char* inspect(job* j, const kbk_variant* v, int shift, kbk_report* r, int* which) {
     static char guard[GUARD];
     const char* why = NULL;
@@ -375,7 +383,7 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
                j->s.causal ? ", causal" : "", j->spoiled);
 #define PRINT_FURTHER(size) \
     if (further++ > 3 && j->s.size) printf(", " #size " %lld", (long long)j->s.size);
-    int further = 0; // not batch, heads, rows, cols
+    int further = 0; // whether the operation has sizes other than batch, heads, rows and cols
     KBK_SIZES(PRINT_FURTHER)
     if (j->s.layout || j->s.sequential) printf(", layout %d, sequential %d", j->s.layout, j->s.sequential);
     printf(", %s", fill_name[j->fill]);
@@ -388,8 +396,8 @@ static void complain(const job* j, const kbk_variant* v, int shift, const char* 
 }
 
 static int is(const kbk_op* op, const char* name) { return !strcmp(op->name, name); }
-// Tensor copies (TMA) need rows that are 16-byte aligned. Returns whether a variant that uses them must reject
-// this case.
+// Returns whether a variant that uses tensor copies (TMA) must reject this case. TMA requires rows that are
+// 16-byte aligned.
 static int refuses(const kbk_variant* v, const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows == 0 || s->cols == 0) return 0; // nothing to do
@@ -409,7 +417,7 @@ static int refuses(const kbk_variant* v, const kbk_args* a) {
     const int product = is(v->op, "matmul") || is(v->op, "bmm");
     if (!tma || !product || !strcmp(v->name, "select") || s->k == 0) return 0;
     int64_t lda = s->layout == KBK_TN ? s->rows : s->k, ldb = s->layout == KBK_NT ? s->k : s->cols;
-    // tf32: all operands are K-major
+    // tf32 instructions need K-major operands
     bool whole = v->origin & KBK_TF32 ? s->k % 4 == 0 : lda % 8 == 0 && ldb % 8 == 0;
     return !whole || (uintptr_t)a->in[0] % 16 || (uintptr_t)a->in[1] % 16;
 }
@@ -446,7 +454,7 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
     }
     passed++;
     if (!twice || counting || v->origin & KBK_UNORDERED) return;
-    // Again, over the outputs and the workspace that the first launch left.
+    // launches again; outputs and workspace still hold what the first launch wrote
     char* first[KBK_MAX_TENSORS];
     for (int k = 0; k < j->n; k++)
         first[k] = (char*)malloc(j->x[k].room), memcpy(first[k], j->x[k].got, j->x[k].room);
@@ -463,7 +471,8 @@ static void try_variant(job* j, const kbk_variant* v, int shift, int twice) {
         passed++;
 }
 
-// Captured into a graph that is launched twice: no synchronisation, no allocation, the same result.
+// Captures the launch into a CUDA graph and launches the graph twice. The variant must neither synchronise nor
+// allocate, and the result must be the same.
 static void try_graph(job* j, const kbk_variant* v) {
     if (v->origin & KBK_ALLOCATES || sanitize || counting) return;
     kbk_args a;
@@ -498,7 +507,8 @@ static void try_graph(job* j, const kbk_variant* v) {
         passed++;
 }
 
-// Optional outputs whose pointers are NULL: the other outputs have the same bits, and the memory keeps its contents.
+// Sets the pointers of optional outputs to NULL. All other outputs must have the same bits, and the memory of the
+// optional outputs must not change.
 static void try_without_optional(job* j, const kbk_variant* v, int shift) {
     int optional = 0;
     for (int k = 0; k < j->n; k++) optional += j->x[k].t.role != KBK_IN && j->x[k].t.optional && j->x[k].t.count;
@@ -533,7 +543,7 @@ static void try_without_optional(job* j, const kbk_variant* v, int shift) {
         passed++;
 }
 
-// A gradient that may be computed in place of its logits has the same bits there as elsewhere.
+// Tests that a gradient that may overwrite its logits has the same bits in place as in separate memory.
 static void try_in_place(job* j, const kbk_variant* v, int shift) {
     side *x = &j->x[0], *dx = &j->x[j->n - 1];
     if (!is(v->op, "cross_entropy") || strcmp(dx->t.name, "dx") || sanitize || counting) return;
@@ -581,7 +591,8 @@ static const dims gemm_shapes[] = {
     { 1, 1, 0, 0 },       { 5, 3, 0, 0 },     { 256, 256, 256, 0 }, { 255, 129, 300, 0 },
     { 64, 512, 1000, 0 }, { 1, 4096, 64, 0 }, { 4096, 1, 33, 0 },   { 17, 1, 5000, 0 },
 };
-// rows of whole vectors: one length for each kernel that kbki_by_row and similar functions choose by row length
+// rows whose length is a multiple of the vector size: one length for each kernel that kbki_by_row and similar
+// functions choose by row length
 static const dims pack_rows[] = {
     { 37, 32, 1, 0 },
     { 35, 64, 1, 0 },
@@ -592,7 +603,7 @@ static const dims pack_rows[] = {
     { 2, 32768, 1, 0 },
     { 2, 65536, 1, 0 },
     { 2, 160000, 1, 0 },
-    // warps without elements of a row; so many rows that each row gets fewer threads
+    // rows so short that some warps have no elements, and so many rows that each row gets fewer threads
     { 5, 584, 1, 0 },
     { 600, 1800, 1, 0 },
     { 540, 2120, 1, 0 },
@@ -604,15 +615,15 @@ static const dims pack_rows[] = {
 };
 // more tokens than CTAs
 static const dims many_tokens[] = { { 600, 64, 100, 0 } };
-// the fill of the last stage, by which cross_entropy chooses the ring
+// rows that fill the last pipeline stage to different degrees; cross_entropy chooses its ring of stages by this
 static const dims ring_rows[] = {
     { 2, 24000, 1, 0 }, { 2, 25200, 1, 0 },  { 2, 48000, 1, 0 },
     { 2, 88000, 1, 0 }, { 2, 100800, 1, 0 }, { 3, 200000, 1, 0 },
 };
-// one shape per configuration: 128 x 256 with enough tiles; ping-pong; 144, 208 and (twice) 192 columns; 128 x 128
-// with short K; small and low tiles; split-K; few rows in K-major layout with a CTA per 32 columns, with one per
-// 64, and copies of 64 and 256 of k for a large matrix Rows that are 32-byte aligned. For other rows, wide tiles
-// or tiles of 192 columns are chosen
+// one shape per configuration: tiles of 128 x 256 with enough tiles; ping-pong; tiles of 144, 208 and (twice) 192
+// columns; tiles of 128 x 128 with short K; small and low tiles; split-K; few rows in K-major layout with a CTA
+// per 32 columns and per 64 columns; copies of 64 and of 256 elements of K for a large matrix. Rows are 32-byte
+// aligned here. If they are not, select chooses wide tiles or tiles of 192 columns
 static const dims wide_tiles[] = {
     { 224, 15120, 1024, 0 }, { 144, 6000, 1024, 0 }, { 528, 7488, 272, 0 },  { 528, 5040, 272, 0 },
     { 144, 11808, 528, 0 },  { 80, 17008, 528, 0 },  { 144, 6000, 80, 0 },   { 144, 19776, 16, 0 },
@@ -628,7 +639,7 @@ static const dims byte_shapes[] = {
 // something is 0
 static const dims zero_shapes[] = { { 0, 37, 3, 1 }, { 5, 0, 3, 1 }, { 5, 7, 0, 1 }, { 0, 0, 0, 1 } };
 static const dims huge_shapes[] = { { 1, 4400003, 1, 0 } }; // more vectors than one wave of CTAs can take
-// fewer: one, two and four vectors per thread with one CTA per SM
+// fewer vectors: one, two and four per thread with one CTA per SM
 static const dims sum_shapes[] = { { 1, 500003, 1, 0 }, { 1, 1000003, 1, 0 }, { 1, 2000003, 1, 0 } };
 // shapes for the variants of long rows: more rows than the SMs hold, and for weighted_sum more than L2 holds
 static const dims long_rows[] = { { 3, 300007, 1, 0 }, { 16400, 2056, 1, 0 } };
@@ -648,7 +659,8 @@ static const struct {
     { 1, 2, 257, 64, 0 },
     { 1, 1, 511, 128, 0 },
     { 1, 1, 700, 64, 0 },
-    // a head per SM of an H200: one CTA computes its rows in one round, where smaller CTAs would need two
+    // one head per SM of an H200: one CTA computes the rows of a head in one round, but smaller CTAs would need
+    // two rounds
     { 11, 12, 192, 128, 0 },
     { 11, 12, 256, 64, 0 },
 };
@@ -673,7 +685,7 @@ static const char* lacks(const kbk_variant* v, int dtype) {
 static int wanted(const kbk_variant* v, const kbk_op* op, int dtype) {
     return v->op == op && v->launch[dtype] && !lacks(v, dtype) && !(only && strcmp(only, v->name));
 }
-// Whether this fill tests anything of the operation.
+// Returns whether this fill tests a property of the operation.
 static int fits(const kbk_op* op, int fill, int spoiled) {
     if (fill == BAD_IDS) return is(op, "cross_entropy") || op->family == KBK_LOOKUP || is(op, "gather");
     if (fill == MEAN1000) return op->family == KBK_ROWS || op->family == KBK_SUM;
@@ -684,7 +696,8 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         bool bwd = !strcmp(op->dir, "bwd");
         return spoiled == 0 &&
                (op->family == KBK_GEMM || is(op, "sum") || is(op, "weighted_sum") || (bwd && is(op, "embedding")) ||
-                (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm")))); // dw, db of norms
+                // the last condition: dw and db of norms
+                (!bwd && is(op, "mse")) || (bwd && (is(op, "layernorm") || is(op, "rmsnorm"))));
     }
     if (fill == WHOLE_ROWS)
         return spoiled == 0 && (is(op, "cross_entropy") || (is(op, "softmax") && strcmp(op->dir, "bwd")));
@@ -692,9 +705,9 @@ static int fits(const kbk_op* op, int fill, int spoiled) {
         return op->family == KBK_ATTN && strcmp(op->dir, "fwd") == 0 && spoiled == 0;
     return spoiled == 0 || fill == NANS || (fill == MINUS_INF && op->family == KBK_ATTN);
 }
-/* Attention on tensor cores multiplies hidden values by zero (backward: q, k and do), so NaN and infinity are not tested
-   there. Adding many f32 terms one by one to a much larger first term
-   loses more than a tree reduction does. */
+/* Returns whether a variant cannot pass with this fill. Attention on tensor cores multiplies masked values by zero
+   (backward: q, k and do), so NaN and infinity are not tested there. If many f32 terms are added one by one to a much
+   larger first term, the error is larger than that of a tree reduction. */
 static int cannot(const job* j, const kbk_variant* v) {
     bool one_by_one = !strcmp(v->name, "naive") || !strcmp(v->name, "matmul");
     if (j->fill == OUTLIERS && is(j->op, "weighted_sum") && !strcmp(j->op->dir, "fwd") && one_by_one) return 1;
@@ -703,7 +716,8 @@ static int cannot(const job* j, const kbk_variant* v) {
            (j->fill == NANS || j->fill == MINUS_INF);
 }
 
-// A loop over so many columns takes minutes under racecheck, and shorter rows run the same code.
+// Long rows are skipped: a loop over so many columns takes minutes under racecheck, and shorter rows run the same
+// code.
 static int too_slow(const job* j, const kbk_variant* v) {
     return sanitize && is(j->op, "weighted_sum") && !strcmp(v->name, "matmul") && j->s.cols > 10000;
 }
@@ -726,14 +740,15 @@ static void run_fill(job* j, int first_shift, int shifts) {
 }
 static void run_shape(const kbk_op* op, int dtype, kbk_shape s, int spoiled, int shape_index) {
     int64_t size = s.rows * s.cols * (op->family == KBK_ATTN ? s.batch * s.heads : 1);
-    if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64; // a large operand with few results
+    // adds the operands, which may be much larger than the result
+    if (op->family == KBK_GEMM) size += (s.rows + s.cols) * s.k / 64;
     for (int fill = 0; fill < FILLS; fill++) {
         job j;
         memset(&j, 0, sizeof j);
         j.op = op, j.s = s, j.dtype = dtype, j.fill = fill, j.spoiled = spoiled;
         if (!fits(op, fill, spoiled)) continue;
         if (quick && fill != SEED1 && (fill + shape_index) % 3) continue;
-        if (size == 0 && fill != SEED1) continue; // no row can be spoiled
+        if (size == 0 && fill != SEED1) continue; // the tensor has no row that can get special values
         if ((sanitize || counting || faults || size > (quick ? 300000 : 900000)) && fill != SEED1) continue;
         if (!my_part()) continue;
         if (!sanitize)
@@ -761,13 +776,13 @@ static void expect(const kbk_variant* v, int dtype, int right, const char* what,
                said ? said : "launched"),
             failed++;
 }
-// Must be rejected before any launch, with this text in the message.
+// Checks that the arguments are rejected before any launch, and that the message contains this text.
 static void expect_rejected(const kbk_variant* v, int dtype, const kbk_args* a, const char* words, const char* what) {
     const long before = launches();
     const char* why = kbk_launch(v, dtype, a, stream);
     expect(v, dtype, why && strstr(why, words) && launches() == before, what, why);
 }
-// Arguments that point to zeros, large enough for the tensors of a small shape.
+// Returns arguments that point to zeros; the memory is large enough for the tensors of a small shape.
 static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_args a = {};
@@ -784,11 +799,12 @@ static kbk_args some_args(const kbk_variant* v, int dtype, const kbk_shape* s) {
     CUDA(cudaMemsetAsync(arena, 0, (size_t)(arena_at - arena), stream)); // index 0 is valid for every tensor
     return a;
 }
-// A shape that every operation accepts.
+// Returns a shape that every operation accepts.
 static kbk_shape usual_shape(const kbk_op* op) {
     kbk_shape s = shape(7, 1040);
     if (op->family == KBK_ATTN) s.cols = 64;
-    if (op->family == KBK_GEMM) s.k = 1040, s.layout = KBK_NT; // special kernels exist for so few rows
+    // a shape with few rows, for which special kernels exist
+    if (op->family == KBK_GEMM) s.k = 1040, s.layout = KBK_NT;
     if (kbk_has_dimension(op->signature, 'V')) s.vocabulary = 9;
     return s;
 }
@@ -826,7 +842,8 @@ static void run_sizes(const kbk_variant* v, int dtype) {
     expect_rejected(v, dtype, &a, "negative", "the lowest integer as " #size);
     KBK_SIZES(NEGATIVE)
     a = good;
-    a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64; // their product is 2^46 in 64 bits
+    // the 64-bit product of these sizes overflows to 2^46
+    a.s.rows = (int64_t)1 << 40, a.s.cols = ((int64_t)1 << 40) + 64;
     expect_rejected(v, dtype, &a, "2^56", "a product of sizes that overflows");
     expect(v, dtype, kbk_workspace(v, dtype, &a.s) == 0, "the workspace of such a shape", "not 0");
     a.s.rows = a.s.cols = (int64_t)1 << 32; // 0 in 64 bits
@@ -839,8 +856,8 @@ static void run_sizes(const kbk_variant* v, int dtype) {
         expect_rejected(v, dtype, &a, "layout", "a layout that does not exist");
     }
 }
-// A variant for another device, or compiled for another one, must say so, through kbk_launch and when it is called
-// directly.
+// A variant that needs another device, or was compiled for another device, must return an error, both through
+// kbk_launch and when it is called directly.
 static void run_elsewhere(const kbk_variant* v, int dtype) {
     kbk_shape s = usual_shape(v->op);
     if (!kbki_needs_row(kbk_least_sm(v, dtype), v->origin)) return;
@@ -853,9 +870,9 @@ static void run_elsewhere(const kbk_variant* v, int dtype) {
         expect(v, dtype, why && launches() == before, "code that was not compiled, called directly", why);
     }
 }
-/* A size of the shape is 0: outputs that still have elements and units match the oracle, and nothing else is
-   written. With a device, the values are compared. With a runtime that launches nothing, only the calls are
-   checked. */
+/* Tests shapes in which a size is 0. Outputs that still have elements and units must match the oracle, and nothing
+   else may be written. With a device, the values are compared. With a runtime that does not execute launches, only
+   the calls are checked. */
 static void run_zero(const kbk_variant* v, int dtype, const kbk_shape* s) {
     kbk_tensor t[KBK_MAX_TENSORS];
     const kbk_args a = some_args(v, dtype, s);
@@ -894,9 +911,9 @@ static void run_faults(const kbk_op* op, int dtype) {
     CUDA(cudaDeviceSynchronize());
 }
 
-// Sums over no rows are zeros, and outputs without units are written nevertheless.
+// Sums over 0 rows must be 0, and outputs that do not depend on units must still be written.
 static void run_no_rows(const kbk_op* op, int dtype) {
-    enum { ROOM = 512 }; // bytes of a tensor that is larger than declared
+    enum { ROOM = 512 }; // bytes per tensor, more than the declared sizes need
     static unsigned char got[KBK_MAX_TENSORS * ROOM];
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = shape(0, 37);
@@ -925,7 +942,7 @@ static void run_no_rows(const kbk_op* op, int dtype) {
             int64_t bytes = t[k].count * kbk_kind_size(t[k].kind, dtype);
             for (int64_t b = 0; b < ROOM && !why; b++)
                 if (got[k * ROOM + b] != (t[k].role != KBK_IN && b < bytes ? 0 : 0xFF))
-                    why = "sums of no rows are not 0";
+                    why = "sums over 0 rows are not 0";
         }
         if (why)
             printf("FAIL: %s_%s/%s %s, 0 x 37: %s\n", op->name, op->dir, v->name, kbk_dtype_name(dtype), why),
@@ -944,10 +961,10 @@ static void large_tensor(const kbk_tensor* t, int dtype, char* dev, char* block,
                              stream));
     CUDA(cudaStreamSynchronize(stream));
 }
-// The oracle's outputs for one unit.
+// Computes the oracle's outputs for one unit.
 static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                          int64_t u, double** out) {
-    double* in[8] = {}; // memory for one unit, addressed as if it were the whole tensor
+    double* in[8] = {}; // memory for one unit; the pointers are shifted as if it were part of the complete tensor
     const double* whole[8] = {};
     int ins = 0, outs = 0;
     for (int k = 0; k < n; k++) {
@@ -970,7 +987,7 @@ static void large_oracle(const kbk_op* op, int dtype, const kbk_shape* s, const 
     op->ref(s, kbk_dtype_size(dtype), whole, out, u, u + 1);
     for (int k = 0; k < ins; k++) free(in[k]);
 }
-// Whether the outputs of a unit match the oracle; if not, the report says why.
+// Returns whether the outputs of a unit match the oracle; if they do not, the report contains the reason.
 static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kbk_tensor* t, int n, char** dev,
                        int64_t u, double** oracle, kbk_report* r) {
     int right = 1;
@@ -987,7 +1004,8 @@ static int large_right(const kbk_op* op, int dtype, const kbk_shape* s, const kb
     }
     return right;
 }
-// The oracle of a sum: the sum of a period times its count, plus the remainder.
+// Computes the oracle of a sum over periodic inputs: the sum of a period times the number of periods, plus the sum
+// of the remainder.
 static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, int64_t period, double** out) {
     int64_t n = s->rows * s->cols, parts[2] = { period, n % period }, times[2] = { n / period, 1 };
     for (int k = 0; k < 2; k++) out[k * KBK_OUTS] = (double*)calloc(1, 8);
@@ -1001,7 +1019,8 @@ static void large_sum(const kbk_op* op, const kbk_shape* s, double* const* in, i
         out[0][0] += weight * value, out[KBK_OUTS][0] += weight * scale;
     }
 }
-// Whether an oracle can be computed from a few elements of the inputs, or from one period.
+// Returns whether the expected outputs can be computed from a few input elements, or from one period of periodic
+// inputs.
 static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     int outputs = 0;
     if (op->family == KBK_SUM) return is(op, "sum") || is(op, "mse");
@@ -1014,7 +1033,7 @@ static int by_samples(const kbk_op* op, const kbk_tensor* t, int n) {
     return n > 1 && outputs;
 }
 static void run_large(const kbk_op* op) {
-    enum { PERIOD = 40009 * 256 }; // bytes; does not divide any row
+    enum { PERIOD = 40009 * 256 }; // period of the inputs in bytes; rows are not multiples of it
     const int dtype = KBK_BF16;
     kbk_tensor t[KBK_MAX_TENSORS];
     kbk_shape s = shape(65537, 32771); // 2^31 + 229 thousand elements, odd rows
@@ -1104,7 +1123,7 @@ static void run_smaller_gpu(const kbk_op* op, int dtype) {
     const kbk_variant* v = kbk_find(op->name, op->dir, "flashmma");
     const char* option = only;
     kbki_fact* room = kbki_fact_of(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)most);
-    int was = kbki_attribute(most) + 1; // as the cached query stores it
+    int was = kbki_attribute(most) + 1; // kbki_attribute caches the value plus 1
     if (counting || !wanted(v, op, dtype) || !room) return;
     only = v->name;
     for (int i = 0; i < 4; i++) {
@@ -1135,7 +1154,8 @@ static void run_attention(const kbk_op* op, int dtype) {
         if (quick && !heads && (i / 2 % 3 == 0 || i / 2 > 8)) continue;
         if (heads && (strcmp(op->dir, "fwd") || dtype == KBK_F32)) continue; // flashpp's
         if ((sanitize || faults) && !attention_shapes[i / 2].small) continue;
-        for (int spoiled = 0; spoiled < (s.rows > 260 || heads || faults ? 1 : inputs); spoiled++) // the oracle: S^2
+        // the oracle: S^2
+        for (int spoiled = 0; spoiled < (s.rows > 260 || heads || faults ? 1 : inputs); spoiled++)
             run_shape(op, dtype, s, spoiled, i / 2);
     }
     if (dtype != KBK_F32) run_smaller_gpu(op, dtype);
@@ -1167,7 +1187,8 @@ static void run_dims(const kbk_op* op, int dtype, dims d, int index) {
     for (s.layout = 0; s.layout < layouts; s.layout++) {
         s.sequential = pick && s.layout;
         int n = op->tensors(&s, t), spoiled = 0;
-        if (gemm && !kbk_has_option(op->signature, "layout") && s.layout != KBK_NT && index > 5) continue; // always rejected
+        // always rejected
+        if (gemm && !kbk_has_option(op->signature, "layout") && s.layout != KBK_NT && index > 5) continue;
         for (int k = 0; k < n; k++) {
             if (t[k].role != KBK_IN) continue;
             if (spoiled == 0 || !kbk_kind_whole(t[k].kind)) run_shape(op, dtype, s, spoiled, index);
@@ -1225,7 +1246,8 @@ static void skip_others(const char* op) {
     }
 }
 
-// The last job that finishes an operation prints the sum of all counts, so that a stopped run shows its progress.
+// The last job that finishes an operation prints the sums of the counts of all jobs, so that an interrupted run
+// shows its progress.
 static void say_through(int op, int more_passed, int more_failed) {
     auto* all = &shared->ops[op];
 #ifndef _WIN32
@@ -1270,8 +1292,8 @@ static int run_all(const char* op) {
 }
 
 #ifndef _WIN32
-// Processes, not threads: each has its own stream, memory and counters. Processes start before CUDA is
-// initialised.
+// Runs the jobs. They are processes, not threads, so that each has its own stream, memory and counters. They start
+// before CUDA is initialised.
 static int run_jobs(const char* op) {
     int pipes[2], counts[3], code = 0, status = 0, ended = 0;
     shared = (account*)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -1295,7 +1317,8 @@ static int run_jobs(const char* op) {
 #endif
 
 int main(int argc, char** argv) {
-    setvbuf(stdout, NULL, _IOLBF, 1 << 16); // a stopped run has printed the operations that it finished
+    // line-buffered, so that an interrupted run has printed its finished operations
+    setvbuf(stdout, NULL, _IOLBF, 1 << 16);
     const char* op = NULL;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--quick"))

@@ -55,7 +55,8 @@ def near(what, got, want, dtype):
 
 
 def in_double(contest, operation):
-    """Outputs by name, from PyTorch in double precision with the same inputs; None if PyTorch lacks the operation."""
+    """Returns the outputs by name that PyTorch computes in double precision from the same inputs; None if PyTorch
+    lacks the operation."""
     peer = kk._PeerFunctions(contest)
     forward = peer._forward()
     if forward is None or operation.operation == "dropout":
@@ -139,8 +140,8 @@ def one_kernel(k, dtype, what):
 
 
 def near_rows(what, got, want, bound, least=0.0):
-    """Compares each row (last axis) separately, because an error in a row of small numbers would not show beside a
-    row of large numbers."""
+    """Compares each row (last axis) separately. In a norm over all rows, a row of large numbers would hide an
+    error in a row of small numbers."""
     got, want = got.double(), want.double().reshape(got.shape)
     off = float(((got - want).norm(dim=-1) / want.norm(dim=-1).clamp_min(least)).max())
     check(what, off <= bound, f"a row is off by {off:.3g}")
@@ -153,7 +154,8 @@ def near_each(what, got, want):
 
 
 def masked_rows(dtype, columns):
-    """Logits as attention masks leave them: one kind of mask per row, and finally a row near the largest finite value."""
+    """Returns logits like those after an attention mask: one kind of mask per row, and a last row near the largest
+    finite value."""
     kind, half = getattr(torch, kk._LONG[dtype]), columns // 2
     least, most = torch.finfo(kind).min, torch.finfo(kind).max
     far = -60000.0 if dtype == "f16" else -1e30
@@ -167,8 +169,8 @@ def masked_rows(dtype, columns):
 
 
 def masked():
-    """Masked rows, compared with PyTorch in double precision. A row that is -1e30 or the lowest number everywhere gives
-    uniform probabilities and not NaN. The loss of a masked target is its distance from the maximum."""
+    """Compares masked rows with PyTorch in double precision. A row that is -1e30 or the lowest number everywhere
+    gives uniform probabilities and not NaN. The loss of a masked target is its distance from the maximum."""
     torch.manual_seed(11)
     for k in kernels:
         if not k.runs_on(capability) or k.name not in (
@@ -209,9 +211,9 @@ def masked_row_kernel(k, dtype, columns, what):
 
 
 def masked_attention(k, dtype, d, causal, what):
-    """Scores near -1e30 (f16: -1e10): in the first head all keys are equal, in the second head a third of the keys
-    are lower.
-    Products and sums are exact in f32 in any order, so the keys with the largest score get equal weights."""
+    """Tests scores near -1e30 (f16: -1e10). In the first head the scores of all keys are equal; in the second head
+    a third of the keys have lower scores. Products and sums are exact in f32 in any order, so the keys with the
+    largest score get equal weights."""
     kind, n = getattr(torch, kk._LONG[dtype]), 130
     up, down = (1024.0, -32768.0) if dtype == "f16" else (2.0**40, -(2.0**55))
     at = torch.arange(n, dtype=torch.float64)
@@ -232,8 +234,8 @@ def masked_attention(k, dtype, d, causal, what):
 
 
 def gradients():
-    """Every forward function with a backward function, once, against the autograd of PyTorch's function in double
-    precision."""
+    """Compares the gradients of every forward function that has a backward function with PyTorch's autograd in
+    double precision."""
     for k in kernels:
         if k.direction != "fwd" or not k.runs_on(capability):
             continue
@@ -317,7 +319,7 @@ def streams():
 
 
 class Foreign:
-    """An array that is neither torch's nor cupy's."""
+    """An array that belongs neither to torch nor to cupy."""
 
     def __init__(self, x):
         self.x, self.__cuda_array_interface__ = x, x.__cuda_array_interface__

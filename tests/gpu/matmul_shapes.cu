@@ -40,12 +40,12 @@ __global__ void fill_k(bf16* p, int64_t n, uint64_t seed) {
     for (int64_t i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) {
         uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u + seed;
         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u, z = (z ^ z >> 27) * 0x94D049BB133111EBu, z ^= z >> 31;
-        float sum = 0; // of four uniform numbers: nearly normal
+        float sum = 0; // sum of four uniform numbers: nearly normal
         for (int e = 0; e < 64; e += 16) sum += (float)(z >> e & 0xFFFF) / 65536 - 0.5f;
         p[i] = __float2bfloat16(1.7f * sum);
     }
 }
-// Counts elements that differ by more than rounding of bf16 and of f32 sums in another order.
+// Counts elements whose difference exceeds the error of rounding to bf16 and of f32 sums in another order.
 __global__ void compare_k(const bf16* x, const bf16* y, int64_t n, float tolerance, unsigned long long* bad) {
     for (int64_t i = blockIdx.x * 256 + threadIdx.x; i < n; i += gridDim.x * 256) {
         float u = __bfloat162float(x[i]), v = __bfloat162float(y[i]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Every mistake that a timed block can make on a GPU, each between two correct benchmarks. misuse.sh has the flag
-// that each must get. A mistake must not get a time, and must not affect the correct benchmarks.
+// Contains every mistake that a timed block can make on a GPU, each between two correct benchmarks. misuse.sh lists
+// the flag that each mistake must get. A mistake must not get a time, and must not affect the correct benchmarks.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
@@ -24,21 +24,21 @@ template <class T> __global__ void forever(volatile T* p) {
     while (*p != T(7)) {}
 }
 
-// Waits cycles[0] cycles, and half of that in the next launch.
+// Waits for cycles[0] clock cycles, and halves cycles[0] for the next launch.
 template <class T> __global__ void ever_less(T* cycles) {
     T begin = clock64(), wanted = cycles[0];
     while (clock64() - begin < wanted) {}
     __syncthreads();
     if (threadIdx.x == 0) cycles[0] = wanted / 2;
 }
-// Waits cycles[0] cycles in every second launch.
+// Waits for cycles[0] clock cycles in every second launch, and not at all in the others.
 template <class T> __global__ void every_second(T* cycles) {
     T begin = clock64(), launches = cycles[1];
     while (launches % 2 && clock64() - begin < cycles[0]) {}
     __syncthreads();
     if (threadIdx.x == 0) cycles[1] = launches + 1;
 }
-// Knows the result from the address of its input.
+// Returns a stored result if the address of its input is known.
 __device__ const float* known_input;
 __device__ float known_output[N];
 template <class T> __global__ void remembers(const T* x, T* y, int n) {
@@ -239,7 +239,7 @@ FAULT(faster_than_can_be) {
     KB_TIME(kb) { LAUNCH(d, kb->stream); }
     kb_bytes(kb, 1e12); // declares a terabyte of traffic
 }
-FAULT(does_less) { // with a counter in device memory
+FAULT(does_less) { // a counter in device memory makes later launches do less work
     long long start[2] = { 4000000, 0 }, *cycles = KB_ALLOC(kb, long long, 2);
     kb_from_host(kb, cycles, start, sizeof start);
     KB_TIME(kb) { ever_less<<<1, 32, 0, kb->stream>>>(cycles); }
@@ -249,7 +249,7 @@ FAULT(does_half) {
     kb_from_host(kb, cycles, start, sizeof start);
     KB_TIME(kb) { every_second<<<1, 32, 0, kb->stream>>>(cycles); }
 }
-FAULT(submits_less) { // later, the host launches only a part
+FAULT(submits_less) { // in later runs, the host launches only a part of the work
     data d = make(kb);
     int launches = 0;
     KB_TIME(kb) {
@@ -272,7 +272,7 @@ FAULT(exits) {
     }
 }
 
-// only --fresh finds this: misuse.sh runs it a second time
+// only --fresh detects this mistake, so misuse.sh runs this benchmark again with --fresh
 KBENCH_IMPL(memory, good) { good(kb); }
 KBENCH_IMPL(memory, bad) {
     data d = make(kb);
@@ -286,7 +286,8 @@ KBENCH_IMPL(memory, bad) {
     kb_check(kb, d.y, want, N, 0.0);
 }
 
-// not mistakes: declared with kb_expect, timed on the host, or reset before every sample
+// These benchmarks are correct: operations declared with kb_expect, work timed on the host, or data reset before
+// every sample
 KBENCH(copy_expected) {
     data d = make(kb);
     float* h = KB_ALLOC_PINNED(kb, float, N);
@@ -329,7 +330,7 @@ KBENCH(reset_each_time) {
 }
 KBENCH(leaves_memory) {
     void* p = NULL;
-    cudaMalloc(&p, 64 << 20); // memory that is not freed: a warning beside the number
+    cudaMalloc(&p, 64 << 20); // memory that is not freed gives a warning, but the time is kept
     data d = make(kb);
     KB_TIME(kb) { LAUNCH(d, kb->stream); }
 }

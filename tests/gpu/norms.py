@@ -3,12 +3,13 @@
 
     python3 tests/gpu/norms.py LIBRARY... [--seed 1] [--shapes 16 | 128x8192xf32,...] [--op layernorm,rmsnorm]
 
-LIBRARY is a library of kernels that `nvcc -shared -DKBENCH_SHARED` made (see kbench_kernels.cuh); with several, the
-first is compared with the peers, and the others are shown beside it. A time is the median duration of the kernels in
-torch.profiler's trace, after a flush of the L2 cache; implementations are interleaved. mean and rstd are not written, as
-in inference. The peers are PyTorch's function, and Triton with 8, 16 and 32 elements per thread. Each result is compared
-with float64 first, and once more with mean and rstd. The ratio is the best peer's time divided by the time of the best
-variant. Exit code 1: a result is wrong; 77: no PyTorch with a GPU, or no Triton."""
+LIBRARY is a library of kernels that `nvcc -shared -DKBENCH_SHARED` made (see kbench_kernels.cuh); if several are
+given, the first is compared with the peers, and the times of the others are printed next to it. A time is the
+median duration of the kernels in torch.profiler's trace, after a flush of the L2 cache; implementations are
+interleaved. mean and rstd are not written, as in inference. The peers are PyTorch's function, and Triton with 8,
+16 and 32 elements per thread. Each result is compared with float64 first, and once more with mean and rstd. The
+ratio is the best peer's time divided by the time of the best variant. Exit code 1: a result is wrong; 77: no
+PyTorch with a GPU, or no Triton."""
 import argparse
 import ctypes
 import math
@@ -63,7 +64,7 @@ def softmax_kernel(x, w, b, y, C, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def softmax_bwd_kernel(x, w, b, y, C, BLOCK: tl.constexpr):  # x: dy, w: the result of softmax
+def softmax_bwd_kernel(x, w, b, y, C, BLOCK: tl.constexpr):  # here x is dy, and w is the output of softmax
     r = tl.program_id(0).to(tl.int64)
     c = tl.arange(0, BLOCK)
     v = tl.load(x + r * C + c, mask=c < C, other=0.0).to(tl.float32)
@@ -78,11 +79,11 @@ def flush_kernel(p, n, WRITE: tl.constexpr):
         tl.store(p + i, i.to(tl.int32), mask=i < n)
     else:
         v = tl.sum(tl.load(p + i, mask=i < n, other=0), 0)
-        tl.store(p, v, mask=v == -1)  # never: the numbers are not negative
+        tl.store(p, v, mask=v == -1)  # never stores, because the numbers are not negative
 
 
 class Case:
-    """An operation at a shape: inputs, the result in float64, and the functions to compare, by name."""
+    """One operation at one shape: its inputs, its result in float64, and a dict of the functions to compare."""
 
     def __init__(self, op, rows, cols, dtype, libraries):
         self.op, self.dtype = op, dtype
@@ -117,7 +118,7 @@ class Case:
                 self.run[name] = self.own(library, variant, name)
 
     def own(self, library, variant, name):
-        """A function that launches a kernel of the library, after two checks of its results."""
+        """Checks the results of a kernel of the library twice, and returns a function that launches it."""
         args, row = library_api._Args(), library.rows[(*(self.op + "/fwd").split("/")[:2], variant)]
         args.s.rows, args.s.cols = self.x.shape
         for k, tensor in enumerate({"softmax": (self.x,), "layernorm": (self.x, self.w, self.b)}.get(
@@ -159,7 +160,7 @@ class Case:
 
 
 def times_of(case, flush, rounds):
-    """Median kernel time in us of each function, after a flush of the L2 cache."""
+    """Returns the median kernel time in us of each function, after a flush of the L2 cache."""
     names = list(case.run)
     grid = (triton.cdiv(flush.numel(), 4096),)
     order = []
@@ -167,7 +168,8 @@ def times_of(case, flush, rounds):
         for _ in range(rounds):
             for name in random.sample(names, len(names)):
                 flush_kernel[grid](flush, flush.numel(), WRITE=True)
-                flush_kernel[grid](flush, flush.numel(), WRITE=False)  # leaves no dirty lines
+                # reads only, so that the cache holds no dirty lines
+                flush_kernel[grid](flush, flush.numel(), WRITE=False)
                 case.run[name]()
                 order.append(name)
         torch.cuda.synchronize()
@@ -188,7 +190,8 @@ def times_of(case, flush, rounds):
 
 
 def drawn(count, seed):
-    """Random shapes: few rows, or f32; half of the lengths are multiples of 256, the others of 8."""
+    """Returns random shapes with few rows, or in f32. Half of the lengths are multiples of 256, the others
+    multiples of 8."""
     draw, shapes = random.Random(seed), []
     while len(shapes) < count:
         rows, cols = int(2 ** draw.uniform(3, 13)), int(2 ** draw.uniform(8, 15))

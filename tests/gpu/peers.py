@@ -4,16 +4,16 @@
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json [--rounds 10]
     NVBENCH=DIR python3 tests/gpu/peers.py build/accuracy OUT.json --sweep [--full "OPTIONS"]
 
-The first form prints how far each harness's medians are from CUPTI's durations, and how much they vary between
-processes. nvbench runs once with its defaults, which takes minutes, then in every round with --timeout 0.1
---no-batch (or --nvbench-options). do_bench runs with its defaults, in every second round, because it starts slowly.
-The second form times a sweep of 200 copies: kbench all of them, nvbench with its defaults every twentieth; --full:
-nvbench all of them, with these options.
+The first form prints the differences between each harness's medians and CUPTI's durations, and the spread of the
+medians between processes. nvbench runs once with its defaults, which takes minutes, then in every round with
+--timeout 0.1 --no-batch (or --nvbench-options). do_bench runs with its defaults, in every second round, because it
+starts slowly. The second form times a sweep of 200 copies: kbench all of them, nvbench with its defaults every
+twentieth; --full: nvbench all of them, with these options.
 
 NVBENCH is a checkout of nvbench, which cmake builds together with tests/gpu/peers.cu (it downloads nvbench's
 dependencies). NVBENCH_PROGRAM is a program that was built in this way. PEERS_LIBRARY is peers.cu as a shared library;
-by default NVCC builds it. do_bench needs torch and triton in this Python. A peer that is missing is left out, with the
-reason."""
+by default NVCC builds it. do_bench needs torch and triton in this Python. A missing peer is skipped, and the
+reason is printed."""
 import argparse
 import ctypes
 import json
@@ -151,7 +151,7 @@ def machine(records):
 
 
 def measure(program, peers, options, by_default):
-    """The runs of one round, in a new random order."""
+    """Performs the runs of one round in a new random order."""
     names = [p for p in ("kbench", "nvbench", "do_bench") if p in peers]
     random.shuffle(names)
     times, meta = {}, {}

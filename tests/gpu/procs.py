@@ -41,7 +41,7 @@ def usage():
 
 
 def records(options, folder, mode, what, seed, procs):
-    """The records of a run, by name. Records without a time are left out."""
+    """Returns the records of a run by name, without records that have no time."""
     path = os.path.join(folder, f"{mode or 'as_is'}.{what}.json")
     if not os.path.exists(path):
         command = [options.program, *options.arguments, "--no-progress", "--seed", str(seed), "--json", path]
@@ -58,7 +58,7 @@ def records(options, folder, mode, what, seed, procs):
 
 
 def compare(title, pairs, bar, at_least):
-    """PAIRS: records, each with the median that its interval should contain. Whether enough do."""
+    """PAIRS: list of (record, median that the record's interval should contain). Whether enough do."""
     held, widths, missed = 0, [], []
     for r, median in pairs:
         low, high = r["time_ms_ci_low"], r["time_ms_ci_high"]

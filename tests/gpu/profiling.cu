@@ -10,13 +10,13 @@ __global__ void triad(const float* a, const float* b, float* c, long n) {
     for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x)
         c[i] = a[i] + 2.0f * b[i]; // one multiply-add and 12 bytes per element
 }
-__global__ void chains(float* out, int steps, float x) { // 4 multiply-adds per step and thread
+__global__ void chains(float* out, int steps, float x) { // 4 multiply-adds per thread in each step
     float r0 = threadIdx.x, r1 = r0 + 1, r2 = r0 + 2, r3 = r0 + 3;
     for (int i = 0; i < steps; i++)
         r0 = fmaf(r0, x, 1.0f), r1 = fmaf(r1, x, 1.0f), r2 = fmaf(r2, x, 1.0f), r3 = fmaf(r3, x, 1.0f);
     if (r0 + r1 + r2 + r3 == 12345.678f) out[0] = r0;
 }
-__global__ void again(const float4* p, float4* out, long n, int times) { // the same bytes, several times
+__global__ void again(const float4* p, float4* out, long n, int times) { // reads the same bytes `times` times
     float4 sum = make_float4(0, 0, 0, 0);
     for (int t = 0; t < times; t++)
         for (long i = blockIdx.x * (long)blockDim.x + threadIdx.x; i < n; i += (long)gridDim.x * blockDim.x) {
@@ -25,7 +25,8 @@ __global__ void again(const float4* p, float4* out, long n, int times) { // the 
         }
     out[blockIdx.x * (long)blockDim.x + threadIdx.x] = sum;
 }
-__global__ void conflicts(float* out, int stride, int steps) { // a warp's lanes share a bank, where stride is 32
+// with stride 32, all lanes of a warp access one bank
+__global__ void conflicts(float* out, int stride, int steps) {
     __shared__ volatile float s[32 * 33];
     float sum = 0;
     for (int i = threadIdx.x; i < 32 * 33; i += 32) s[i] = (float)i;
@@ -62,7 +63,7 @@ static void chains_of(kb_state* kb, double flops) {
 }
 KBENCH_IMPL(chains, right) { chains_of(kb, 1); }
 KBENCH_IMPL(chains_doubled, wrong) { chains_of(kb, 2); }
-KBENCH(again) { // 16 MiB eight times: the first from DRAM, seven from L2
+KBENCH(again) { // reads 16 MiB eight times: once from DRAM, seven times from L2
     long n = 1 << 20;
     float *p = KB_ALLOC(kb, float, 4 * n), *out = KB_ALLOC(kb, float, 4l * 1024 * 1024);
     kb_fill(kb, p, 4 * n, KB_NORMAL);
@@ -73,7 +74,7 @@ KBENCH(conflicts, KB_AXIS("stride", 1, 32)) {
     int stride = (int)kb_int(kb, "stride");
     KB_TIME(kb) { conflicts<<<1024, 32, 0, kb->stream>>>(out, stride, 1024); }
 }
-KBENCH(overlaps) { // a copy on another stream beside a kernel
+KBENCH(overlaps) { // a kernel runs while another stream copies
     static cudaStream_t side;
     static cudaEvent_t forked, joined;
     if (!side) cudaStreamCreate(&side), cudaEventCreate(&forked), cudaEventCreate(&joined);

@@ -52,7 +52,8 @@ for name, r in looked.items():
 level = c['triad/2048']
 told(abs(level['intensity_dram'] * level['dram_bytes'] / t['flops'] - 1) < 1e-9 and level['intensity_l2'] < level['intensity_dram'],
      'triad: %.3g operations a byte of L2, %.3g of DRAM' % (level['intensity_l2'], level['intensity_dram']))
-for name, r in looked.items():  # timed samples are unmoved: in processes that never loaded CUPTI
+# profiling does not change the timed samples, because they are measured in processes that never load CUPTI
+for name, r in looked.items():
     a, b = r['time_ms'], plain[name]['time_ms']
     near = max(0.01 * b, 3 * (r['precision'] * a + plain[name]['precision'] * b))
     told(abs(a - b) <= near, '%s: %.6f ms with profiling, %.6f ms without' % (name, a, b))

@@ -92,8 +92,8 @@ def times(library, sizes):
 
 
 def times_from_c(library, files):
-    """Medians over processes for each harness: the same kernel differs by up to 0.3 us from process to process in
-    each of them."""
+    """Returns the medians over processes for each harness. In each harness, the time of one kernel differs by up
+    to 0.3 us between processes."""
     runs = [json.load(open(file)) for file in files]
     sizes = [r["params"]["n"] for r in runs[0]]
     of_process = {"--plain": [], "--times": []}
@@ -145,7 +145,8 @@ def contests():
 
 
 def backward():
-    """A backward pass runs on the streams of its forward pass: it cannot be captured, and is timed nevertheless."""
+    """Tests a backward pass that PyTorch runs on the stream of an earlier forward pass. It cannot be captured, but
+    it is timed nevertheless."""
     x, w, b = (torch.randn(*size, device="cuda", requires_grad=True) for size in ((2048, 1024), (1024,), (1024,)))
     dy, side = torch.randn(2048, 1024, device="cuda"), torch.cuda.Stream()
     norm = lambda: torch.nn.functional.layer_norm(x, (1024,), w, b)
@@ -228,7 +229,7 @@ def words():
                     (copies, "TRANSFER"), (mallocs, "SYNC_INSIDE"), (mallocs_async, "ALLOC_INSIDE")):
         r = kbench.compare({f.__name__: f}, (x,))[0]
         check(f"{f.__name__}: {want}", r.time_ms is None and any(w in r.flags for w in want.split()), flags(r))
-    # torch may raise an error itself, which gives the reason
+    # if torch raises an error itself, the error is the reason
     r = kbench.compare({"copies_by_torch": copies_by_torch}, (x,))[0]
     said = "TRANSFER" in r.flags or "SYNC_INSIDE" in r.flags or "Cannot copy between CPU and CUDA" in (r.message or "")
     check("copies_by_torch", r.time_ms is None and said, flags(r))

@@ -28,7 +28,7 @@ __global__ void copies(const uint4* p, uint4* q, size_t n) {
         q[i] = p[i];
 }
 
-#ifndef __CUDA_ARCH__ // the other parts of the harness are host code
+#ifndef __CUDA_ARCH__ // the rest of this file is host code
 // --- products ---
 
 struct library {
@@ -94,7 +94,7 @@ struct product_row {
     kb_kind data;
 };
 
-// C = A' B of random matrices, or of data that takes less power
+// C = A' B of random matrices, or of data that makes the GPU use less power
 static void product(kb_state* kb) {
     const product_row* row = (const product_row*)kb->user;
     const type* t = row->t;
@@ -147,12 +147,15 @@ static void product(kb_state* kb) {
 struct memory_row {
     kb_traffic does, said;
     int mib;
-    int impossible; // a peak; KBI_ROOFS: the highest arithmetic peak; KBI_NO_ROOF: the highest memory peak; -3: none
+    // peak that the declared work exceeds; KBI_ROOFS: the highest arithmetic peak; KBI_NO_ROOF: the highest memory
+    // peak; -3: the work is possible
+    int impossible;
     kb_dtype flops;
 };
 
-// Declares the work that would be 1.3 times the highest measured rate of this kind, given the duration of the launch.
-// All calls of the benchmark function but the last declare nothing, because there is no time yet.
+// Declares work that, divided by the duration of the launch, gives 1.3 times the highest measured rate of this
+// kind. The benchmark function is called several times. Only the last call declares work, because no time is known
+// before.
 static double too_much(kb_state* kb, int which) {
     kbi_run* run = kb->run;
     int first = which == KBI_NO_ROOF ? KBI_ROOF_COPY : which == KBI_ROOFS ? KBI_ROOF_F32 : which;
@@ -191,8 +194,8 @@ static void memory(kb_state* kb) {
         kb_bytes(kb, moved);
 }
 
-// The two copies that set the peak of a cold copy of this size (the faster one counts): the kit's kernel, and the
-// runtime's.
+// Benchmarks the two copies whose faster one is the peak of a cold copy of this size: kbench's kernel, and
+// cudaMemcpyAsync.
 static void cold_copy(kb_state* kb, bool by_kernel) {
     int64_t half = *(const int64_t*)kb->user / 2;
     char *from = KB_ALLOC(kb, char, half), *to = KB_ALLOC(kb, char, half);
@@ -246,7 +249,7 @@ int main(int argc, char** argv) {
         add_product(&t, false, t.stored, t.side, KB_NORMAL, "");
         add_product(&t, true, NULL, t.side, KB_NORMAL, "");
         add_product(&t, true, t.stored, t.side, KB_NORMAL, "");
-        // data that takes less power, or leaves less heat, is faster
+        // products of data that uses less power are faster, because the clock stays higher
         add_product(&t, true, NULL, t.side, KB_ZERO, "_zeros");
         add_product(&t, true, NULL, t.side / 2, KB_UNIFORM, "_small");
     }
@@ -270,7 +273,7 @@ int main(int argc, char** argv) {
         add_memory(name, { KB_COPY, KB_ANY_TRAFFIC, 256, t.roof, t.said });
     }
     static int64_t sizes[24];
-    for (int i = 0; i < 21; i++) { // 1 MiB to 1 GiB by powers of two, and sizes between them
+    for (int i = 0; i < 21; i++) { // powers of two from 1 MiB to 1 GiB, and sizes between them
         char name[80];
         sizes[i] = (int64_t)(((i % 2 ? 1.5 : 1.0) * (double)((int64_t)1 << (20 + i / 2))) / 4096) * 4096;
         snprintf(name, sizeof name, "cold_copy_%lld_KiB_kernel", (long long)(sizes[i] >> 10));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Measures row operations of the library at shapes at which compiled code was once faster than the library,
-   and at similar shapes. The shapes in bf16 are layernorm fwd at 65536 x 64, 8192 x 1024 and 4096 x 16384, and softmax
-   bwd at 65536 x 64 and 4096 x 16384. Each result is first compared with the oracle, on sampled rows.
+/* Measures row operations of the library. At some of these shapes, compiled code was faster than an earlier
+   version of the library; others are similar shapes. The shapes in bf16 are layernorm fwd at 65536 x 64, 8192 x
+   1024 and 4096 x 16384, and softmax bwd at 65536 x 64 and 4096 x 16384. Each result is first compared with the
+   oracle, on sampled rows.
 
    nvcc -std=c++17 -O2 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/rows.cu -o rows && ./rows [OPTION...]
 
@@ -60,7 +61,7 @@ struct contest {
     {                                      \
         name, __VA_ARGS__, 0, 0, 0, {}, {} \
     }
-// Cross entropy forward, backward, both.
+// Launch functions of cross entropy: forward, backward, and both in one kernel.
 static void ce_contests(int64_t rows, int64_t cols, std::vector<contest>* to) {
     contest fwd = { "cross_entropy", "fwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_fwd_unroll<bf16>) } };
     contest bwd = { "cross_entropy", "bwd", rows, cols, { PLAN("unroll", kbk_cross_entropy_bwd_unroll<bf16>) } };
@@ -148,7 +149,7 @@ static kbk_args arguments(const room& r, int set) {
 __device__ void put(bf16* x, float v, float) { *x = __float2bfloat16_rn(v); }
 __device__ void put(float* x, float v, float) { *x = v; }
 __device__ void put(int* x, float v, float b) { *x = min((int)v, (int)b - 1); }
-// Uniform numbers of [a, b) for targets and for y of softmax; otherwise of [-2, 2).
+// Fills with uniform numbers: in [a, b) for targets and for y of softmax, otherwise in [-2, 2).
 template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, uint32_t seed) {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {
         uint32_t h = ((uint32_t)i ^ (uint32_t)(i >> 32)) * 0x9E3779B1u + seed;
@@ -156,8 +157,8 @@ template <class V> __global__ void noise_k(V* x, int64_t n, float a, float b, ui
         put(x + i, a + (b - a) * ((float)(h >> 8) * 0x1p-24f), b);
     }
 }
-// Every fourth row is constant, or nearly: mean and deviation must be computed separately there. Half of the other
-// rows begin with a number far from all that follow.
+// Makes every fourth row constant or nearly constant, so that the deviation must be computed from differences to
+// the mean. Half of the other rows begin with a number far from all later numbers.
 __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
     for (int64_t r = 4 * blockIdx.x; r < rows; r += 4 * gridDim.x) {
         for (int64_t c = threadIdx.x; c < cols; c += blockDim.x)
@@ -165,7 +166,7 @@ __global__ void unusual_k(bf16* x, int64_t rows, int64_t cols) {
         if (threadIdx.x == 0 && r + 2 < rows) x[(r + 2) * cols] = __float2bfloat16_rn(r % 8 ? 1000.0f : -64.0f);
     }
 }
-// Rows of cross entropy that are masked completely or partly; targets that are ignored or invalid.
+// Masks rows of cross entropy completely or partly, and sets ignored and invalid targets.
 __global__ void masked_k(bf16* x, int* t, int64_t rows, int64_t cols) {
     for (int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
         for (int64_t c = threadIdx.x; c < cols && r % 4 == 0; c += blockDim.x)
@@ -201,7 +202,7 @@ static room prepare(const contest& c, size_t l2) {
             void* at = place(r, set, i);
             if (kbk_kind_whole(t.kind))
                 noise_k<<<1024, 256, 0, stream>>>((int*)at, t.count, a, b, seed);
-            else if (t.kind == KBK_KF32) // log-sum-exp, and factors of the gradients
+            else if (t.kind == KBK_KF32) // the log-sum-exp, or factors of the gradients
                 noise_k<<<1024, 256, 0, stream>>>((float*)at, t.count, 6.0f, 8.0f, seed);
             else
                 noise_k<<<1024, 256, 0, stream>>>((bf16*)at, t.count, a, b, seed);
@@ -212,7 +213,7 @@ static room prepare(const contest& c, size_t l2) {
 
 // --- correctness: rows spread over the result, eight at a time, against the oracle
 
-enum { TOGETHER = 8 }; // a norm over a single row would need a wider bound than an element
+enum { TOGETHER = 8 }; // rows compared together: the norm of the error over a single row would need a wider bound
 static bool compare(const room& r, const char* name, int64_t row) {
     std::vector<std::vector<double>> in(8), out(2 * KBK_OUTS);
     const double* ins[8] = {};
@@ -313,7 +314,7 @@ static void run(contest& c, const clocks& k, size_t l2, bool time) {
         if (check(r, c.plans[i]))
             i++;
         else
-            c.plans.erase(c.plans.begin() + (long)i); // a wrong configuration gets no time
+            c.plans.erase(c.plans.begin() + (long)i); // a configuration with wrong results is not timed
     if (ce || !strcmp(c.dir, "fwd"))
         noise_k<<<1024, 256, 0, stream>>>((bf16*)place(r, 0, 0), r.t[0].count, -2.0f, 2.0f, 5u);
     for (plan& p : c.plans) p.ready = time ? graph_of(r, p) : NULL;

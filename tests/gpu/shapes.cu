@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Kernels of 1 us to 3 ms in many launch shapes, and timed blocks with several kernels. No constant of the kit was
-// fitted to them. Blocks with several kernels, and kernels with more blocks than are resident at once, write their
-// own timestamps. python3 tests/gpu/shapes.py ./shapes compares their times with CUPTI's durations and with the
-// timestamps:
+// Kernels of 1 us to 3 ms in many launch configurations, and timed blocks with several kernels. No constant of the
+// kit was fitted to them. Blocks with several kernels, and kernels with more blocks than are resident at once,
+// write their own timestamps. python3 tests/gpu/shapes.py ./shapes compares their times with CUPTI's durations and
+// with the timestamps:
 //     nvcc -O3 -gencode=arch=compute_90a,code=sm_90a -I. tests/gpu/shapes.cu -o shapes
-// The timestamps need --cold or --hot: a graph (--rotate) would write those of all its launches into one slot.
-// SHAPES_PLACE=n in the environment shifts the buffers by n times 34 MiB.
+// The timestamps need --cold or --hot: with a graph (--rotate), all launches would write their timestamps into one
+// slot. SHAPES_PLACE=n in the environment shifts the buffers by n times 34 MiB.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
@@ -72,7 +72,7 @@ static float* filled(kb_state* kb, int64_t n) {
     return x + before;
 }
 
-// Whether the outputs were written at both ends: kb_alloc's memory contains NaN.
+// Checks that the outputs were written at both ends. Memory of kb_alloc initially contains NaN.
 static void check_written(kb_state* kb, const float* y, int64_t n) {
     float ends[2][256];
     int each = n < 256 ? (int)n : 256, missing = 0;
@@ -83,7 +83,7 @@ static void check_written(kb_state* kb, const float* y, int64_t n) {
     kb_check_that(kb, missing == 0, missing, 0, "%d of %d outputs are NaN", missing, 2 * each);
 }
 
-// Whether y = 1.5 x + 0.25, applied `times` times, in the first and the last elements.
+// Checks in the first and the last elements that y is x after `times` applications of 1.5 x + 0.25.
 static void check_scaled(kb_state* kb, const float* x, const float* y, int64_t n, int times) {
     float in[256], out[256];
     double worst = 0;
@@ -116,8 +116,9 @@ __device__ float warp_sum(float v) {
 /*  For several kernels, CUPTI's span includes the gaps that tracing adds. Tracing also slows down a kernel whose blocks
    do not all start at once. On an H200, each further wave of large blocks adds 0.1 us, as the kernel's own timestamps
    show. Therefore these kernels measure themselves: the first block that starts and the last block that ends write
-   %globaltimer into the slot of their launch. A launch clears the slot half a ring away, so half of the slots hold the
-   latest launches. The difference between the timestamps and the kernel's duration is measured in the traced runs. */
+   %globaltimer into the slot of their launch. Each launch clears the slot half a ring ahead, so half of the slots
+   hold the timestamps of the latest launches. The difference between the timestamps and the kernel's duration is
+   measured in the traced runs. */
 enum { RING = 1 << 16, LATEST = RING / 2, TOGETHER = 8, RESIDENT = 132 * 32 };
 __device__ unsigned long long stamps[RING][2];
 
@@ -128,7 +129,7 @@ __device__ unsigned long long nanoseconds() {
 }
 __device__ unsigned this_block() { return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z); }
 __device__ bool first_thread() { return (threadIdx.x | threadIdx.y | threadIdx.z) == 0; }
-__device__ void begins(unsigned slot) { // called by all blocks that may be the first to start
+__device__ void begins(unsigned slot) { // all blocks that may be the first to start call it
     if (!first_thread() || this_block() >= 264) return;
     atomicMin(&stamps[slot][0], nanoseconds());
     if (this_block()) return;
@@ -143,7 +144,7 @@ __device__ void ends(unsigned slot) {
     if (first_thread()) atomicMax(&stamps[slot][1], nanoseconds());
 }
 
-static unsigned launches; // for the block that is timed
+static unsigned launches; // number of launches of the timed block
 static unsigned slot() { return launches++ % RING; }
 static void* ring() {
     void* on_device = NULL;
@@ -164,7 +165,7 @@ static int order(const void* a, const void* b) {
 
 // Adds to the record the median of the latest launches as kbench would compute it for samples: the median of means
 // of eight consecutive launches. A block whose time alternates between two values has the same median in both
-// measurements. The timer's step is 32 ns.
+// measurements. The resolution of %globaltimer is 32 ns.
 static void note_stamps(kb_state* kb) {
     static unsigned long long host[RING][2];
     static double ns[LATEST];
@@ -172,9 +173,10 @@ static void note_stamps(kb_state* kb) {
     kb_to_host(kb, host, ring(), sizeof host);
     for (unsigned k = 1; k <= LATEST && k <= launches; k++) {
         const unsigned long long* s = host[(launches - k) % RING];
-        if (s[0] < s[1]) ns[n++] = (double)(s[1] - s[0]); // a launch that was captured for the audit and never ran
+        // skips a launch that was captured for the audit but never ran
+        if (s[0] < s[1]) ns[n++] = (double)(s[1] - s[0]);
     }
-    if (n < 20) return; // the last call, which only checks
+    if (n < 20) return; // too few launches: this call only checks the outputs
     n -= TOGETHER - 1;
     for (int i = 0; i < n; i++) {
         for (int k = 1; k < TOGETHER; k++) ns[i] += ns[i + k];
@@ -275,10 +277,10 @@ __global__ void __launch_bounds__(256, 1) many_registers(const float* x, float* 
     __CUDA_ARCH__ != 890
 #define FEW_BLOCKS 4
 #else
-#define FEW_BLOCKS 2 // other architectures hold fewer threads
+#define FEW_BLOCKS 2 // on other architectures, fewer threads are resident per SM
 #endif
 __global__ void __launch_bounds__(512, FEW_BLOCKS) few_registers(const float* x, float* y, unsigned slot) {
-    begins(slot); // 32 per thread, so most of v spills
+    begins(slot); // v has 32 elements per thread, so most of it is spilled
     int i = blockIdx.x * 512 + threadIdx.x;
     y[i] = mix<96, 8>(x + i, gridDim.x * 512);
     ends(slot);
@@ -323,7 +325,7 @@ KBENCH_IMPL(shared, one, KB_AXIS("kib", 16, 64, 160, 227)) {
 
 // --- arguments by value ---
 
-template <int BYTES> struct block_of { // a pointer after BYTES of padding
+template <int BYTES> struct block_of { // kernel argument: a pointer after BYTES of padding
     float v[(BYTES - 8) / 4];
 };
 template <int BYTES> __global__ void with_arguments(block_of<BYTES> a, float* y) {
@@ -503,7 +505,7 @@ KBENCH_IMPL(gather, one, KB_AXIS("kib", 256, 65536)) {
     check_written(kb, y, outputs);
 }
 
-// A permutation with a single cycle, in an order that no prefetcher can follow.
+// Creates a permutation with a single cycle, in an order that a prefetcher cannot predict.
 enum { CHASE = 1 << 24 };
 __host__ __device__ static unsigned chase_next(unsigned i) { return (i * 1664525u + 1013904223u) % CHASE; }
 __global__ void make_chase(unsigned* next) {
@@ -586,7 +588,8 @@ KBENCH_IMPL(wmma, one, KB_AXIS("n", 256, 1024)) {
 
 __global__ void mma_in_registers(const unsigned* x, float* y, int rounds) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned a0 = x[i] & 0x3f7f3f7fu, a1 = a0 ^ 0x00110022u, b = a0 ^ 0x00330044u; // pairs of bf16 values below 1
+    // each register holds two bf16 values below 1
+    unsigned a0 = x[i] & 0x3f7f3f7fu, a1 = a0 ^ 0x00110022u, b = a0 ^ 0x00330044u;
     float c[4] = { 0, 0, 0, 0 };
 #if __CUDA_ARCH__ >= 800
     for (int k = 0; k < rounds; k++)

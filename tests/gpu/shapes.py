@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Compares times with known durations, for launch shapes on which nothing was tuned:
-shapes.py PROGRAM [OPTION...] [-- ARGUMENT...]
+"""Compares times with known durations, for launch configurations to which no constant was fitted: shapes.py
+PROGRAM [OPTION...] [-- ARGUMENT...]
 
 Runs the compiled tests/gpu/shapes.cu cold and hot, with the default timer and with --timer cupti, and compares the
 medians over processes. Each process has its buffers at another place (the same for both timers). Blocks of one kernel
@@ -14,7 +14,8 @@ several kernels: of one such kernel).
     --json FILE      writes the medians, and those of each process, in us
     ARGUMENT         passed to PROGRAM; --max-time 0.3s by default
 
-Limit: nine of ten within max(0.15 us, 1 %), and all within 2.5 times that. The exit code is 1 if it is missed."""
+Limit: nine of ten differences are at most max(0.15 us, 1 %), and all are at most 2.5 times this value. The exit
+code is 1 if the limit is exceeded."""
 import argparse
 import json
 import os
@@ -53,7 +54,8 @@ def run(options, path, way, timer, place):
 def collect(options, folder):
     """For each kind, "cold", "cupti_hot" ...: name -> (us, timestamps in us, flag) of each process."""
     kinds = {}
-    for i in range(options.processes):  # one process of each kind in turn, so that slow drift affects all kinds alike
+    # runs one process of each kind in turn, so that slow drift affects all kinds equally
+    for i in range(options.processes):
         for way in ("cold", "hot"):
             for kind, timer in ((way, []), (f"cupti_{way}", ["--timer", "cupti"])):
                 path = os.path.join(folder, f"{kind}.{i + 1}.json")

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 /* Third-party GPU code: CUB, Thrust, cuBLAS, cuFFT, cuRAND, cooperative launches, textures, the function's own
    memory, managed and mapped memory, streams that fork and join, graphs, wmma, and work in place. No constant of
-   kbench was tuned on it. The three implementations of an operation are the same function. third_party.sh requires a
-   time of each, or the flag that it must get, and that none is called slower or faster.
+   kbench was tuned on it. The three implementations of an operation call the same function. third_party.sh
+   requires for each case a time, or the flag that the case must get. No implementation may be called slower or
+   faster.
 
    nvcc -O3 -I. tests/gpu/third_party.cu -lcublas -lcufft -lcurand -o third_party  (without those: -DOTHERS_NO_LIBRARIES) */
 #define KBENCH_IMPLEMENTATION
@@ -31,14 +32,14 @@
     KBENCH_IMPL(op, c, __VA_ARGS__) { op##_of(kb); } \
     static void op##_of(kb_state* kb)
 #define SIZES KB_AXIS("n", 65536, 1048576)
-// A library or runtime call without which nothing can be timed.
+// Checks a call of a library or of the CUDA runtime; if it failed, the case fails, because nothing can be timed.
 #define NEED(call)                                               \
     do {                                                         \
         int code = (int)(call);                                  \
         if (code) return kb_fail(kb, "%s gave %d", #call, code); \
     } while (0)
 
-// A copy on the host of n elements; NULL if the case has ended.
+// Returns a host copy of n elements; NULL if the case has ended.
 template <class T> static T* host(kb_state* kb, const T* x, int64_t n) {
     T* h = KB_ALLOC_HOST(kb, T, n);
     if (h) kb_to_host(kb, h, x, sizeof(T) * (size_t)n);
@@ -114,14 +115,14 @@ static void check_scaled(kb_state* kb, const float* x, const float* y, int n) {
 struct scaled {
     __host__ __device__ float operator()(float v) const { return 2 * v + 1; }
 };
-OTHER(transformed, SIZES) { // by Thrust, with a policy that does not wait
+OTHER(transformed, SIZES) { // Thrust with a policy that does not synchronize
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
     kb_fill(kb, x, n, KB_UNIFORM);
     KB_TIME(kb) { thrust::transform(thrust::cuda::par_nosync.on(kb->stream), x, x + n, y, scaled()); }
     check_scaled(kb, x, y, n);
 }
-OTHER(summed, SIZES) { // by Thrust, which allocates and waits: ALLOC_INSIDE
+OTHER(summed, SIZES) { // Thrust, which allocates and synchronizes; the flag is ALLOC_INSIDE
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), sum = 0;
     kb_fill(kb, x, n, KB_UNIFORM);
@@ -147,7 +148,8 @@ static void replay(kb_state* kb, bool said) {
     cudaGraphExecDestroy(exec), cudaGraphDestroy(graph), cudaStreamDestroy(s);
 }
 OTHER(graph, SIZES) { replay(kb, true); }
-OTHER(graph_unsaid, SIZES) { replay(kb, false); } // cannot be captured and is timed; the message names the call
+// stream capture rejects the block; it is timed nevertheless, and the message names the call
+OTHER(graph_unsaid, SIZES) { replay(kb, false); }
 OTHER(forked, SIZES) {
     int n = (int)kb_int(kb, "n");
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n), *z = KB_ALLOC(kb, float, n);
@@ -176,7 +178,8 @@ OTHER(in_place, SIZES) { // a second launch continues from the result of the fir
     kb_check(kb, y, h, n, 1e-6);
     kb_bytes(kb, 8.0 * n);
 }
-// Memory that kbench did not allocate: the function's own, managed by the driver, or host memory.
+// Times work on memory that kbench did not allocate: allocated by the benchmark function, managed memory, or host
+// memory.
 static void elsewhere(kb_state* kb, int where) {
     int n = (int)kb_int(kb, "n");
     size_t bytes = sizeof(float) * (size_t)n;
@@ -283,7 +286,7 @@ __global__ void sparse(const int* start, const int* at, const float* v, const fl
     for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);
     if (!lane) y[row] = sum;
 }
-OTHER(matrix_vector, KB_AXIS("rows", 4096, 65536)) { // rows of 1 to 64 elements at random places
+OTHER(matrix_vector, KB_AXIS("rows", 4096, 65536)) { // sparse matrix: rows of 1 to 64 elements in random columns
     int rows = (int)kb_int(kb, "rows");
     std::vector<int> start(1, 0), at;
     std::vector<float> v, x(rows);
@@ -345,7 +348,8 @@ OTHER(product, KB_AXIS("n", 256, 1024)) {
 // --- NVIDIA's libraries ---
 
 #ifndef OTHERS_NO_LIBRARIES
-OTHER(cublas, KB_AXIS("n", 256, 1024, 4096)) { // with a workspace: otherwise cuBLAS allocates in the timed block
+// sets a workspace, because cuBLAS would otherwise allocate in the timed block
+OTHER(cublas, KB_AXIS("n", 256, 1024, 4096)) {
     int n = (int)kb_int(kb, "n");
     int64_t all = (int64_t)n * n, room = 64 << 20;
     __half *a = KB_ALLOC(kb, __half, all), *b = KB_ALLOC(kb, __half, all);
@@ -380,7 +384,7 @@ OTHER(fft, SIZES) {
     kb_check_that(kb, off < 1e-4, off, 1e-4, "the first of it is %g, should be %g", first[0], sum);
     cufftDestroy(plan);
 }
-OTHER(random, SIZES) { // each launch continues from the last
+OTHER(random, SIZES) { // each launch continues the sequence of the previous launch
     int n = (int)kb_int(kb, "n");
     float* y = KB_ALLOC(kb, float, n);
     curandGenerator_t g;

@@ -23,7 +23,7 @@ KBENCH(triad) {
     kb_bytes(kb, 3.0 * sizeof(float) * n);
     kb_flops(kb, 2.0 * n);
 }
-KBENCH(two) { // the second in place
+KBENCH(two) { // the second kernel works in place
     int n = 1 << 22;
     float *a = KB_ALLOC(kb, float, n), *b = KB_ALLOC(kb, float, n), *c = KB_ALLOC(kb, float, n);
     kb_fill(kb, a, n, KB_NORMAL), kb_fill(kb, b, n, KB_NORMAL);
