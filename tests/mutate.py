@@ -17,9 +17,9 @@ it twice (a second failure excludes effects of a busy machine).
 
 The tests are those of tests/host and tests/cli. For each mutant, only the tests run that execute the mutated line, as
 measured with gcov (for a line of data: all tests). The tests that were written for the line's section run first. The
-tests are built at -O0 without warnings, so that only tests catch mutants, not compiler warnings. If a mutant survives,
-the tests of tests/host run on it twice more: with the sanitizers of make sanitize, and with the buffer checks that
-Linux distributions enable (_FORTIFY_SOURCE).
+tests are built at -O0 without warnings, so that mutants are caught by tests and not by compiler warnings. If a mutant
+survives, the tests of tests/host run on it twice more: with the sanitizers of make sanitize, and with the buffer
+checks that Linux distributions enable (_FORTIFY_SOURCE).
 
 Requires Python's standard library, gcc and gcov; the CUDA back end also needs CUDA's headers (NVCC, CUDA_HOME). The
 coverage of a test is measured once, and again after the test has changed. After a change of the header, the coverage of

@@ -135,7 +135,7 @@ def shape_of(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", type=shape_of, action="append", metavar="B,H,S,D", help="shape; may be repeated")
+    parser.add_argument("--shape", type=shape_of, action="append", metavar="B,H,S,D", help="one shape; repeatable")
     parser.add_argument("--dtype", action="append", choices=sorted(OFF), help="may be repeated (default: both)")
     parser.add_argument("--backend", action="append", choices=list(BACKENDS), help="may be repeated (default: all)")
     parser.add_argument("--causal", action="store_true")

@@ -2881,7 +2881,7 @@ class _Server:
     def __init__(self) -> None:
         self.fn: Any = None
         self.args: Any = ()
-        self.held: List[Any] = []  # the last three outputs
+        self.held: List[Any] = []  # the outputs of the last three calls
         self.batch: List[Any] = []  # the inputs of the next calls
         self.kept: Dict[int, List[Any]] = {}  # inputs that are used again
         self.outputs: List[Any] = []
@@ -3032,7 +3032,7 @@ class _Server:
             import torch
 
             compiled = torch.compile(self.baselines["reference"], dynamic=False)
-            compiled(*_copy(m["args"]))  # the first call compiles
+            compiled(*_copy(m["args"]))  # the first call compiles the reference
             self.synchronize()
             self.baselines["compiled"] = compiled
         except Exception as error:
@@ -5246,8 +5246,9 @@ def judge(
     reference: a function at the top level of a module. This process calls it for the expected outputs, and another
         process for its time.
     inputs: a tuple of example arguments (arrays, lists of numbers, numbers). The judge makes random inputs like them,
-        also of other kinds and sizes. Or a function of a random.Random that returns such a tuple; it is called for
-        each call. If the reference returns None, the contents of its arguments are the output.
+        also of other kinds and sizes. Alternatively a function of a random.Random that returns such a tuple; it is
+        called before each call of the candidate. If the reference returns None, the contents of its arguments are the
+        output.
     rtol, atol: as in kbench.compare.
     seed: seed of the inputs; by default random and secret.
     allow: names of flags that this task permits.

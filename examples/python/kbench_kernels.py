@@ -952,8 +952,8 @@ class _OracleResult:
     """Expected outputs: the oracle's values for samples from the whole result. The oracle computes the values once for
     all implementations of a comparison."""
 
-    WORK = 1e8  # most operations that the oracle may take
-    COMPARED = 1 << 19  # most elements that are compared
+    WORK = 1e8  # maximum number of operations of the oracle
+    COMPARED = 1 << 19  # maximum number of compared elements
     RANGES = 64
 
     def __init__(self, operation: Operation, fit: _Fit, whole: bool = False) -> None:

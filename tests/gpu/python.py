@@ -88,7 +88,8 @@ def times(library, sizes):
         same = kbench.do_bench(on_current, return_mode="median")
         theirs = kbench.do_bench.last[1] if kbench.do_bench.last else float("nan")
         found.append([1e3 * mine.time_ms, 1e3 * same, 1e3 * theirs, on_current])
-    return [us + [by_profiler(call)] for *us, call in found]  # the profiler runs last, because it slows the others
+    # the profiler runs last, because it slows the other harnesses
+    return [us + [by_profiler(call)] for *us, call in found]
 
 
 def times_from_c(library, files):

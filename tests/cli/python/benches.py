@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Unlicense
-"""Benchmarks for kbench's command line: correct ones, and one for each way to fail."""
+"""Benchmarks for kbench's command line: correct benchmarks, and one benchmark for each kind of failure."""
 
 import os
 
