@@ -33,8 +33,8 @@ KBENCH(moves) {
     if (chdir("/") != 0) kb_fail(kb, "chdir");
     work(kb);
 }
-// fails if a child process inherits open files of kbench; with AROUND_FILES, the child is a program that the
-// function starts
+// fails if this worker process inherits open files; with AROUND_FILES, fails if a program that the benchmark
+// function starts inherits open files
 KBENCH(inherits) {
     struct stat s;
     if (getenv("AROUND_FILES") && system("ls -l /proc/self/fd/ | grep around_r") == 0) kb_fail(kb, "files");
