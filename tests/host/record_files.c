@@ -154,10 +154,8 @@ static void test_full(void) {
         }
         disk.room = -1, disk.piece = 0;
     }
-    for (int how = 0; how < 3;
-         // failures at the end only. 0: the last bytes cannot be written; 1: fsync fails; 2: fsync is not
-         // supported
-         how++) {
+    // failures at the end only. 0: the last bytes cannot be written; 1: fsync fails; 2: fsync is not supported
+    for (int how = 0; how < 3; how++) {
         kbi_store s;
         char said[600];
         unlink(in("r.json"));

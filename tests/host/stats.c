@@ -85,7 +85,7 @@ static int compare_doubles(const void* a, const void* b) {
     return (u > v) - (u < v);
 }
 
-// For finite samples, every field of a summary must be finite, except the fields documented as NaN.
+// Returns whether every field of a summary is finite; fields that few samples leave undefined may also be NaN.
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
