@@ -213,7 +213,7 @@ int main(int argc, char** argv) {
     run("slots_old", "--op sum --counters");
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
     CHECK(isnan(counted(0, "memory_bound_pct")));
-    said("or by execution units for 50 %");
+    said("50 % of the processor's issue slots waited for memory or execution units");
     run("dear", "--op sum --counters"); // the events of the ioctl calls are divided by many runs
     CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");
