@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Names, values and messages with characters that JSON and tables must escape or align.
+// Benchmarks with names, values and messages whose characters JSON must escape and tables must escape or align.
 #include <locale.h>
 #include <stdlib.h>
 #include "kbench.h"

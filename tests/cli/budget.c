@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Cases that never reach their precision, one that reaches it at once, and one that is slow, for the test of
-// --budget.
+// Cases for the test of --budget: some never reach the required precision, one reaches it immediately, and one is
+// slow.
 #include <time.h>
 #include <string.h>
 #include "kbench.h"

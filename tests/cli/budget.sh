@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --budget: a run ends within its time, and every case gets part of it. Cases without time are reported, and can be
-# run later.
+# Tests --budget: a run ends within the given time, and every case gets a part of this time. Cases for which no
+# time is left are reported, and can be run later.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -23,7 +23,7 @@ takes "a budget" 500 2500 $prog --op noisy,alone -a n=1:4 --budget 1s --json "$t
 check_rc "a budget" 0
 check_same "a budget: every case has a time" "$(count "$tmp/a.json")" 12
 check_not_err "a budget" 'not run'
-# time that one case does not need goes to the other cases
+# the other cases get the time that one case does not need
 run $prog --op quiet --budget 1s --json "$tmp/q.json"
 check_not_err "known well enough" '--budget'
 takes "a long budget is no duty" 0 3000 $prog --op quiet --budget 1h
@@ -37,7 +37,7 @@ rm -f "$lines"
 takes "too short" 100 1800 $prog --op slow --budget 600ms --jsonl "$lines"
 check_rc "too short" 0
 done=$(count "$lines")
-if [ "$done" -ge 1 ] && [ "$done" -lt 8 ]; then pass; else fail "too short: $done of 8 cases were measured"; fi
+if [ "$done" -ge 1 ] && [ "$done" -lt 8 ]; then pass; else fail "a budget that is too short: $done of 8 cases were measured"; fi
 check_err "too short" "budget 0.6s: $((8 - done)) not run; .*--resume runs them"
 run $prog --op slow --list --resume --jsonl "$lines"
 check_same "too short: what is left" "$(wc -l < "$out" | tr -d ' ')" $((8 - done))

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Case names are unique: names formed by macros, two benchmarks with one name, repeated axis values, and older files
-# with duplicates.
+# Tests that case names are unique: names formed by macros, two benchmarks of the same name, repeated axis values,
+# and older files with duplicates.
 . tests/lib.sh
 . tests/cli/kit.lib
 

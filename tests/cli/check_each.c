@@ -54,7 +54,7 @@ KBENCH(null) {
     if (!y) return;
     float* hx = kb_host(kb, (float*)NULL);
     halve(kb, y, y, N);
-    KB_CHECK_EACH(kb, y, N, i, 0.5 * hx[i], 1e-6); // would crash if it were evaluated
+    KB_CHECK_EACH(kb, y, N, i, 0.5 * hx[i], 1e-6); // would crash if the expression were evaluated
 }
 KBENCH(foreign) {
     static float own[N];

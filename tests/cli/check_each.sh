@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kb_host and KB_CHECK_EACH in C and C++: a correct result gets a time; a wrong result and an invalid pointer do not.
+# Tests kb_host and KB_CHECK_EACH in C and C++. A case with a correct result gets a time; a case with a wrong
+# result or an invalid pointer gets none.
 . tests/lib.sh
 . tests/cli/kit.lib
 

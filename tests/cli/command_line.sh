@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The command line: every option, every kind of wrong input, and the exit codes.
+# Tests the command line: every option, every kind of wrong input, and the exit codes.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -18,7 +18,7 @@ lists() {
     check_rc "$what" 0
     check_same "$what: cases" "$(count)" "$want"
 }
-# refuses WHAT ERE ARGUMENTS...: exit code 2, nothing on stdout, one clear line on stderr
+# refuses WHAT ERE ARGUMENTS...: expects exit code 2, nothing on stdout, and one line that matches ERE on stderr
 refuses() {
     what=$1 want=$2 && shift 2
     run $prog "$@"
@@ -264,7 +264,7 @@ for options in "" -v; do
     check_same "the table $options: every case has a time" "$(grep -cE '[0-9] +(<?[0-9.]+%|-)( |$)' "$out")" \
         "$($prog --list --exclude slow | wc -l | tr -d ' ')"
 done
-# on a terminal: colour, and progress on stderr; without them on request
+# on a terminal, the output has colours and a progress line on stderr, unless options disable them
 if have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; then
     on_terminal() { script -qec "$*" /dev/null < /dev/null > "$out" 2>&1; }
     on_terminal $prog --fast --op layernorm --size small
@@ -309,7 +309,7 @@ check_same "--iters is the number of samples in a comparison, too" \
     "$($tmp/flat "$tmp/iters.json" | awk -F'\t' '$2 == "samples" { print $3 }' | sort -u | tr '\n' ' ')" "7 "
 run $prog --iters 010 --no-progress --op mse --json "$tmp/ten.json"
 check_same "--iters 010 is ten" "$($tmp/flat "$tmp/ten.json" | awk -F'\t' '$2 == "samples" { print $3 }')" 10
-# a sample has several runs, also without warm-up
+# a sample consists of several runs, even without warm-up
 run $prog --iters 3 --warmup 0 --no-progress --op mse --json "$tmp/short.json"
 "$tmp/flat" "$tmp/short.json" > "$tmp/flat.txt"
 check "--warmup 0: the clock's own cost is small beside a sample" awk -F'\t' '
@@ -351,7 +351,7 @@ check_rc "a list that is one value" 0
 run $prog --dry-run --op mse
 check_out "--dry-run of one case" '^1 case in 1 comparison group; '
 check_not_out "--dry-run of one case" '1 (cases|comparison groups)'
-# errors of both files are reported: both reach the limit of 512 bytes for a file
+# the errors of both files are reported; both files reach the limit of 512 bytes
 run sh -c 'trap "" XFSZ; ulimit -f 1; exec "$@"' sh $prog $quick --op mse,silu --json "$tmp/full.json" --jsonl "$tmp/full.jsonl"
 check_rc "two files on a full disk" 2
 check_same "two files on a full disk: --json" "$(grep -c 'writing --json [^ ]*/full.json failed' "$err")" 1
@@ -398,7 +398,7 @@ kill -INT $pid
 wait $pid
 rc=$? out=$tmp/int.out err=$tmp/int.err
 case $rc in
-0) fail "SIGINT came too late to prove anything" ;;
+0) fail "the run ended before SIGINT, so nothing was tested" ;;
 *) check_rc "SIGINT" 130 ;;
 esac
 check_err "SIGINT: a note says so" 'interrupted'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Differences between the machines of two sets of records: all are listed with both values, and those that prevent a
-# comparison of times are marked. --env --load shows only these.
+# Tests differences between the machines of two sets of records. All differences are listed with both values, and
+# differences that prevent a comparison of times are marked. --env --load shows only these.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -29,7 +29,7 @@ check_same "and nothing else is shown" "$(grep -c . "$out")" 6
 run "$prog" --env --load "$tmp/b.json" "$tmp/d.json"
 check_out "another processor" '^ \* cpu: Abacus 2000 -> Abacus 3000$'
 check_out "another processor" '^\*: this difference makes the times not comparable$'
-# a difference that only some cases have
+# only some cases have this difference
 sed '2s/"aslr": 2/"aslr": 1/' "$tmp/b.json" > "$tmp/some.json"
 run "$prog" --env --load "$tmp/b.json" "$tmp/some.json"
 check_out "one case" 'aslr: 2 -> 1 \(1 of [0-9]* cases\)'
@@ -56,7 +56,7 @@ run "$prog" --env --load "$tmp/b.json" "$tmp/nowhere.json"
 check_rc "no such file" 2
 run "$prog" --env --device cpu
 check_rc "--env" 0
-# the time that measuring the peaks takes: in the evidence, and on this core
+# how long it takes to measure the peaks: in the evidence, and on this core
 awk -f tests/gpu/roofs.awk tests/evidence/h200/roofs.txt > "$tmp/long"
 check_same "roofs over 0.3 s" "$(tr '\n' ' ' < "$tmp/long")" "15 roofs "
 printf '  read roof, one core  1.0 GB/s  (measured in 312.1 ms)\n  f64 roof   1.0 TFLOP/s  (measured in 402.4 ms)\n' > "$tmp/slow"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Several processes append to one file of records: plain runs, shards and --resume. No record is lost and no line is
-# torn. WRITERS_ROUNDS=N sets the repetitions; make test-all uses 200.
+# Several processes append to one file of records: ordinary runs, shards and runs with --resume. No record is lost
+# and no line is incomplete. WRITERS_ROUNDS=N sets the number of repetitions; "make test-all" uses 200.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -46,7 +46,7 @@ while [ $round -lt "$rounds" ]; do
         rc=$?
         if [ $rc -ne 0 ]; then bad=$((bad + 1)) && fail "round $round: exit code $rc: $(cat "$tmp"/err.*)"; fi
     done
-    # every record of a writer is one line of the file
+    # every record of each writer is one line of the file
     grep -v '"tool": "another"\|^plain text$' "$lines" | grep -vxF -f "$tmp/half" > "$tmp/ours"
     if ! "$tmp/flat" --lines "$tmp/ours" > "$tmp/why" 2>&1; then bad=$((bad + 1)) && fail "round $round: a line is torn: $(head -c 300 "$tmp/why")"; fi
     w=0
@@ -63,7 +63,7 @@ done
 if [ $bad -eq 0 ]; then pass; fi
 check_same "nothing else is left" "$(ls "$tmp" | grep -c '[.]tmp$\|l.jsonl\.')" 0
 
-# two runs that replace the same file: the second one writes another file, and reports it
+# two runs that replace the same file: the second run writes another file and reports its name
 rm -f "$tmp/r.json"
 "$prog" --no-progress -q --op slow --fast --json "$tmp/r.json" > /dev/null 2> "$tmp/err.slow" &
 pid=$!

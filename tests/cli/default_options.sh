@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Default options of a program (kb_default): when they apply, which options of the command line replace them, and
-# --all.
+# Tests the default options of a program (kb_default): when they apply, which options of the command line replace
+# them, and the effect of --all.
 . tests/lib.sh
 . tests/cli/kit.lib
 

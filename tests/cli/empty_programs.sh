@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Programs without benchmarks and runs without cases report the reason.
+# Tests that programs without benchmarks and runs without cases print the reason.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -53,7 +53,7 @@ run "$tmp/calls" --list
 check_same "a call of kb_add with an entry of theirs brings them" "$(sort "$out" | tr '\n' ' ')" \
     "added/impl=default in_library/impl=default "
 
-# every selected case is skipped by its function: a message, but no error
+# the benchmark function of every selected case skips it: a message, but no error
 cat > "$tmp/skips.c" << 'end'
 #include "kbench.h"
 KBENCH(skips) { kb_skip(kb, "not on a Tuesday"); }

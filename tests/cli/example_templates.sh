@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Each example, copied with kbench.h and its add-ons into an empty folder, builds with the command in its head and
-# runs, and its check detects a wrong kernel. Templates are short and mark the lines to change.
+# Copies each example with kbench.h and its add-ons into an empty folder. The example must build with the command
+# in its first comment and run, and its check must detect a wrong kernel. Templates must be short and mark the
+# lines that a user has to change.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -52,7 +53,7 @@ if copied 04_loop_orders.c ''; then
 fi
 
 # --- messages for common mistakes in a first program
-# own WHAT FLAGS: builds and runs the benchmark on stdin
+# own WHAT FLAGS: builds and runs the benchmark whose source comes from stdin
 own() {
     { printf '#include "kbench.h"\n' && cat && printf 'KBENCH_MAIN()\n'; } > "$tmp/own.c"
     program own "$tmp/own.c" $2 && run "$tmp/own" --fast --no-progress

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --explain: every flag, key and column has a meaning, a reason, an advice and an example, in 5 to 12 lines of 80 columns.
+# Tests --explain: for every flag, key and column it prints the meaning, the reason, advice and an example, in 5 to
+# 12 lines of 80 columns.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -56,7 +57,7 @@ done
 run "$kbench" --explain verdict
 check_same "the key is not a verdict" "$(sed q "$out")" 'verdict: a key of the record'
 
-# the explanation comes from kbench.h and is no copy
+# the explanation is read from kbench.h and is not a copy
 run "$kbench" --explain UNVERIFIED
 check_out "what happened" "^  what      $(sed -n 's/.*x(UNVERIFIED, WARN, "UV", "\([^"]*\)".*/\1/p' kbench.h)$"
 run "$kbench" --explain OVERRUN

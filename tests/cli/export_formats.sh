@@ -37,7 +37,7 @@ for heading in "## Cases" "### By batch_size" "### By sequence_length" "### By t
     if grep -qx "$heading" "$tmp/run/report/report.md"; then pass; else fail "report.md has no $heading"; fi
 done
 
-# failed cases, strange names and texts
+# failed cases, and names and texts with special characters
 mkdir "$tmp/odd.d"
 run "$tmp/odd" --iters 30 --warmup 1 --no-progress --json "$tmp/odd.json" $(all "$tmp/odd.d")
 if [ -n "$python" ]; then
@@ -92,7 +92,7 @@ check_not_err "repetitions, one a process" 'a repetition'
 check_same "repetitions: three for each case" "$(grep -c '"repetition_index": 2' "$tmp/gb3.json")" "$(grep -c '"repetition_index": 0' "$tmp/gb3.json")"
 [ -z "$python" ] || check "three processes: export_formats.py" $python tests/cli/export_formats.py "$tmp/3.json" "$tmp/3.csv" "$tmp/gb3.json" "$tmp/3.go"
 
-# compare.py itself, if Google Benchmark's tools are installed
+# runs compare.py itself, if the tools of Google Benchmark are installed
 compare=$(find /usr/share /usr/local/share -path '*benchmark*/compare.py' 2> /dev/null | head -n 1)
 if [ -n "$compare" ] && python3 -c 'import scipy, numpy' 2> /dev/null; then
     check "compare.py" python3 "$compare" benchmarks "$tmp/run/gb.json" "$tmp/load/gb.json"
@@ -107,7 +107,7 @@ else
     skip "no pandas: examples/read_results.py is not run"
 fi
 
-# the command-line tool, and a program without kbench_report.h
+# the same for the command-line tool and for a program without kbench_report.h
 run "$tmp/kbench"
 check_rc "the tool without --load" 2
 check_err "the tool without --load" '^kbench: error: kbench has no benchmark of its own\. Name the records with --load FILE'

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Fault injection: each system call of the supervisor fails once while --resume continues a file of records. Existing
-# records and lines are kept, no line is torn, exit code 0 means that all records are there, and nothing hangs.
-# INJECT_CALLS=N tests N calls of each kind, evenly spread; make test-all tests all of them.
+# Fault injection: each system call of the supervisor fails once while --resume continues a file of records.
+# Existing records and lines must be kept, no line may be incomplete, exit code 0 requires that all records are
+# written, and nothing may hang. INJECT_CALLS=N tests N evenly spread calls of each kind; "make test-all" tests all
+# calls.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -17,7 +18,7 @@ have timeout || limit=
 some="--iters 3 --warmup 1 --no-progress -q --timeout 10s --op silu,mse --resume --jsonl $lines --json $tmp/d/r.json --csv $tmp/d/r.csv"
 mkdir "$tmp/d"
 "$prog" --iters 3 --warmup 1 --no-progress -q --op softmax,silu --jsonl "$tmp/all" > "$tmp/out" 2>&1
-# the file before: complete records, a line of another tool, half a record, and a record without its newline
+# the file before the run: complete records, a line of another tool, half a record, and a record without a newline
 start() {
     rm -rf "$tmp/d" && mkdir "$tmp/d"
     { head -n 5 "$tmp/all" && echo '{"tool": "another"}' && sed -n 6p "$tmp/all" | head -c 200 && echo && sed 1,5d "$tmp/all"; } > "$tmp/lines"
@@ -34,7 +35,7 @@ $limit strace -o "$tmp/trace" "$prog" $some > "$tmp/out" 2> "$tmp/err" < /dev/nu
 check_same "no fault: exit code" $? 0
 check_same "no fault: half a line goes" "$(grep -cxF -f "$tmp/half" "$lines")" 0
 
-# held NAME: invariants after a run, whatever its exit code
+# held NAME: checks invariants that must hold after a run with any exit code
 held() {
     lost=$(grep -cvxF -f "$lines" "$tmp/kept")
     [ "$lost" -eq 0 ] || { fail "$1: $lost lines of $(wc -l < "$tmp/kept") are lost" && return; }

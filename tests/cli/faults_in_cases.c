@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Every way in which a benchmark can fail on the CPU, each between two correct ones. A failure must affect only its
-// own case. faults_in_cases.sh has the flag that each must get.
+// Every way in which a benchmark can fail on the CPU. Each failing case is between two correct cases. A failure
+// must affect only its own case. faults_in_cases.sh has the flag that each must get.
 #include "kbench.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void work(kb_state* kb) {
     KBENCH_IMPL(name, good) { work(kb); } \
     KBENCH_IMPL(name, bad)
 
-static int runs; // number of runs of a block in this process, for faults that come late
+static int runs; // number of runs of a block in this process, for faults that occur in later runs
 #define LATE 20
 
 KBENCH_IMPL(first, good) { work(kb); }
@@ -54,7 +54,7 @@ FAULT(exit_zero) {
 FAULT(exit_three) {
     KB_TIME(kb) { exit(3); }
 }
-FAULT(killed) { // as the kernel kills a process when memory runs out
+FAULT(killed) { // simulates the Linux kernel, which kills a process when memory is exhausted
     KB_TIME(kb) { kill(getpid(), SIGKILL); }
 }
 FAULT(hangs) {
@@ -185,7 +185,7 @@ FAULT(wrong_nan) {
     KB_TIME(kb) {
         y[0] = 1, y[1] = 2;
         kb_keep(y);
-    } // the third element keeps the poison pattern
+    } // the third element is not written, so it keeps the poison pattern
     kb_check(kb, y, want, 3, 1e9);
 }
 FAULT(wrong_late) { // correct at the first check, wrong later
@@ -230,7 +230,7 @@ FAULT(fails_itself) {
         for (int kept = 0; kept < 20; kept++) kb_keep(kb);
     }
 }
-FAULT(closes_files) { // closes all files, as a daemon does; the pipes of the harness must stay open
+FAULT(closes_files) { // closes all files, as a daemon does; the pipes of kbench must stay open
     KB_TIME(kb) {
         for (int i = 0; i < 64; ++i) close(i);
     }

@@ -23,7 +23,8 @@ numbers() {
         $2 == "operation" { o = $3 } $2 == "implementation" { i = $3 } { v[$2] = $3 }
         END { show() }' "$tmp/flat.txt"
 }
-# row OPERATION IMPLEMENTATION: its line of the table, under the operation's heading
+# row OPERATION IMPLEMENTATION: prints the line of the implementation in the table, under the heading of the
+# operation
 row() { awk -v op="$1" -v impl="$2" '/^[^ ]/ { at = $1 } at == op && ($1 == impl || ($1 == op && $2 == impl))' "$out"; }
 
 run "$tmp/faults" $options --json "$tmp/all.json" --jsonl "$tmp/all.jsonl"
@@ -50,7 +51,8 @@ check_err "no process to measure in" 'error: cannot start a worker: .*; --no-iso
 check_same "no process to measure in: lines on stderr" "$(wc -l < "$err" | tr -d ' ')" 1
 out=$tmp/table err=$tmp/messages
 
-# fault OPERATION FLAG MESSAGE: the failing case has this flag and message (ERE), and no time
+# fault OPERATION FLAG MESSAGE: checks that the failing case has this flag, a message that matches the ERE, and no
+# time
 fault() {
     check_same "$1: status" "$(field $1 bad status)" '"failed"'
     case $(field $1 bad flags) in *"\"$2\""*) pass ;; *) fail "$1: no $2 in its flags: $(field $1 bad flags)" ;; esac
@@ -118,7 +120,7 @@ check_same "skips: no time" "$(field skips bad time_ms)" null
 check_same "skips: message" "$(field skips bad message)" '"not on a weekday"'
 check_same "says_much: what a body prints is no record" "$(field says_much bad status)" '"ok"'
 
-# only skipped cases: no failure
+# a run with only skipped cases is no failure
 run "$tmp/faults" $options --op skips
 check_rc "a skipped case alone" 0
 run "$tmp/faults" $options --op wrong --no-verify
@@ -131,12 +133,12 @@ done
 run "$tmp/faults" $options --op exit_three --no-isolate
 if [ $rc -ne 0 ]; then pass; else fail "exit(3) in one process: exit code 0"; fi
 
-# a process start that takes longer than a case's limit fails no case
+# if a process takes longer to start than the time limit of a case, no case fails
 run env FAULTS_START=2 "$tmp/faults" $options --op aborts,last --json "$tmp/slow.json"
 check_rc "a start that takes long" 1
 "$tmp/flat" "$tmp/slow.json" > "$tmp/flat.txt"
 check_same "a slow start: the next cases" "$(field aborts good status) $(field last good status)" '"ok" "ok"'
-case $(field aborts bad flags) in *'"CRASHED"'*) pass ;; *) fail "a start that takes long: $(field aborts bad flags)" ;; esac
+case $(field aborts bad flags) in *'"CRASHED"'*) pass ;; *) fail "a process that starts slowly: $(field aborts bad flags)" ;; esac
 
 # --- killed from outside: the worker, then the supervisor
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
@@ -177,7 +179,7 @@ if [ -n "$worker" ]; then
     *) kill -9 "$worker" && fail "the supervisor was killed, but its worker is still running" ;;
     esac
 fi
-# lines are appended, not replaced
+# records of a later run are appended and replace no line
 lines=$(wc -l < "$tmp/kill.jsonl")
 run "$tmp/faults" $options --op first --jsonl "$tmp/kill.jsonl"
 check_same "--jsonl appends" "$(wc -l < "$tmp/kill.jsonl")" $((lines + 1))

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# tests/flags.py counts flags, and reports a flag that occurs too often.
+# Tests tests/flags.py, which counts flags and reports a flag that occurs too often.
 . tests/lib.sh
 
 if ! have python3; then
     skip "no python3"
     finish
 fi
-# prints N records, of which WITH have the flag
+# prints N records; the flag is set in WITH of them
 records() { # N WITH FLAG
     awk -v n="$1" -v with="$2" -v flag="$3" 'BEGIN {
         print "["

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions whose kernels remember results instead of computing them, for fresh_inputs.sh.
+// Benchmark functions whose kernels return stored results instead of computing them, for fresh_inputs.sh.
 #include <string.h>
 #include "kbench.h"
 
@@ -69,7 +69,7 @@ KBENCH(filled) {
     KB_TIME_HOST(kb) { if_not_there(y, x); }
     check_doubled(kb, y, x);
 }
-KBENCH(filled_by_hand) { // an own comparison on the host instead of kb_check
+KBENCH(filled_by_hand) { // compares on the host with its own code instead of kb_check
     float *x = numbers(kb), *y = KB_ALLOC(kb, float, N), got[N], most = 0;
     KB_TIME_HOST(kb) { if_not_there(y, x); }
     kb_to_host(kb, got, y, sizeof got);

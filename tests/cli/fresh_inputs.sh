@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --fresh: kernels that remember results get a flag; kernels that compute keep their time.
+# Tests --fresh: kernels that return stored results get a flag, and kernels that compute their results keep their
+# time.
 . tests/lib.sh
 . tests/cli/kit.lib
 

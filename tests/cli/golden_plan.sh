@@ -20,7 +20,7 @@ says() {
     run ./prog "$@"
     { echo "\$ prog $*" && echo "[$rc]" && cat "$out" "$err" && echo; } >> said
 }
-# each LINE: a command line a line on stdin
+# each LINE: calls says for each command line, one per line of stdin
 idle=
 each() {
     while read -r line; do
@@ -214,7 +214,7 @@ each << 'end'
 --no-color --color always --list-ops
 --quick --list-ops
 end
-# shards by environment variables
+# shards that environment variables select
 while read -r first second beside; do
     export "$first" "$second"
     says $beside --list

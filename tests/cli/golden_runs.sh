@@ -22,7 +22,8 @@ records() {
         }' | sed 's/, "/,\
   "/g'
 }
-# recorded NAME CODE COMMAND...: tried three times, because a busy machine can delay the gate or the watchdog
+# recorded NAME CODE COMMAND...: compares the records of a run; repeats up to three times, because a busy machine
+# can delay the gate or the watchdog
 recorded() {
     name=$1 code=$2 && shift 2
     for attempt in 1 2 3; do
@@ -70,7 +71,7 @@ same runs/trace.txt "$tmp/trace.txt"
 
 # numbers of calls to the device and its libraries
 : > "$tmp/none"
-# asks NAME COMMAND...: counts the calls of one process
+# asks NAME COMMAND...: compares the numbers of calls of one process
 asks() {
     name=calls_$1 && shift
     for attempt in 1 2 3 4; do

@@ -56,7 +56,7 @@ for format in csv gbench; do same "shown/$format.txt" "a.$format"; done
 
 # --- a page without its script, style and records, and the figures that are not on it. A newly
 # failed case gives exit code 1, regardless of --fail-on
-# drawn NAME CODE FILE OPTIONS...: prints an element per line
+# drawn NAME CODE FILE OPTIONS...: prints one element of the figure per line
 drawn() {
     name=$1 code=$2 file=$3 && shift 3
     run ./kbench --load after.json "$@"
@@ -94,7 +94,7 @@ for format in md go gbench; do same "shown/kinds.$format.txt" "a.$format"; done
 same shown/kinds.report.md report/report.md
 same shown/kinds.csv.txt report/comparison.csv
 check "the report's table is that of --md" cmp report/comparison.md a.md
-# a page without its figures, which are compared separately
+# prints a page without its figures, which are compared separately
 without_figures() { case $1 in *.html) sed '/<svg/,/<\/svg>/d' ;; *) cat ;; esac; }
 # made FILE OPTIONS...: like drawn, for these records
 made() {
@@ -110,7 +110,7 @@ for kind in speed roofline time gbps gflops efficiency heat fits ratios; do made
 made samples.svg --svg samples.svg --plot samples --where operation=unsure
 
 # --- unusual records: few keys, times at the limits of their units, more implementations than colours,
-# axes that change together and a grid with a hole, several machines, texts that every format has to quote
+# axes that change together, a grid with a missing case, several machines, and texts that every format has to quote
 awk '{ # from 12 % less to 12 % more, and twelve times in one of them
     factor = 1 + (NR * 7 % 13 - 6) * 0.02
     if (NR % 40 == 5) factor = 12
@@ -131,7 +131,7 @@ COLUMNS=40 shows odd_narrow.txt 0 --load odd.json -q --filter n=1024
 COLUMNS=170 shows odd_wide.txt 0 --load odd.json -v --op bounds,counts,fails,skips,edges,bare
 COLUMNS=59 shows odd_compare.txt 1 --compare odd.json later.json
 COLUMNS=130 shows odd_compare_wide.txt 1 --compare later.json odd.json -v --op many,fails,together
-# runs that become slower, and some that become faster by a tenth
+# cases that become slower from run to run, and some that become faster by a tenth
 for run in 1 2 3 4 5 6 7 8; do
     sed -n 's/"date":"[^"]*",//; s/^{/&"date":"2026-01-0'$run'",/; s/"run_id":"a[12]"/"run_id":"r'$run'"/; s/},$/}/
         /impl=way[0-4]\//s/"time_ms":/"time_ms":'$((9 - run))'/; /impl=way[5-9]\//s/"time_ms":/"time_ms":'$run'/; /^{/p' odd.json

@@ -22,7 +22,7 @@ static void work(kb_state* kb) {
     KBENCH_IMPL(name, bad)
 
 KBENCH_IMPL(first, good) { work(kb); }
-HOSTILE(forks) { // and its child returns
+HOSTILE(forks) { // forks, and the child process returns from the function
     if (fork() == 0) return;
     work(kb);
 }
@@ -36,7 +36,7 @@ HOSTILE(forks_inside) {
         kb_keep(y);
     }
 }
-HOSTILE(leaves_a_child) { // which keeps the worker's pipe open
+HOSTILE(leaves_a_child) { // leaves a child process, which keeps the worker's pipe open
     kb_keep(kb);
     if (fork() == 0) {
         sleep(100);
@@ -58,7 +58,7 @@ KBENCH_IMPL(leaves_a_timer, good) {
     usleep(150000);
     work(kb);
 }
-static int poisoned; // like a corrupted heap, this fails in a later case
+static int poisoned; // like a corrupted heap, this causes a failure in a later case
 KBENCH_IMPL(poisons, bad) {
     work(kb);
     poisoned = 1;
@@ -81,7 +81,7 @@ HOSTILE(nests) { // kb_main called inside a benchmark function
     if (kb_main(2, words) != 0) kb_fail(kb, "there is a run already");
     work(kb);
 }
-KBENCH_IMPL(takes_long, good) { // about two seconds in total
+KBENCH_IMPL(takes_long, good) { // takes about two seconds in total
     usleep(700000);
     float* y = KB_ALLOC(kb, float, 64);
     KB_TIME(kb) {

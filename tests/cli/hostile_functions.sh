@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Benchmark functions that harm more than their own case, and main functions that hide that they run in a worker:
-# every lost case is named, and no other case is lost.
+# Tests benchmark functions that harm more than their own case, and main functions that hide from kbench that they
+# run in a worker. Every lost case must be named, and no other case may be lost.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -41,7 +41,7 @@ case $(field poisons good message) in '"signal 6 (Aborted), in a process that ha
 esac
 if ps -o args= 2> /dev/null | grep -q "^$tmp/hostile"; then fail "processes are left"; else pass; fi
 
-# a main that removes its own argument, and one that passes invented arguments to kb_main
+# a main function that removes its own argument, and one that passes other arguments to kb_main
 run env HOSTILE_STRIPS=1 timeout 20 "$tmp/hostile" mine $options --op first
 check_rc "a main that strips an argument" 0
 check_out "a main that strips an argument" '^first good +[0-9.]+ '
@@ -52,7 +52,7 @@ run env HOSTILE_TWICE=1 timeout 20 "$tmp/hostile" $options --op first
 check_rc "a main that calls kb_main again" 0
 check_same "a main that calls kb_main again: both run" "$(grep -c '^first good' "$out")" 2
 
-# the worker and the supervisor are stopped for longer than the limit: no TIMEOUT
+# if the worker and the supervisor are both stopped for longer than the time limit, no case gets TIMEOUT
 child_of() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v parent="$1" '$4 == parent { print $1; exit }'; }
 "$tmp/hostile" --iters 30 --warmup 1 --timeout 4s --no-progress --op takes_long --json "$tmp/stop.json" > "$tmp/stop.out" 2>&1 < /dev/null &
 pid=$!

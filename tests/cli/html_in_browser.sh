@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A page of --html in a browser: no console messages, no network requests, no overlapping text, sorting, filtering,
-# dark and light mode, 1200 and 360 pixels wide, and print. Skipped without Chromium.
+# Tests a page of --html in a browser: no console messages, no network requests, no overlapping text; sorting and
+# filtering work. The page is shown in dark and light mode, 1200 and 360 pixels wide, and in print. Skipped without
+# Chromium.
 . tests/lib.sh
 . tests/cli/kit.lib
 
 browser=
 for b in chromium chromium-browser google-chrome chrome; do [ -z "$browser" ] && have $b && browser=$b; done
-[ -n "$browser" ] || { skip "no Chromium: pages are not shown"; finish; }
+[ -n "$browser" ] || { skip "no Chromium: pages are not tested in a browser"; finish; }
 program prog tests/cli/html_pages.c
 here=$(cd "$tmp" && pwd)
 run "$tmp/prog" --iters 40 --warmup 1 --no-progress --html "$tmp/page.html"
@@ -22,7 +23,7 @@ show() {
 }
 show probe --dump-dom "data:text/html,<p>up" || { skip "$browser does not start here: $(head -n 1 "$tmp/probe.err")"; finish; }
 
-# a copy of the page with the checks appended, in two frames
+# makes a copy of the page with the checks appended, shown in two frames
 { sed 's,</body>.*,,; /^<\/html>/d' "$tmp/page.html" && echo '<script>' && cat tests/cli/html_in_browser.js && echo '</script></body></html>'; } > "$tmp/checked.html"
 cat > "$tmp/frames.html" << end
 <!DOCTYPE html><body><pre id="said"></pre><script>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmarks for all figures of a report: implementations swept along two axes, a wrong one, and a single one.
+// Benchmarks for all figures of a report: implementations swept along two axes, a wrong implementation, and an
+// operation with a single implementation.
 #include "kbench.h"
 
 static void scale(kb_state* kb, int64_t step) {

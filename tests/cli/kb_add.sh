@@ -32,7 +32,7 @@ check_rc "only what a GPU can run, and there is none" 77
 if [ -s "$tmp/none.json" ]; then check_same "its file is an empty array" "$(tr -d '[:space:]' < "$tmp/none.json")" '[]'; fi
 
 # --- invalid entries: a message and exit code 2, no crash and no unintended case
-# odd KIND ERE: the message matches ERE
+# odd KIND ERE: checks that the message about the entry KIND matches ERE
 odd() {
     ADDED=$1 run "$tmp/added" --list
     check_rc "$1" 2
@@ -98,7 +98,7 @@ check_rc "bodies that return" 0
 "$tmp/flat" "$tmp/turns.json" > "$tmp/flat.txt"
 check_same "bodies that return: verified" "$(values verified)" "true true "
 check_same "bodies that return: compared" "$(values baseline)" '"now" "now" '
-if [ "$(values verdict)" = "null null " ]; then fail "functions that return: no verdict"; else pass; fi
+if [ "$(values verdict)" = "null null " ]; then fail "functions that return have no verdict"; else pass; fi
 check_same "bodies that return: set up" "$(values message | grep -c 'again and again')" 0
 
 # --- values of -a below 1 or below 0 only if the axis has such a value

@@ -12,7 +12,7 @@ static void block(kb_state* kb) {
     }
 }
 KBENCH_IMPL(counted, naive, KB_AXIS("n", 1, 2)) {
-    kb_count(kb, "hits", 1, ""); // the last value counts
+    kb_count(kb, "hits", 1, ""); // the last value of a name replaces earlier values
     block(kb);
     kb_count(kb, "hits", 1234567.0 * (double)kb_int(kb, "n"), "");
     kb_count(kb, "hit_ratio", 0.123456789, "%");
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
         kb_state* kb = kb_open(&desc);
         block(kb);
         kb_count(kb, "hits", 7, "1/s");
-        // a name of the maximum length
+        // a counter whose name has the maximum length
         kb_count(kb, "a12345678901234567890123456789012345678901234567890123456789012", 8,
                  "abcdefghijklmnopqrstuvwxyz01234");
         kb_result r = kb_close(kb);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kb_count: a program's own counters appear in the record, in every format, and in the table's columns, sorting and
-# goals. An invalid counter fails its case with a flag.
+# Tests kb_count: a program's own counters appear in the record and in every output format, and can be used as
+# columns, for sorting and in goals. An invalid counter fails its case with a flag.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Wrong uses of kbench's functions, for kb_misuse.sh, which has the flag that each must get. Also long names and
+// Wrong uses of kbench's functions. kb_misuse.sh lists the flag that each must get. Also uses long names and
 // notes, and text with control characters.
 #include <math.h>
 #include "kbench.h"

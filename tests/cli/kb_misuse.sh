@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A wrong use of kbench's functions gets a flag and no time. Names and notes of any length and content are complete in
-# the records, and are escaped on a terminal.
+# Tests that each wrong use of kbench's functions gets a flag and no time. Names and notes of any length and
+# content are complete in the records, and are escaped on a terminal.
 . tests/lib.sh
 . tests/cli/kit.lib
 

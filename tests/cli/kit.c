@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // kit.c - the implementation of kbench for the programs of these tests (kit.lib), with the add-ons and guarded
-// memory; with PLAIN, without both.
+// memory; with PLAIN defined, without the add-ons and without guarded memory.
 #ifndef PLAIN
 #include "guarded.h"
 #include "kit.h"

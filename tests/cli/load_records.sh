@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --load shows from files what the run itself printed and wrote, without running anything.
+# Tests --load: from a file of records, it must produce the same outputs as the run itself, without running a case.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -39,7 +39,7 @@ run "$tmp/empty" --load "$tmp/a.jsonl" --jsonl "$tmp/a.jsonl"
 check_rc "appending to what was loaded" 2
 check_err "appending to what was loaded" 'would append.*Name another file'
 
-# several files in their order; a run in two files is shown once
+# several files are shown in their order; a run that two files contain is shown once
 run "$tmp/prog" $quick --op softmax --json "$tmp/s.json"
 run "$tmp/empty" --load "$tmp/a.json" "$tmp/a.jsonl" "$tmp/s.json" --json "$tmp/m.json" -q
 check_rc "merged" 0
@@ -48,7 +48,7 @@ check_same "records of both runs" "$(grep -c . "$tmp/m.json")" "$((all + softmax
 run "$tmp/empty" --load="$tmp/a.json" --load "$tmp/s.json" --json "$tmp/n.json"
 check "--load twice" cmp "$tmp/m.json" "$tmp/n.json"
 
-# selections, as for a run
+# options select cases as in a run
 for choice in "--op layernorm" "--op LayerNorm --impl fused" "--dtype bf16" "--filter impl=naive --exclude softmax"; do
     run "$tmp/empty" --load "$tmp/a.json" $choice --json "$tmp/chosen.json"
     check_rc "$choice" 0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // Main functions that do something before kb_main (selected by MAINS), and a benchmark that allows tracing, for
-// main_functions.sh. -DSHIM builds a library with a faulty clock: coarse steps, standing still, or going backwards.
+// main_functions.sh. -DSHIM builds a library with a faulty clock: it has a coarse resolution, stands still, or
+// goes backwards.
 #define _GNU_SOURCE
 #ifdef SHIM
 #include <stdlib.h>

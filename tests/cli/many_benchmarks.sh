@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Registering, planning and listing many benchmarks takes time proportional to their number; contents of the lists.
+# Tests that registering, planning and listing many benchmarks takes time proportional to their number. Also tests
+# the contents of the lists.
 . tests/lib.sh
 . tests/cli/kit.lib
 
 plain many tests/cli/many_benchmarks.c
-# takes WHAT LIMIT COMMAND...: processor time of at most LIMIT ms; the best of three runs at most
+# takes WHAT LIMIT COMMAND...: checks that the command needs at most LIMIT ms of processor time, in at least one of
+# up to three runs
 takes() {
     what=$1 limit=$2 best=100000 && shift 2
     for i in 1 2 3; do
@@ -37,7 +39,7 @@ check_same "one of 10,000 by its name" "$(tr '\n' ' ' < "$out")" \
 takes "--list of 100,000 cases" 700 env MANY=50 PEERS=0 "$tmp/many" --list -a n=1:4000
 check_same "--list of 100,000 cases: lines" "$(count)" 100075
 takes "--list-sizes of 100,000 cases" 700 env MANY=50 PEERS=0 "$tmp/many" --list-sizes -a n=1:4000
-# a run: the worker finds the same cases
+# in a run, the worker finds the same cases as the supervisor
 run env MANY=10000 PEERS=0 "$tmp/many" --op op9998 --iters 3 --warmup 1 --no-progress
 check_rc "a run of one of 10,000" 0
 check_out "a run of one of 10,000" '^op9998 '

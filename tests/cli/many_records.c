@@ -16,7 +16,7 @@ enum { RECORDS = 20000, SAMPLES = 30 };
 static const char* path[] = { "build/test/big_before.json", "build/test/big_after.json" };
 static double samples[RECORDS][SAMPLES];
 
-static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; } // of this process only
+static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; } // processor time of this process only
 
 static void make(kb_result* all, int n, kbi_arena* texts, uint64_t seed) {
     char text[64];
@@ -94,8 +94,8 @@ int main(int argc, char** given) {
            "%.0f MB; %g\n",
            (int)RECORDS, written, print, compared, read, megabytes, sum);
 #ifndef TEST_SANITIZE
-    CHECK_THAT(written < 9 * print, "writing takes %.1f times what printf takes for the samples", written / print);
-    CHECK_THAT(compared < 30 * read, "comparing takes %.1f times what strtod takes for the samples", compared / read);
+    CHECK_THAT(written < 9 * print, "writing takes %.1f times as long as printf of the samples", written / print);
+    CHECK_THAT(compared < 30 * read, "comparing takes %.1f times as long as strtod of the samples", compared / read);
     CHECK_THAT(megabytes < 2 * RECORDS * 0.004, "comparing takes %.0f MB", megabytes); // 200 MB for 50,000 a side
 #endif
     return test_end();

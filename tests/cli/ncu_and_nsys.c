@@ -15,7 +15,7 @@ static double script(const char* name, int64_t sample, uint64_t* flags) {
 KBENCH_IMPL(op, one) {
     KB_TIME(kb) {}
 }
-KBENCH_IMPL(op, two) { // CRASH: only in a profiled process
+KBENCH_IMPL(op, two) { // with CRASH set, crashes only in a profiled process
     static const char* crash;
     if (getenv("CRASH") && getenv("FAKE_LOOKS")) crash = getenv("CRASH");
     if (crash && strcmp(crash, "hang") == 0) pause();

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --ncu and --nsys with scripts in place of NVIDIA's tools: how they are started, how their output is used, and one
-# line with a fix for each way in which they fail. The last part uses the virtual GPU of tests/host/cuda.c and needs
-# CUDA's headers. tests/gpu/vendor.sh uses the real tools.
+# Tests --ncu and --nsys with scripts in place of NVIDIA's tools: how kbench starts them, how it uses their output,
+# and which fix it prints, in one line, for each way in which they fail. The last part uses the virtual GPU of
+# tests/host/cuda.c and needs CUDA's headers. tests/gpu/vendor.sh uses the real tools.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CUDA_HOME CUDA_PATH KBENCH_PROFILED
@@ -17,7 +17,8 @@ mkdir -p "$TMPDIR" "$folder/bin"
 prog=$folder/prog
 script="--device script --iters 6 --no-progress"
 
-# Both stand-ins log their command line, and fail in the way that FAKE_ILL names. start: runs the program under a tool.
+# Both scripts log their command line, and fail in the way that FAKE_ILL names. start: runs the program under one
+# of the tools.
 cat > "$folder/bin/fake.sh" << 'END'
 printf '%s' "${0##*/} " >> "$FAKE"
 printf '[%s] ' "$@" >> "$FAKE"
@@ -118,7 +119,7 @@ FAKE_LAUNCHES=$folder/launches
 export FAKE_LAUNCHES
 system=$PATH
 PATH=$folder/bin:$PATH
-# try ILL OPTIONS...: a run with a tool that fails in this way
+# try ILL OPTIONS...: runs the program with a tool that fails in the way ILL
 try() {
     ill=$1
     shift
@@ -152,9 +153,9 @@ check_same "counters in the record" "$(counters "$tmp/ncu.json" op/impl=one)" \
 check_same "another case's" "$(counters "$tmp/ncu.json" op/impl=two | cut -c 1-27)" '{"dram__bytes.sum": 1000000'
 if grep -q '"counter_units": {"dram__bytes.sum": "byte", "gpu__time_duration.sum": "ns"' "$tmp/ncu.json"; then pass; else fail "units: $(cat "$tmp/ncu.json")"; fi
 if head -n 1 "$tmp/ncu.csv" | grep -q 'counter:dram__bytes.sum,'; then pass; else fail "CSV: $(head -n 1 "$tmp/ncu.csv")"; fi
-if grep -q dram "$tmp/ncu.md"; then fail "a page of Markdown has room for no metrics: $(cat "$tmp/ncu.md")"; else pass; fi
+if grep -q dram "$tmp/ncu.md"; then fail "Markdown output must not contain metrics: $(cat "$tmp/ncu.md")"; else pass; fi
 check_same "files that are left" "$(ls "$TMPDIR")" ""
-# the printed command, run by hand after its folder is gone
+# runs the printed command by hand after its folder was deleted
 by_hand() { sed -n 's/^prog: --ncu: //p' "$err" | sed "s|KBENCH_PROFILED=[^ ]*|KBENCH_PROFILED=$TMPDIR/told|; s|--log-file [^ ]*|--log-file $TMPDIR/csv|" > "$tmp/by_hand"; }
 by_hand
 check "the command by hand" sh "$tmp/by_hand"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# NVTX ranges tell a profiler which case runs, and in which phase. A small library stands in for the profiler.
+# Tests the NVTX ranges that tell a profiler which case runs, and in which phase. A small library simulates the
+# profiler.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -81,7 +81,7 @@ int InitializeInjectionNvtx2(exporting get) {
     const int at[] = { FUNCTION(CreateA), FUNCTION(RegisterStringA), FUNCTION(RangeStartEx), FUNCTION(RangeEnd) };
     void (***table)(void) = NULL;
     unsigned size = 0;
-    for (int i = 1; i < MODULES; i++) // real tools query all of them
+    for (int i = 1; i < MODULES; i++) // real tools query the function tables of all modules
         if (!c->GetModuleFunctionTable(i, (void*)&table, &size) || size < 7) return 0;
     if (c->struct_size != sizeof *c || v->struct_size != sizeof *v || v->version < 2) return 0;
     v->SetInjectionNvtxVersion(3);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Output files of options: files of other programs, one file for two options, pipes without a reader, full disks,
-# links, permissions, long names, a non-blocking stdout. Existing data is kept, measured data is written, and nothing
-# hangs.
+# Tests the output files of options: files of other programs, one file for two options, pipes without a reader,
+# full disks, links, permissions, long names, a non-blocking stdout. Existing data must be kept, measured data must
+# be written, and nothing may hang.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -84,7 +84,7 @@ for first in $plain history; do
     pass
 done
 check_same "one file under two options: it stays" "$(cksum < "$tmp/r")" "$(cksum < "$tmp/one.jsonl")"
-if [ -e "$tmp/new" ]; then fail "one new file under two options is made"; else pass; fi
+if [ -e "$tmp/new" ]; then fail "a new file that two options name was created"; else pass; fi
 run "$prog" $quick --report "$tmp/report" --md "$tmp/report/comparison.md"
 check_rc "--report and --md" 2
 for option in $plain; do
@@ -134,7 +134,7 @@ for option in $plain history; do
     [ $option = history ] || run "$prog" $quick $(of $option /dev/full)
     [ $option = history ] || check_rc "--$option /dev/full" 2
     [ $option = history ] || check_err "--$option /dev/full" 'no space left'
-    # an existing file, through a link, with its permissions
+    # an existing file is replaced through a symbolic link and keeps its permissions
     rm -rf "$tmp/disk" && mkdir "$tmp/disk"
     "$prog" $quick $(of $option "$tmp/disk/old") > "$tmp/out" 2>&1
     chmod 600 "$tmp/disk/old" && ln -s old "$tmp/disk/link"

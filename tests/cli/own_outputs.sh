@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Outputs and instruments that a program brings: examples/own_output.c and own_instrument.c, linked as user code.
+# Tests output formats and instruments that a program adds: examples/own_output.c and own_instrument.c, linked as
+# user code.
 . tests/lib.sh
 . tests/cli/kit.lib
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A change that a benchmark makes to its process does not reach the next benchmark: the change is undone, or the next one
-# gets a new process.
+# Tests that a change that a benchmark makes to its process does not affect the next benchmark: kbench undoes the
+# change, or runs the next benchmark in a new process.
 . tests/lib.sh
 . tests/cli/kit.lib
 

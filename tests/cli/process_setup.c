@@ -33,7 +33,8 @@ KBENCH(moves) {
     if (chdir("/") != 0) kb_fail(kb, "chdir");
     work(kb);
 }
-// looks at the open files of a child process; AROUND_FILES: of a process that the benchmark function starts
+// fails if this worker process inherits open files; with AROUND_FILES, fails if a program that the benchmark
+// function starts inherits open files
 KBENCH(inherits) {
     struct stat s;
     if (getenv("AROUND_FILES") && system("ls -l /proc/self/fd/ | grep around_r") == 0) kb_fail(kb, "files");
@@ -57,7 +58,8 @@ KBENCH_IMPL(memory, other) {
     KB_ALLOC(kb, char, 20 << 20);
     work(kb);
 }
-// measured again because another implementation crashes: the total of 3 s exceeds its limit, half of it does not
+// measured twice, because another implementation crashes: both measurements together (3 s) exceed the time limit,
+// but each alone does not
 KBENCH_IMPL(again, good) {
     usleep(500000);
     work(kb);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The environment of a process does not change its results or outputs: closed standard files, ignored signals, another
-# folder, results of an earlier run, a hanging block.
+# Tests that the environment of a process does not change its results or outputs: closed standard files, ignored
+# signals, another folder, results of an earlier run, a hanging block.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -11,7 +11,7 @@ build_heeds
 prog=$tmp/around
 quick="--iters 10 --warmup 1 --no-progress"
 json=$tmp/around_results.json
-# values KEY: the values in the records of the last run, in one line
+# values KEY: prints the values of the key in the records of the last run, in one line
 values() { "$tmp/flat" "$json" | awk -F'\t' -v k="$1" '$2 == k { printf "%s ", $3 }'; }
 
 # --- closed standard files: no other file gets their descriptors, and their output
@@ -123,11 +123,11 @@ check_same "memory for one: one after the other" "$(values verdict)" 'null "UNRE
 if script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
     script -qec "'$prog' --op quick --iters 1000000 --warmup 1 --timeout 2500ms" /dev/null < /dev/null > "$tmp/terminal" 2>&1
     shown=$(tr '\r' '\n' < "$tmp/terminal" | grep -c '^\[1/1\]')
-    if [ "$shown" -ge 5 ]; then pass; else fail "a case of 2.5 s on a terminal: its progress line was written $shown times"; fi
+    if [ "$shown" -ge 5 ]; then pass; else fail "a case of 2.5 s on a terminal: the progress line was written only $shown times"; fi
     if tr '\r' '\n' < "$tmp/terminal" | grep -q '^\[1/1\]  [0-9]* s left  quick'; then pass; else
         fail "a case of 2.5 s on a terminal: no time left: $(tr '\r' '\n' < "$tmp/terminal" | grep '^\[1/1\]' | tail -n 2)"
     fi
 else
-    skip "no script(1) that simulates a terminal: the line of a long case is not tested"
+    skip "no script(1) that simulates a terminal: the progress line of a long case is not tested"
 fi
 finish

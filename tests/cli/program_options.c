@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A program with its own options, for program_options.sh. ABSENT names an option of a missing add-on; the program
-// prints kbench's reply.
+// prints kbench's message about this option.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"

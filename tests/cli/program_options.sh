@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Options that a program adds (kb_add_options), and the reply to options of missing add-ons.
+# Tests options that a program adds (kb_add_options), and the message about options of missing add-ons.
 . tests/lib.sh
 
 build "options.c" $CC -O0 -I. tests/cli/program_options.c -o "$tmp/options" $libs

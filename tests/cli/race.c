@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program with a fixed amount of work, or MORE percent more.
+// A program with a fixed amount of work; MORE=N adds N percent.
 #include "kbench.h"
 
 #ifndef MORE

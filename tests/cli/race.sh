@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --race compares two built programs in alternating new processes. Most programs here have scripted times
-# (regression_gate.c) with the noise of a busy machine; two do real work.
+# Tests --race, which compares two compiled programs in alternating new processes. Most programs here have scripted
+# times (regression_gate.c) with the noise of a busy machine; two do real work.
 #
 #   sh tests/cli/race.sh            2 races of a program against itself, 2 against one that is 3 % slower
 #                                   (10 in make test-all)
@@ -47,8 +47,8 @@ check_same "lines over 60 columns" "$(awk '/^ +change/ { on = 1 } on && length($
 check_same "files that a race leaves" "$(ls "$TMPDIR" | grep -c kbench-race)" 0
 
 # --- records of two GPUs with the same case names: each GPU has its own changes
-# gpus FILE MS0 MS1: a program with these times on them; rounds differ by 0.1 %. It writes down when it
-# ran.
+# gpus FILE MS0 MS1: makes a program with these times on the two GPUs; the times of rounds differ by 0.1 %. The
+# program logs when it ran.
 gpus() {
     cat > "$1" << end
 #!/bin/sh
@@ -83,7 +83,7 @@ check_same "whose turn it is" "$(cat "$tmp/turns")" "a b c c b a b c a a c b c a
 
 # --- on a terminal, a progress line is shown and removed
 if have python3 && python3 -c 'import pty, termios' 2> /dev/null; then
-    # window OPTION...: what is on the screen in the end, and in $err what that line said
+    # window OPTION...: stores the final contents of the screen in $out, and the texts of the progress line in $err
     window() { run python3 tests/cli/terminal.py 120 TERM=xterm LANG=C.UTF-8 -- "$old" --race "$old" "$tmp/slow3" "$@"; }
     window --budget 50s --threshold 6 -- $quick
     check_rc "a window" 0

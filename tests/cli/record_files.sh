@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --json and --jsonl: contents of the file after a full disk, through a link, in a pipe, and after a signal.
-# output_files.sh tests what holds for all output options.
+# Tests --json and --jsonl: the contents of the file after the disk was full, through a symbolic link, in a pipe,
+# and after a signal. output_files.sh tests the rules that apply to all output options.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -15,7 +15,7 @@ json=$tmp/dir/r.json
 names() { (cd "$1" && echo *); }
 records() { "$tmp/flat" $2 "$1" | grep -c '	operation	'; }
 
-# a link's target is replaced as a whole, and keeps its permissions
+# the target of a symbolic link is replaced atomically and keeps its permissions
 old='[
 {"name": "old", "operation": "old"}
 ]'
@@ -25,12 +25,12 @@ ln -s ../other/target "$json"
 (ulimit -f 1 && exec "$prog" $many --json "$json") > "$tmp/out" 2> "$tmp/err"
 check_same "a full disk behind a link: exit code" $? 2
 check_same "a full disk behind a link: the old file" "$(cat "$tmp/other/target")" "$old"
-if grep -q 'writing --json .* failed' "$tmp/err"; then pass; else fail "a full disk behind a link: said: $(cat "$tmp/err")"; fi
+if grep -q 'writing --json .* failed' "$tmp/err"; then pass; else fail "a symbolic link to a full disk: message: $(cat "$tmp/err")"; fi
 check_same "a full disk behind a link: nothing else is left" "$(names "$tmp/other")" target
 run "$prog" $quick --json "$json"
 check_rc "through a link" 0
 check "through a link: the records" "$tmp/flat" "$tmp/other/target"
-if [ -L "$json" ]; then pass; else fail "through a link: it is replaced by a file"; fi
+if [ -L "$json" ]; then pass; else fail "the symbolic link was replaced by a file"; fi
 check_same "the mode is kept" "$(ls -l "$tmp/other/target" | cut -c 1-10)" "-rw-r-----"
 check_same "through a link: nothing else" "$(names "$tmp/other")" target
 rm "$json"
@@ -40,7 +40,7 @@ check_rc "a link to nowhere" 0
 check "a link to nowhere is replaced by the records" "$tmp/flat" "$json"
 rm -rf "$tmp/dir" && mkdir "$tmp/dir"
 
-# a name so long that no ending can be added
+# a file name so long that no suffix can be added
 long=$(printf '%250s' '' | tr ' ' l)
 run "$prog" $quick --json "$tmp/dir/$long"
 check_rc "a name of 250 characters" 0
@@ -60,7 +60,7 @@ run "$prog" $quick --jsonl "$lines"
 check_rc "room again" 0
 check_same "room again: the next record is a line of its own" "$(grep -c '^{.*}$' "$lines")" $((before + 1))
 
-# a pipe with a reader gets everything
+# a pipe with a reader gets all records
 mkfifo "$tmp/dir/pipe"
 for option in --json --jsonl; do
     cat "$tmp/dir/pipe" > "$tmp/dir/read" &

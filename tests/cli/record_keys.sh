@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The keys of a record: all present, in order, with numbers and null in the right places; strings and files survive a
-# round trip.
+# Tests the keys of a record: all keys are present and in order, with numbers or null as documented. Strings and
+# files must be unchanged after writing and reading.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -22,7 +22,7 @@ check "strict reader takes --jsonl" "$tmp/flat" --lines "$tmp/ln.jsonl"
 "$tmp/flat" --lines "$tmp/ln.jsonl" > "$tmp/lines.txt"
 check_same "--json and --jsonl hold the same records" "$(cksum < "$tmp/lines.txt")" "$(cksum < "$tmp/flat.txt")"
 
-# the command in shell syntax: blanks, quotes, newlines and expansions survive
+# the key command is in shell syntax: blanks, quotes, newlines and expansions are quoted
 mkdir -p "$tmp/a folder" && cp "$tmp/prog" "$tmp/a folder/it's"
 set -- "$tmp/a folder/it's" --iters 30 --warmup 1 --no-progress --op layernorm --size small --exclude 'no "such" $HOME `name` \\ here' --exclude "two
 lines" --exclude "it's" --exclude '[*?]~!#&;x' --json "$tmp/a \$file.json"
@@ -37,7 +37,7 @@ lines" --exclude "it's" --exclude '[*?]~!#&;x' --json "$tmp/a \$file.json"
         "$tmp/prog $quick --op layernorm --size small,medium,batch -a batch_size=1,2 --json $tmp/ln.json --jsonl $tmp/ln.jsonl"
 }
 
-# every key of the header's table, in its order, in every record
+# every record has all keys of the table in kbench.h, in the same order
 rows() { sed -n "/^#define $1(/,/[^\\\\]\$/p" kbench.h; }
 wanted=$(rows KB_RECORD | while read -r row; do case $row in KB_STATISTICS*) rows KB_STATISTICS ;; *) echo "$row" ;; esac; done |
     sed -n 's/^ *x([a-z]*, *\([a-z_0-9]*\),.*/\1/p' | tr '\n' ' ')
@@ -73,7 +73,7 @@ if [ -r /proc/self/status ]; then
     case $(value 0 cpu_governor) in $1) pass ;; *) fail "cpu_governor is $(value 0 cpu_governor), expected $1" ;; esac
     case $(value 0 cpu_clock_mhz) in $2) pass ;; *) fail "cpu_clock_mhz is $(value 0 cpu_clock_mhz), expected $2" ;; esac
 fi
-# one core with its data in cache: no memory bandwidth; the share is that of the peak arithmetic rate
+# one core with its data in cache has no memory bandwidth; the efficiency is relative to the peak arithmetic rate
 check_same "copy_roof_gbps of data in cache" "$(value 0 copy_roof_gbps)" null
 case $(value 0 gpu_efficiency) in [0-9]*) pass ;; *) fail "gpu_efficiency on a CPU is $(value 0 gpu_efficiency)" ;; esac
 check_same "roof on a CPU" "$(value 0 roof)" '"f32"'
@@ -88,7 +88,7 @@ check_same "timer" "$(value 0 timer)" '"wall"'
 check_same "cache: host work has none" "$(value 0 cache)" null
 check_same "params: numbers are numbers" "$(value 0 params | tr -d ' ')" '{"dtype":"f32","batch_size":1,"sequence_length":4,"tensor_dimension":64}'
 check_same "name" "$(value 0 name)" '"layernorm/impl=naive/dtype=f32/batch_size=1/sequence_length=4/tensor_dimension=64"'
-# times are in order, rates follow from them, the baseline is the first
+# the percentiles are in order, rates are computed from the times, and the first implementation is the baseline
 case $(value 1 verdict) in null | '"FASTER"' | '"SLOWER"' | '"EQUIVALENT"' | '"UNRESOLVED"') pass ;; *) fail "verdict is $(value 1 verdict)" ;; esac
 check "times are ordered and rates follow" awk -F'\t' '
     { v[$1, $2] = $3; n = $1 }
@@ -166,7 +166,7 @@ for want in '{"what":"plain"}' '{"what":"quote\"d"}' '{"what":"back\\slash"}' '{
     if grep -qF -- "$want" "$tmp/params"; then pass; else fail "the file does not contain the params $want"; fi
 done
 if grep -qE '0\.3333333333333333[,}]' "$tmp/params"; then pass; else fail "1/3 does not come back: $(grep 333 "$tmp/params" | head -n 1)"; fi
-case $(value 0 message) in *'line\nbreak \"quoted\" \\ \u0001\u001f'*plain*) pass ;; *) fail "the note came out as $(value 0 message)" ;; esac
+case $(value 0 message) in *'line\nbreak \"quoted\" \\ \u0001\u001f'*plain*) pass ;; *) fail "the note in the record is $(value 0 message)" ;; esac
 if tail -n +2 "$out" | grep -q "$(printf '[\001\037\033]')"; then fail "control bytes in the table"; else pass; fi
 
 # --- another locale writes the same file

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A program with scripted times, so that regression_gate.sh and race.sh know what changed between runs:
+// A program with scripted times, so that regression_gate.sh and race.sh know which times changed between runs:
 //     SLOWER          every tenth case takes this many percent longer; as a macro for a slower program
 //     NOISE           standard deviation of a process's times around the true time, in percent
 //     MEMORY          additional bytes that a case allocates
@@ -41,7 +41,7 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     static double level;
     const char* n = strstr(name, "n=");
     (void)flags, (void)i;
-    if (strcmp(name, last) != 0) { // a new case gets a level, which stays the same in this process
+    if (strcmp(name, last) != 0) { // a new case gets a random level, which stays constant in this process
         snprintf(last, sizeof last, "%s", name);
         level = exp(number("NOISE", 0) / 100 * normal());
         if (n && strtol(n + 2, NULL, 10) % 10 == 3) level *= 1 + number("SLOWER", SLOWER) / 100;

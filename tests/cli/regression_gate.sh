@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The regression gate: exit code and messages for a baseline, a history and goals. The program has scripted times
-# (regression_gate.c), so that every change is known.
+# Tests the regression gate: exit code and messages for a baseline, a history and goals. The program has scripted
+# times (regression_gate.c), so that every change is known.
 #
 #   sh tests/cli/regression_gate.sh            20 repeats of the program, 20 of one with a planted change
 #   sh tests/cli/regression_gate.sh --full     100 of each
@@ -128,7 +128,7 @@ check_not_out "another processor: the table calls nothing worse" 'REGRESSED|Slow
 check_out "another processor: the table" 'not comparable'
 check_same "another processor: the reason stands before the table" \
     "$(grep -n -e 'differ in' -e '^ *change .*verdict' "$out" | sed 's/^[0-9]*: *//; s/ .*//' | tr '\n' ' ')" "Before change "
-# another cache state or timer switches the gate off as well; schema 2 called both mode
+# another cache state or timer also disables the gate; schema 2 stored both in the key mode
 sed 's/"cache": "cold"/"cache": "hot"/' "$work/.kbench/slow.json" > "$work/hot.json"
 sed 's/"timer": "events"/"timer": "cupti"/' "$work/.kbench/slow.json" > "$work/cupti.json"
 sed 's/"cache": "cold", "timer": "events"/"mode": "cold"/; s/"schema": 3/"schema": 2/' "$work/.kbench/slow.json" > "$work/older.json"

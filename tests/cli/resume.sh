@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --resume continues a run that was killed, and in the end every case has one record. RESUME_KILLS=N kills N processes
-# at random times.
+# Tests --resume, which continues a run that was killed. In the end, every case must have exactly one record.
+# RESUME_KILLS=N kills N processes at random times.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -13,7 +13,7 @@ prog=$tmp/prog
 options="--iters 3 --warmup 1 --no-progress"
 lines=$tmp/l.jsonl
 count() { wc -l < "$1" | tr -d ' '; }
-# each WHAT FILE CASES: every line is a record, and each of CASES has one
+# each WHAT FILE CASES: checks that every line is a record, and that each of CASES has exactly one record
 each() {
     check "$1: the lines" "$tmp/flat" --lines "$2"
     check_same "$1: each case once" "$(sed 's/^{"name": "\([^"]*\)".*/\1/' "$2" | sort | uniq -c | awk '$1 == 1' | wc -l | tr -d ' ') of $(count "$2")" "$3 of $3"
@@ -42,7 +42,7 @@ check_same "--list, all is done" "$(wc -c < "$out" | tr -d ' ')" 0
 
 run "$prog" --load "$lines"
 check "all is done: the table is that of the records" cmp "$out" "$tmp/table"
-# every output has the old and the new records
+# every output file contains the old and the new records
 grep -v '"operation": "softmax"' "$tmp/whole" > "$lines"
 run "$prog" $some --resume --jsonl "$lines" --sort time --json "$tmp/r.json" --csv "$tmp/r.csv" --md "$tmp/r.md" --gbench "$tmp/r.gbench" --go "$tmp/r.go"
 check_rc "half of it is done" 0
@@ -56,7 +56,7 @@ check_same "half of it is done: a row a case" "$(wc -l < "$tmp/r.csv" | tr -d ' 
 run "$prog" $some --resume --jsonl "$lines" --baseline "$tmp/r.json" --fail-on never
 check_not_out "a baseline has no case that is not there" 'removed'
 
-# a torn line, and a group with a missing case
+# an incomplete line, and a group with a missing case
 head -n 8 "$tmp/whole" > "$lines"
 sed -n 9p "$tmp/whole" | head -c 700 >> "$lines"
 run "$prog" $some --list --resume --jsonl "$lines"
@@ -81,7 +81,7 @@ cp "$tmp/whole" "$lines"
 run "$prog" $some --seed 7 --resume --jsonl "$lines"
 check_err "another seed" "0 of $all cases"
 
-# failed cases run again, with their group
+# failed cases run again, together with their group
 rm -f "$lines"
 run "$tmp/faults" $options --op wrong,first --jsonl "$lines"
 cp "$lines" "$tmp/whole"
@@ -102,7 +102,7 @@ check_same "other lines: the last record stays" "$(grep -cxF -f "$tmp/plain" "$l
 grep '^{"name": "' "$lines" > "$tmp/ours"
 each "other lines: records" "$tmp/ours" $all
 
-# together with a run that writes to the same file: both keep their records
+# another run writes to the same file at the same time: the records of both runs are kept
 rm -f "$lines"
 "$prog" $some,slow --jsonl "$lines" --json "$tmp/beside.json" > "$tmp/out" 2>&1 < /dev/null &
 pid=$!
@@ -152,8 +152,8 @@ while [ $k -lt $kills ]; do
     esac && struck=$((struck + 1))
     wait $pid 2> /dev/null
     grep '}$' "$lines" > "$tmp/finished" 2> /dev/null # the last line may be torn
-    if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a finished line cannot be read"; fi
-    # a finished sweep begins again
+    if [ -s "$tmp/finished" ] && ! "$tmp/flat" --lines "$tmp/finished" > /dev/null 2>&1; then fail "kill $k: a complete line cannot be read"; fi
+    # a sweep with all records starts from the beginning
     if [ "$(count "$tmp/finished")" -ge "$all" ]; then each "after kill $k" "$lines" $all && rm -f "$lines"; fi
     k=$((k + 1))
 done

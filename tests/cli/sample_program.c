@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A program with several operations, implementations, axes, dtypes and sizes, for command_line.sh and
-// record_keys.sh. PROG_BUILD makes the executable differ.
+// record_keys.sh. Different values of PROG_BUILD give different executables.
 #include "kbench.h"
 #ifndef PROG_BUILD
 #define PROG_BUILD 1

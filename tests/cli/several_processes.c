@@ -11,8 +11,8 @@
 
 static int seed = 42; // processes of another run have other seeds
 
-// All samples of a process are the same. Short cases vary more; in one of ten, the processes vary, by a factor of
-// three.
+// All samples of a process are the same. Short cases vary more between processes. In one of ten cases, the
+// variation is three times as large.
 static double script(const char* name, int64_t i, uint64_t* flags) {
     int n = strstr(name, "/n=") ? atoi(strstr(name, "/n=") + 3) : 1;
     double time = 2000 * pow(1.2, n), sd = 0.006 * pow(time / 2000, -0.15) * (n % 10 == 7 ? 3 : 1);
@@ -33,7 +33,8 @@ KBENCH_IMPL(rivals, base, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, faster, KB_SIZE("all", "n=1:12")) { body(kb); }
 KBENCH_IMPL(rivals, slower, KB_SIZE("all", "n=1:12")) { body(kb); }
 
-// waits in one of several processes until it is interrupted; `before` and `behind` are measured
+// in one of several processes, this case waits until it is interrupted; the cases `before` and `behind` are
+// measured
 KBENCH(before) { body(kb); }
 KBENCH(waits) {
     const char* where = getenv("WAIT_IN");
@@ -44,7 +45,7 @@ KBENCH(waits) {
 }
 KBENCH(behind) { body(kb); }
 
-// the address of the buffers in the timed call
+// prints the address of the buffers in the timed call
 static void placed(kb_state* kb, int64_t n) {
     float *x = KB_ALLOC(kb, float, n), *y = KB_ALLOC(kb, float, n);
     float* host = KB_ALLOC_HOST(kb, float, 100);

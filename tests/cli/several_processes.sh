@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --procs: rejected options, output, intervals against independent formulas, batches that survive a killed run, an
-# interrupted run, and buffers at other addresses in every process.
+# Tests --procs: rejected options, output, intervals compared with independent formulas, completed batches of a
+# killed run, an interrupted run, and buffers at different addresses in every process.
 # takes long
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -69,7 +69,8 @@ if have python3; then
         check_rc "$op" 0
         check "$op: as worked out by several_processes.py" python3 tests/cli/several_processes.py "$tmp/$1.json" $2
     done
-    # the limit of tests/gpu/procs.sh with planted times: --procs 5 meets it, one process does not
+    # applies the coverage limit of tests/gpu/procs.sh to planted times: --procs 5 reaches it, and one process does
+    # not
     run python3 tests/gpu/procs.py "$procs" --modes "" -- --device script --iters 6 --op sweep
     check_rc "the bar on planted times, missed by one process" 1
     check "--procs 5 holds nine of ten" awk '/^--procs 5: / { good = $3 >= 36 && $5 == 40 } END { exit !good }' "$out"
@@ -118,7 +119,7 @@ interrupt 1
 check_same "interrupted in process 1: no records" "$(wc -l < "$tmp/flat.txt" | tr -d ' ')" 0
 
 # --- buffer addresses: different in every process, by its number and the seed; no write outside the buffers
-# lie FILE OPTION...: prints the last line of each process
+# lie FILE OPTION...: writes the last address line of each process to FILE
 lie() {
     file=$1 && shift
     run "$procs" --fast --iters 3 --no-progress "$@"

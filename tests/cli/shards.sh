@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# --shard K/N and its environment variables: every case is in exactly one shard, with all its implementations; shards
-# have about the same work; merged shards give the plan.
+# Tests --shard K/N and its environment variables. Every case is in exactly one shard, with all its
+# implementations. Shards have about the same work, and merged shards give the complete plan.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -10,7 +10,8 @@ program many tests/cli/many_benchmarks.c
 unset SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP SLURM_ARRAY_TASK_COUNT
 prog=$tmp/prog
 
-# spread WHAT N COMMAND...: the N shards together are the list, no group is in two, and groups are shared evenly
+# spread WHAT N COMMAND...: checks that the N shards together are the complete list, that no group is in two
+# shards, and that groups are distributed evenly
 group() { sed 's,/impl=[^/]*,,' "$1" | sort -u; }
 spread() {
     what=$1 n=$2 k=0 && shift 2
@@ -28,7 +29,7 @@ spread() {
     done
     check_same "$what in $n: each case once" "$(sort "$tmp/parts" | cksum)" "$(sort "$tmp/all" | cksum)"
     check_same "$what in $n: a group stays together" "$(sort "$tmp/groups" | uniq -d | wc -l | tr -d ' ')" 0
-    # shards differ at most by the cases of the largest group
+    # the sizes of shards differ at most by the number of cases in the largest group
     most=$(sed 's,/impl=[^/]*,,' "$tmp/all" | sort | uniq -c | sort -n | tail -n 1 | awk '{ print $1 }')
     apart=$(sort -n "$tmp/sizes" | awk 'NR == 1 { least = $1 } { most = $1 } END { print most - least }')
     if [ "$apart" -le "$most" ]; then pass; else fail "$what in $n: shards differ by $apart cases: $(tr '\n' ' ' < "$tmp/sizes")"; fi
@@ -40,7 +41,7 @@ spread "shuffled" 3 "$prog" --shuffle --seed 7
 export MANY=3000 PEERS=0
 spread "many" 7 "$tmp/many"
 unset MANY RIVALS
-# large sizes are divided between two shards
+# cases with large problem sizes are distributed over two shards
 large=$("$prog" --op layernorm --impl naive --size small,large --list --shard 1/2 | grep -c tensor_dimension=256)
 check_same "sizes are spread over two shards" "$large" 1
 
@@ -62,7 +63,7 @@ shape "$out" > "$tmp/merged.txt"
 run "$prog" --load "$tmp/whole.json"
 shape "$out" > "$tmp/whole.txt"
 check "merged: the table's rows are those of the whole" cmp "$tmp/merged.txt" "$tmp/whole.txt"
-# records without shard and position, such as those of kb_write_json, keep their place
+# records without shard and position, such as the records of kb_write_json, keep their place in the file
 run "$prog" --op silu --iters 3 --warmup 1 --no-progress --jsonl "$tmp/silu.jsonl"
 sed 's/"place": [0-9]*/"place": null/' "$tmp/silu.jsonl" > "$tmp/plain.jsonl"
 n=$(wc -l < "$tmp/3.jsonl" | tr -d ' ')
@@ -100,7 +101,7 @@ for bad in 0/3 4/3 3 /3 1/ 1/0 a/b 1/3/5 -1/3 "1 /3" 1/99999999 ""; do
 done
 run "$prog" --list --shard 1/2 --shard 2/2
 check_rc "twice" 2
-# the shards of a sweep must be of one GPU model, unless forced
+# all shards of a sweep must come from the same GPU model, unless an option overrides this check
 for k in 1 2; do sed "s/\"gpu\": [^,]*,/\"gpu\": \"GPU $k\",/" "$tmp/$k.jsonl" > "$tmp/gpu$k.jsonl"; done
 run "$prog" --load "$tmp/gpu1.jsonl" "$tmp/gpu2.jsonl"
 check_rc "shards of two GPUs" 2

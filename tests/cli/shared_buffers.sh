@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# All implementations have their data at the same addresses and keep their own contents, and the record says so.
+# Tests that the data of all implementations is at the same addresses, that each implementation keeps its own
+# contents, and that the record reports shared buffers.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -17,7 +18,8 @@ case $TEST_CFLAGS in
 *sanitize*) check_same "a sanitizer looks between allocations" "$(of same/impl=one shared_buffers)" false ;;
 *)
     check_same "the buffers are shared" "$(of same/impl=one shared_buffers)$(of same/impl=two shared_buffers)" truetrue
-    # the address of the data in the last call of each implementation (the baseline runs twice, as its own control)
+    # prints the address of the data in the last call of each implementation; the baseline appears twice, because
+    # it is its own control
     check_same "one place for all" "$(grep '^same ' "$err" | awk '{ last[$2] = $3 " " $4 } END { for (i in last) print last[i] }' | sort -u | wc -l)" 1
     check_same "separate buffers after another allocation" "$(of grows/impl=later shared_buffers)" false
     check_same "the other implementation keeps the shared buffers" "$(of grows/impl=steady shared_buffers)" true

@@ -7,12 +7,13 @@
 #include "kbench.h"
 #include <sched.h>
 
-// About 50 us, without memory access.
+// Computes for about 50 us, without memory access.
 static void work(void) {
     for (int i = 0; i < 50000; i++) __asm__ __volatile__("");
 }
 
-// A process that only computes, on the same processors; it ends at most a few seconds after this one.
+// Starts a process that only computes, on the same processors. It ends at most a few seconds after the calling
+// process.
 static pid_t neighbour(void) {
     pid_t child = fork();
     if (child) return child;
@@ -31,11 +32,11 @@ KBENCH(crowded) {
     waitpid(other, NULL, 0);
     kb_check_that(kb, other > 0, 0, 0, "no process");
 }
-KBENCH(naps) { // sleeping counts as part of the block's time
+KBENCH(naps) { // the time of the block includes sleeping
     KB_TIME_HOST(kb) { usleep(300); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(paused) { // as Ctrl-Z does: stops this process and its parent, in the middle of the samples
+KBENCH(paused) { // stops this process and its parent in the middle of the samples, as Ctrl-Z does
     int runs = 0;
     pid_t self = getpid(), parent = getppid();
     KB_TIME_HOST(kb) {
@@ -63,7 +64,7 @@ KBENCH(where) {
     KB_TIME_HOST(kb) { work(); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// half of the samples take twice as long, in long runs, so the interval contains both values
+// half of the samples take twice as long, in long consecutive sequences, so the interval contains both values
 KBENCH(two_speeds) {
     int runs = 0;
     KB_TIME_HOST(kb) {
@@ -72,7 +73,8 @@ KBENCH(two_speeds) {
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-// notes the places of three blocks, which are the same in the shared buffers and in the separate first call
+// records the offsets of three blocks, which are the same in the shared buffers and in the first call with
+// separate memory
 static void placed(kb_state* kb) {
     char *small = KB_ALLOC(kb, char, 1000), *large = KB_ALLOC(kb, char, 3 << 20), *next = KB_ALLOC(kb, char, 1 << 20);
     if (!next) return;

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# On a machine that other programs use: --cpu, the processor keys of the record, disturbed samples, and Ctrl-Z.
+# Tests a machine that other programs use: --cpu, the processor keys of the record, disturbed samples, and Ctrl-Z.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
 
 program busy tests/cli/shared_machine.c -O2
 reader
-# of KEY: its value, as JSON, in the record of the last case that was run
+# of KEY: prints the value of the key, as JSON, in the record of the last case that was run
 of() { "$tmp/flat" "$tmp/busy.json" | awk -F'\t' -v key="$1" '$2 == key { v = $3 } END { print v }'; }
 # at_least WHAT VALUE LEAST
 at_least() { check "$1: $2" awk -v x="$2" -v least="$3" 'BEGIN { exit !(x + 0 >= least) }'; }

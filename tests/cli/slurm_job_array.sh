@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# examples/slurm on a real Slurm with one node, which this test starts on loopback as the current user. One task of a
-# job array is killed and requeued. The merged records are those of a single process.
+# Tests examples/slurm on a real Slurm with one node, which this test starts on loopback as the current user. One
+# task of a job array is killed and requeued. The merged records must equal the records of a run in a single
+# process.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -108,7 +109,7 @@ while [ -n "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ] && [ $i -lt 600 ]; d
 check_same "all tasks have ended" "$(squeue -h -r -j "$job" -o %T 2> /dev/null)" ""
 grep '}$' "$tmp/killed.jsonl" > "$tmp/finished"
 kept=$(wc -l < "$tmp/finished" | tr -d ' ') all=$(wc -l < "$lines" | tr -d ' ')
-if [ "$kept" -gt 0 ] && [ "$kept" -lt "$all" ]; then pass; else fail "killed half-way: $kept of $all records were there"; fi
+if [ "$kept" -gt 0 ] && [ "$kept" -lt "$all" ]; then pass; else fail "the killed task left $kept of $all records, instead of a part"; fi
 check_same "what was there when it was killed is kept" "$(head -n "$kept" "$lines" | cksum)" "$(cksum < "$tmp/finished")"
 if grep -q "$kept of $all cases have a record" "$tmp/task.5"; then pass; else fail "the requeued task: $(tr '\n' '~' < "$tmp/task.5")"; fi
 check_same "a file a task" "$(ls "$RESULTS" | wc -l | tr -d ' ')" 8

@@ -12,7 +12,7 @@ static double noise(int64_t i) { // -1 to 1, the same on every run: SplitMix64
     return (double)((z ^ (z >> 31)) >> 11) / 4503599627370496.0 - 1;
 }
 
-// time of a sample in ns: mostly 10 us; some times vary, and some raise flags
+// returns the time of a sample in ns: mostly 10 us; some times vary, and some cause flags
 static double script(const char* name, int64_t i, uint64_t* flags) {
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (strstr(name, "impl=half")) return steady / 2;
@@ -69,7 +69,7 @@ KBENCH_IMPL(mixed, skipped, KB_AXIS("n", 1, 2)) { kb_skip(kb, "no such instructi
 KBENCH_IMPL(mixed, dies, KB_AXIS("n", 1, 2)) { body(kb, 4e3, 0, 0); }
 KBENCH_IMPL(mixed, drifts, KB_AXIS("n", 1)) { body(kb, 4e3, 0, 0); }
 KBENCH_IMPL(mixed, an_implementation_with_a_name_that_is_long, KB_AXIS("n", 1, 2)) { body(kb, 4e3, 5e3, 6e3); }
-// sweeps: long labels, axes of reals and strings, rates from small to large
+// sweeps: long labels, axes of reals and of strings, rates from small to large
 KBENCH_IMPL(sweep, default, KB_DTYPE("f64"), KB_AXIS("batch_size", 1, 64), KB_AXIS("sequence_length", 128, 2048),
             KB_AXIS("tensor_dimension", 4096)) {
     body(kb, 1e6, 0, 0);

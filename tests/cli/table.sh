@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The table depends only on the records: another program prints the same bytes from the file.
+# Tests that the table depends only on the records: another program prints the same bytes from the file.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
@@ -11,7 +11,8 @@ reader
 script="--device script --no-progress --max-time 20ms"
 clock="--iters 10 --warmup 1 --no-progress"
 
-# same WHAT WIDTH RUN SHOW: runs with the options RUN; shows with SHOW gives the same table
+# same WHAT WIDTH RUN SHOW: runs the program with the options RUN; the program "shows" with the options SHOW must
+# print the same table
 same() {
     what=$1 width=$2
     COLUMNS=$width run "$tmp/table" $3 --json "$tmp/table.json"
@@ -23,7 +24,7 @@ same() {
     else
         fail "$what: another table: $(diff "$out" "$tmp/shown" | head -n 6 | tr '\n' ';')"
     fi
-    # awk counts bytes: replaces characters of several bytes
+    # replaces characters of several bytes, because awk counts bytes
     check_same "$what: lines over $width columns" \
         "$(awk -v w="$width" '{ gsub(/\303./, "x"); gsub(/\357\277\275/, "x") } length($0) > w' "$out" | head -n 1)" ""
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Reads records that another program has written, and shows them as that program would: shows FILE [-v] [--lines]
-// [--sort LIST] [--columns LIST]; or writes them again: shows FILE --json OTHER.
+// Reads records that another program has written, and prints the same table as that program: shows FILE [-v]
+// [--lines] [--sort LIST] [--columns LIST]; or writes them again: shows FILE --json OTHER.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #include "examples/addons/kbench_inspect.h"
@@ -92,7 +92,7 @@ static void fill(kb_result* r, const kbi_key* key, const json_field* x) {
     void* field = (char*)r + key->offset;
     char* text = *x->value == '"' ? text_of(x->value, x->value_n) : NULL;
     here = x->key;
-    if (*x->value == 'n') return; // null: as in a cleared record
+    if (*x->value == 'n') return; // null: the field keeps the value of a cleared record
     switch (key->kind) {
     case KBI_KIND_text: *(const char**)field = text; break;
     case KBI_KIND_real: *(double*)field = strtod(x->value, NULL); break;
@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     kb_result* results = (kb_result*)calloc((size_t)f.n + 1, sizeof *results);
     for (int i = 0; i < f.n; ++i) {
         kbi_result_clear(&results[i]);
-        if (f.records[i].n != KBI_COUNT(kbi_keys)) bad("another number of keys than the table of keys");
+        if (f.records[i].n != KBI_COUNT(kbi_keys)) bad("the number of keys differs from the table of keys");
         for (int k = 0; k < KBI_COUNT(kbi_keys); ++k) fill(&results[i], &kbi_keys[k], &f.records[i].of[k]);
     }
     (void)json_get;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The output on a terminal: rows fit the width, one progress line disappears at the end, colour only if asked for, and
-# control characters in names are escaped.
+# Tests the output on a terminal: rows fit the width, the progress line disappears at the end, colours appear only
+# on request, and control characters in names are escaped.
 . tests/lib.sh
 . tests/cli/kit.lib
 unset COLUMNS NO_COLOR CLICOLOR_FORCE FORCE_COLOR LC_ALL LC_CTYPE LANG
@@ -48,7 +48,7 @@ done
 
 # --- a terminal window
 if ! have python3 || ! python3 -c 'import pty, termios' 2> /dev/null; then skip "no python3 that can open a terminal" && finish; fi
-# window COLUMNS OPTION...: in $out what is on the screen in the end; terminal.py says what is wrong with it
+# window COLUMNS OPTION...: stores the final contents of the screen in $out; terminal.py reports errors in them
 window() {
     columns=$1 && shift
     run python3 tests/cli/terminal.py "$columns" TERM=xterm LANG=C.UTF-8 -- "$tmp/terminal" "$@"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Benchmark functions that do their work once, rarely or in place. work_changes.sh has the flag that each must get.
+// Benchmark functions that do their work once, rarely or in place. work_changes.sh lists the flag that each
+// function must get.
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,8 @@ KBENCH(wrong_later) { // the later runs write wrong values
     }
     check_doubled(kb, y, x);
 }
-KBENCH(in_place) { // each launch doubles the result of the last one; the last launch starts from the input again
+// each launch doubles the result of the previous launch; the last launch starts from the input again
+KBENCH(in_place) {
     float *x = numbers(kb), *keep = KB_ALLOC_HOST(kb, float, N);
     if (!keep) return;
     kb_to_host(kb, keep, x, N * sizeof(float));
@@ -138,7 +140,7 @@ static void stop_for(unsigned milliseconds) {
     raise(SIGSTOP);
     waitpid(child, NULL, 0);
 }
-KBENCH(stopped) { // in its 100th run, in the middle of the samples
+KBENCH(stopped) { // the process is stopped in the 100th run, in the middle of the samples
     int runs = 0;
     volatile int spent = 0;
     KB_TIME_HOST(kb) {
@@ -166,7 +168,7 @@ KBENCH(halves_for_good) { // the next call of the function continues where this 
     static int64_t turns = 1 << 24;
     KB_TIME_HOST(kb) { spend(turns /= 2); }
 }
-KBENCH(runs_out) { // in the middle of its warm-up
+KBENCH(runs_out) { // the work runs out in the middle of the warm-up
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches < 20 ? 100000 : 10); }
 }
@@ -182,7 +184,7 @@ KBENCH(every_fourth_not) {
     int launches = 0;
     KB_TIME_HOST(kb) { spend(++launches % 4 ? 10000 : 10); }
 }
-KBENCH(sorts) { // honest: each launch sorts the same numbers
+KBENCH(sorts) { // not a cheat: each launch sorts the same numbers
     float *x = numbers(kb), *y = KB_ALLOC_HOST(kb, float, N);
     if (!y) return;
     KB_SAMPLE(kb) {
@@ -191,12 +193,12 @@ KBENCH(sorts) { // honest: each launch sorts the same numbers
     }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(starts_slowly) { // honest: page faults, table misses and branch misses that only the first launch has
+KBENCH(starts_slowly) { // not a cheat: only the first launch has page faults, TLB misses and branch misses
     int launches = 0;
     KB_TIME_HOST(kb) { spend(launches++ ? 10000 : 1000000); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(varies) { // honest: a launch sometimes takes longer
+KBENCH(varies) { // not a cheat: a launch sometimes takes longer
     uint64_t state = 1;
     KB_TIME_HOST(kb) {
         state = state * 6364136223846793005u + 1442695040888963407u;
@@ -232,7 +234,7 @@ KBENCH(folded_three) {
     KB_TIME_HOST(kb) { kb_keep(a + b, a * b, a - b); }
     kb_check_that(kb, true, 0, 0, "nothing to check");
 }
-KBENCH(hoisted) { // not a constant, but the same in each run
+KBENCH(hoisted) { // the value is not a constant, but is the same in each run
     double x = (double)kb->seed, y = 0;
     KB_TIME_HOST(kb) {
         y = x * x + 1;
@@ -290,7 +292,8 @@ TWO_WAYS(ways_300, 300)
 TWO_WAYS(ways_1000, 1000)
 TWO_WAYS(ways_10000, 10000)
 
-// Copies this number of bytes, in the caches or in memory, from KB_ALLOC or from malloc, several times per run.
+// Copies the given number of bytes several times per run, in a cache or in memory; the buffers come from KB_ALLOC
+// or from malloc.
 static void copies(kb_state* kb, size_t bytes, int times, bool own) {
     char* x = own ? (char*)malloc(2 * bytes) : KB_ALLOC(kb, char, (int64_t)(2 * bytes));
     if (!x) return;

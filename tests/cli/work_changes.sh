@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Work that does not happen in every launch gets a flag; correct blocks keep their time.
+# Tests that a block gets a flag if its work does not happen in every launch; correct blocks keep their time.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -46,14 +46,14 @@ check "launches_per_sample: the calls that the clock needs" test "$(of honest la
 check_same "shared_buffers: nobody to share it with" "$(of honest shared_buffers)" null
 run "$tmp/work" --fast --no-verify --op once --json "$tmp/none.json"
 check_rc "nobody asks" 0
-# samples taken while the process was stopped are repeated, and counted
+# samples during which the process was stopped are repeated, and the record contains their number
 run "$tmp/work" --op stopped --iters 200 --warmup 5 --json "$tmp/stopped.json"
 "$tmp/flat" "$tmp/stopped.json" > "$tmp/flat.txt"
 right stopped
 check_same "stopped: samples" "$(of stopped samples)" 200
 check "stopped: what was taken again" test "$(of stopped samples_retaken)" -ge 1
 check "stopped: no sample holds the stop" awk -v max="$(of stopped time_ms_max)" 'BEGIN { exit !(max < 200) }'
-# --launches: exactly this number, with any timer; times below the clock's overhead get a flag
+# --launches sets the exact number of launches with any timer; times below the overhead of the clock get a flag
 for n in 1 3 100; do
     run "$tmp/work" --op honest,in_place_reset,sorts --launches $n --iters 40 --json "$tmp/launches.json"
     check_rc "--launches $n" 0
@@ -63,7 +63,7 @@ for n in 1 3 100; do
     done
     sorts=$(of sorts time_ms_min) && eval "sorts_$n=$sorts"
 done
-# holds on a shared machine, too, because a sum instead of a mean would be 100 times as long
+# this limit is also safe on a shared machine, because a sum instead of a mean would be 100 times as long
 check "the mean of 100 is one launch's time" awk -v one="$sorts_1" -v many="$sorts_100" 'BEGIN { exit !(many > one / 10 && many < 10 * one) }'
 run "$tmp/work" --op brief --iters 100 --json "$tmp/brief.json"
 "$tmp/flat" "$tmp/brief.json" > "$tmp/flat.txt"
@@ -79,7 +79,7 @@ run "$tmp/work" --fast --op ways_1,ways_10,ways_30,ways_100,ways_300,ways_1000,w
 check_same "written in two ways: compared" "$(wc -l < "$tmp/ways" | tr -d ' ')" 7
 check_same "written in two ways: neither faster nor slower" "$(grep -iE 'faster|slower' "$tmp/ways" | tr '\n' ' ')" ""
 check "written in two ways: a few ns are doubted, or withheld" grep -qE 'ways_1/.*(FLOOR|BAD_CASE)' "$tmp/ways"
-# a share of the memory bandwidth is given only for data from memory
+# the percentage of the memory bandwidth is reported only for data from memory
 run "$tmp/work" --fast --op in_cache,in_cache_again,in_cache_own,in_memory,in_memory_own --json "$tmp/cache.json"
 check_rc "data in the caches and beyond" 0
 "$tmp/flat" "$tmp/cache.json" > "$tmp/flat.txt"

@@ -51,7 +51,7 @@ static void call(kb_stream stream, void* user) { (void)stream, (void)user; }
 extern "C"
 #endif
     int
-    api_use(void); // called by main of the other file
+    api_use(void); // main of the other file calls api_use
 int api_use(void) {
     kb_desc desc;
     memset(&desc, 0, sizeof desc);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The compiler's macros about its options are the same before and after the header, because later headers, such as
-// glibc's, may depend on them.
+// The header must not change the compiler's macros about its options, because later headers, such as glibc's, may
+// depend on them.
 #ifdef __OPTIMIZE__
 #define OPTIMIZE
 #endif
@@ -17,9 +17,9 @@ enum { finite_before = __FINITE_MATH_ONLY__ };
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 #if defined(OPTIMIZE) != defined(__OPTIMIZE__) || defined(OPTIMIZE_SIZE) != defined(__OPTIMIZE_SIZE__)
-#error "whether the file is optimised is forgotten"
+#error "kbench.h removed the macro that tells whether the file is optimised"
 #endif
 #if defined(FAST_MATH) != defined(__FAST_MATH__) || defined(NO_INLINE) != defined(__NO_INLINE__)
-#error "how the file is optimised is forgotten"
+#error "kbench.h removed the macro that tells how the file is optimised"
 #endif
 _Static_assert(finite_before == __FINITE_MATH_ONLY__, "another arithmetic");

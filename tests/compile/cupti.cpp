@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Compares kbench's own declarations of CUPTI, which replace its headers, with these headers.
+// Compares kbench's own declarations of CUPTI, which replace CUPTI's headers, with these headers.
 #include "kit.h"
 #include <cuda.h>
 #include <cupti.h>
@@ -52,8 +52,8 @@ static_assert((int)KBI_ACTIVITY_RUNTIME == (int)CUPTI_ACTIVITY_KIND_RUNTIME, "")
 static_assert(CUPTI_ERROR_HARDWARE_BUSY == 26 && CUPTI_ERROR_INSUFFICIENT_PRIVILEGES == 35, "");
 static_assert(CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED == 39 && CUPTI_ERROR_MIG_DEVICE_NOT_SUPPORTED == 43, "");
 
-// The range profiler's structures as words, to compare the offsets of their fields. Sizes are compared when the program
-// runs.
+// Treats the structures of the range profiler as arrays of words, to compare the offsets of their fields. Sizes
+// are compared when the program runs.
 #define WORD(type, field, at) static_assert(offsetof(type, field) == 8 * at, #field)
 WORD(CUpti_Profiler_DeviceSupported_Params, cuDevice, 2);
 WORD(CUpti_Profiler_DeviceSupported_Params, architecture, 3);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The CUPTI structures that kbench declares match CUPTI's headers, if these are installed.
+# Tests that the CUPTI structures that kbench declares match CUPTI's headers, if the headers are installed.
 # only in make test-all
 . tests/lib.sh
 
@@ -25,7 +25,7 @@ fi
 build "structures" $CXX -std=c++11 -w -DKBENCH_CUDA -isystem "$include" -isystem "$cupti" -I. -Itests tests/compile/cupti.cpp -o "$tmp/cupti" $cudart $libs
 check "their sizes" "$tmp/cupti"
 
-# every metric of the sets exists, also for GPUs that are not present, because the library knows their metrics
+# every metric of the predefined sets exists; CUPTI also knows the metrics of GPUs that are not present
 library=
 for folder in "$include/../lib64" "$include/../lib" "$include/../extras/CUPTI/lib64"; do
     for file in "$folder"/libcupti.so.1[2-9]; do [ -z "$library" ] && [ -f "$file" ] && library=$file; done

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # tests/extract.py takes kernels out of kbench_kernels.cuh: the files compile for sm_90a without the header, need no type
-# of it in a kernel's parameters or in the function that launches, and their programs list their case. make test takes
-# six variants and compiles two; make test-all takes and compiles the last variant of every operation and direction.
-# tests/gpu/linked.sh runs such programs on a GPU.
+# of it in a kernel's parameters or in the function that launches, and their programs list their case. "make test"
+# extracts six variants and compiles two; "make test-all" extracts and compiles the last variant of every operation
+# and direction. tests/gpu/linked.sh runs such programs on a GPU.
 # takes long
 . tests/lib.sh
 
@@ -25,7 +25,7 @@ run python3 tests/extract.py matmul/tma/bf16
 check_out "code for several CUDA versions stays" 'cuTensorMapEncodeTiled'
 
 if everything; then
-    # the last variant of each operation and direction, in the last of its types
+    # lists the last variant of each operation and direction, in the last of its types
     names=$(awk -F/ '{ key = $1 (NF == 4 ? "/" $2 : ""); if (!(key in last)) order[++n] = key; last[key] = $0 }
         END { for (i = 1; i <= n; i++) print last[order[i]] }' "$tmp/names")
 else
@@ -52,7 +52,7 @@ for name in $names; do
     if grep -q '^kernel' "$tmp/parameters" || [ "${name#*/cudart/}" != "$name" ]; then pass; else fail "$name: no kernel found"; fi
     check_same "$name: library types in a kernel's parameters" "$(grep '^bad' "$tmp/parameters")" ""
     [ -n "$NVCC" ] && have "$NVCC" || continue
-    # make test: the kernel alone of one variant, the program of another
+    # make test compiles only the kernel of one variant, and the complete program of another
     if everything || [ "$name" = matmul/warpgroup/bf16 ]; then
         check "$name: the kernel alone" "$NVCC" -std=c++17 -O1 -gencode=arch=compute_90a,code=sm_90a -Xcompiler -Wall \
             -DKERNEL_ONLY -c "$tmp/one.cu" -o "$tmp/one.o"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A CUDA program with a host benchmark: without a GPU, the host part is measured and the rest is skipped.
+// A CUDA program with a host benchmark. Without a GPU, the host benchmark is measured and the GPU benchmark is
+// skipped.
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"
 

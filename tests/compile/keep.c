@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_keep with every kind of expression in C and C++: no warnings, unchanged values, one evaluation of the argument,
-// and the value is hidden from the optimiser. -DHIDES: for optimised builds, in which the compiler knows the value of
-// each variable.
+// Tests kb_keep with every kind of expression in C and C++: no warnings, unchanged values, and one evaluation of
+// the argument. The optimiser must not know the value. -DHIDES: also tests that values are hidden, in optimised
+// builds, where the compiler otherwise knows the value of each variable.
 #include "kbench.h"
 #include <stdio.h>
 #include <string.h>

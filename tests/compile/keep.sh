@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# kb_keep accepts and hides any expression: keep.c in C and C++, with gcc and clang, optimised; make test-all also
-# without optimisation.
+# Tests that kb_keep accepts any expression and hides it from the optimiser: builds keep.c as C and C++, with gcc
+# and clang, with optimisation. "make test-all" also builds it without optimisation.
 . tests/lib.sh
 
 warnings="-Wall -Wextra -Werror -Wconversion -Wpedantic"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Programs that link compiled kernels: KBK_API_ONLY declares the C functions of kbench_kernels.cuh and compiles no kernel.
-# Example 06 finds rungs by name and says which names are close to an unknown one. tests/gpu/linked.sh runs 05 and 06.
+# Tests programs that link compiled kernels: KBK_API_ONLY declares the C functions of kbench_kernels.cuh and
+# compiles no kernel. Example 06 must find rungs by name, and suggest similar names for an unknown name.
+# tests/gpu/linked.sh runs 05 and 06.
 . tests/lib.sh
 . tests/cli/kit.lib
 

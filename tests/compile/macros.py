@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Unlicense
 # macros.py - finds short capital names in a header that a user's -DN=1024 or #define TILE 32 would replace.
-#   python3 tests/compile/macros.py HEADER       "LINE NAME TIMES" for each, with its first line; nothing: all is well
-#   python3 tests/compile/macros.py -w HEADER    the words of its X-macro KB_FLAGS, which are exempt: see there
+#   python3 tests/compile/macros.py HEADER       prints "LINE NAME TIMES" for each name, LINE being its first line
+#   python3 tests/compile/macros.py -w HEADER    prints the words of the X-macro KB_FLAGS, which are exempt (see ROWS)
 import re
 import sys
 
@@ -17,7 +17,7 @@ TOKEN = re.compile(
 # names of this project, and names that are reserved for the compiler and the C library: _X and __x
 OWN = r"(?:KB|KBI|KBK|KBKI|KBENCH)_\w*|KBENCH"
 RESERVED = r"_[A-Z_]\w*"
-# the element types in templates: CUDA's own headers use these two in the same way
+# the element types in templates; CUDA's own headers use the names T and U in the same way
 TEMPLATES = r"T|U"
 # names of included headers: a user's macro with such a name would break these headers first
 C_LIBRARY = """NULL NAN INFINITY HUGE_VAL FILE SEEK_SET SEEK_END INT32_MAX INT64_MAX INT64_MIN UINT64_MAX SIZE_MAX
@@ -27,19 +27,19 @@ POSIX = """POLLIN POLLOUT FD_CLOEXEC S_ISBLK S_ISCHR S_ISDIR S_ISFIFO S_ISREG W_
            WIFSTOPPED WTERMSIG WEXITSTATUS WSTOPSIG ITIMER_REAL ITIMER_VIRTUAL ITIMER_PROF PRIO_PROCESS TIOCGWINSZ
            LC_GLOBAL_LOCALE PR_SET_PDEATHSIG AT_PHDR DIR"""
 ELF = "ELFMAG SELFMAG EI_CLASS ELFCLASS32 ELFCLASS64 SHT_SYMTAB SHT_DYNSYM"  # elf.h, through link.h
-# signals, sigaction; fcntl, open, mmap, dlopen, regcomp, setrlimit and clock_gettime give all their constants such a prefix
+# prefixes of all constants of signal, sigaction, fcntl, open, mmap, dlopen, regcomp, setrlimit and clock_gettime
 POSIX_PREFIXES = "SIG SA F O MAP MADV PROT RTLD REG RLIMIT CLOCK LOCK"
 CUDA = "CUDART_VERSION CUDA_R_32F CUDA_R_16F CUDA_R_16BF CUDA_R_8F_E4M3 GCC"  # GCC: #pragma GCC
 CUDA_PREFIXES = "CUBLAS CUBLASLT"
 PREFIXES = [r"SIG_?[A-Z]+" if p == "SIG" else p + r"_\w+" for p in (POSIX_PREFIXES + " " + CUDA_PREFIXES).split()]
 ALLOWED = re.compile("|".join([OWN, RESERVED, TEMPLATES] + " ".join([C_LIBRARY, POSIX, ELF, CUDA]).split() + PREFIXES))
-# The rows of KB_FLAGS: the names are pasted to KB_FLAG_ or stringified, which does not expand macros. macros.sh defines
-# all of them and compiles. The parameter of the macro is no flag name.
+# The rows of KB_FLAGS are exempt: their names are pasted to KB_FLAG_ or stringified, which does not expand macros.
+# macros.sh compiles with all of these names defined as macros. The parameter of KB_FLAGS is not exempt.
 ROWS = re.compile(r"^#define KB_FLAGS\(\w+\)(?P<rows>(?:\\\n|[^\n])*)", re.M)
 
 
 def capitals(text):
-    """(position, name) of every identifier in capitals, outside comments and literals."""
+    """Yields (position, name) of every identifier in capitals, outside comments and literals."""
     for token in TOKEN.finditer(text):
         name = token.group("name")
         if name and re.search("[A-Z]", name) and not re.search("[a-z]", name):

@@ -15,7 +15,7 @@ fi
 # --- every name
 words=
 if have python3; then
-    # names that it finds, and names that it ignores
+    # tests macros.py: names that it must find, and names that it must ignore
     cat > "$tmp/sample.h" << 'EOF'
 // A COMMENT with N, it's not code
 /* nor ONE of

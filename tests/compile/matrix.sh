@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
 # Compiles the headers with gcc and clang, C11 to C17 and C++11 to C++20, warnings as errors; links and runs the
-# programs. make test runs only the oldest C, the oldest C++ and the newest C++, and one way to build each program.
+# programs. "make test" uses only the oldest C, the oldest C++ and the newest C++ standard, and builds each program
+# in one way.
 # takes long
 . tests/lib.sh
 
@@ -150,7 +151,7 @@ check "own allocator" $cc1 -std=gnu11 -O2 $strict -DOWN_MALLOC $here/impl.c -o "
     check_not_out "own allocator is used" "not used"
     run "$tmp/own" $short --no-isolate
     check_rc "own allocator, one process" 0
-    # everything is freed except the registered name and the command line
+    # all memory is freed except the registered name and the command line
     check_not_err "everything is given back" "own malloc: ([3-9]|[0-9][0-9])"
 }
 if $cc1 -DOWN_MALLOC -DONLY_MALLOC -I. -fsyntax-only $here/impl.c 2> "$tmp/check"; then

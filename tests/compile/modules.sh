@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Benchmarks in C++20 modules, with the header in the global module fragment: each is registered once, however many
-# files import the module.
+# Tests benchmarks in C++20 modules that include the header in the global module fragment. Each benchmark is
+# registered once, regardless of how many files import the module.
 . tests/lib.sh
 . tests/cli/kit.lib
 

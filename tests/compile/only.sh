@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# KBK_ONLY, KBK_VARIANTS and KBK_TYPES select operations, variants and element types: what is compiled, and that an
-# unknown name is a compile error that shows the name, in C, C++ and CUDA.
+# Tests KBK_ONLY, KBK_VARIANTS and KBK_TYPES, which select the operations, variants and element types that are
+# compiled. An unknown name must be a compile error that shows the name, in C, C++ and CUDA.
 . tests/lib.sh
 
 cat > "$tmp/names.c" << 'EOF'
@@ -25,12 +25,13 @@ int main(void) {
 }
 EOF
 strict="-Wall -Wextra -Wpedantic -Werror -I."
-# built WHAT WANTED COMPILER...: this command builds these operations, and these types of the first one
+# built WHAT WANTED COMPILER...: checks which operations this command builds, and which types of the first
+# operation
 built() {
     name=$1 want=$2 && shift 2
     check "$name" "$@" "$tmp/names.c" -o "$tmp/names" -lm && check_same "$name" "$("$tmp/names")" "$want"
 }
-# rejected WHAT ERE COMPILER...: the command fails, and one of its errors matches
+# rejected WHAT ERE COMPILER...: checks that the command fails, and that one of its errors matches ERE
 rejected() {
     name=$1 want=$2 && shift 2
     run "$@" "$tmp/names.c" -o "$tmp/names" -lm
@@ -57,7 +58,7 @@ for language in "$CC -x c -std=c11" "$CXX -x c++ -std=c++11" "$CXX -x c++ -std=c
 done
 eight=mse,mse,mse,mse,mse,mse,mse,mse
 rejected "25 names" "at_most_24_names_not_bmm" $CC -std=c11 -I. -DKBK_ONLY=$eight,$eight,$eight,bmm
-# each name works alone, and together they are everything
+# each name works alone, and all names together select everything
 names=$(grep -o '^#define KBK_OPS_[a-z_0-9]*' kbench_kernels.cuh | sed 's/.*OPS_//' | grep -v kbki)
 for name in $names; do
     everything || break

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Further compiler options, with warnings as errors: no exceptions or RTTI, C++20 and later, and CUDA's headers with
-# each compiler.
+# Compiles with further compiler options and with warnings as errors: no exceptions or RTTI, C++20 and later, and
+# CUDA's headers with each compiler.
 . tests/lib.sh
 
 strict="-Wall -Wextra -Wpedantic -Werror -I."
@@ -32,7 +32,7 @@ for c in gcc clang; do
     if ! everything && [ $c = gcc ]; then continue; fi
     [ -z "$cuda" ] || check "$c, CUDA" $c -std=c11 $strict -isystem "$cuda" -DKBENCH_CUDA -fsyntax-only $here/impl.c
 done
-# stricter rules of some projects: no old-style casts in C++, no const cast away, no 0 for a pointer
+# stricter rules of some projects: no old-style casts in C++, no casts that remove const, no 0 as a null pointer
 cat > "$tmp/uses.c" << 'EOF'
 #include "kbench.h"
 static void call(kb_stream stream, void* user) { (void)stream, (void)user; }
@@ -57,7 +57,7 @@ for c in g++ clang++; do
     have $c && check "$c, old casts" $c -x c++ -std=c++17 $strict -Wold-style-cast -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
 done
 have g++ && check "g++, 0 for a pointer" g++ -x c++ -std=c++17 $strict -Wzero-as-null-pointer-constant -Wuseless-cast -fsyntax-only "$tmp/uses.c"
-# a C standard that is too old: the first error names it
+# if the C standard is too old, the first error names the standard
 for c in gcc clang; do
     have $c && check "$c, casts" $c -std=c11 $strict -Wcast-qual -Wconversion -fsyntax-only "$tmp/uses.c"
     for std in gnu89 gnu90 c89; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Benchmarks in a shared library, loaded with dlopen or linked. A function of one instruction has a time, an empty one
-# has none, and a program without -rdynamic names the missing symbol.
+# Tests benchmarks in a shared library that is linked or loaded with dlopen. A function of one instruction must
+# have a time, and an empty function must have none. A program without -rdynamic must name the missing symbol.
 . tests/lib.sh
 . tests/cli/kit.lib
 
@@ -59,7 +59,7 @@ for cc in $CC clang; do
         statuses "$cc $opt, linked" "$tmp/linked"
     done
 done
-# without -rdynamic the library finds nothing; examples/README.md explains the message
+# without -rdynamic, the library does not find kbench's symbols; examples/README.md explains the message
 build "without -rdynamic" $CC -I. "$tmp/loads.c" "$kit/plain.o" -o "$tmp/loads" $libs
 run "$tmp/loads" "$PWD/$tmp/libplugin.so"
 check_rc "without -rdynamic" 9

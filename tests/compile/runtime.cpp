@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* A simulated CUDA runtime for machines without a GPU: it answers like an H200, launches nothing, and counts the
-   kernels of a program, their launches, and queries. At exit it writes "kernel NAME LAUNCHES" and "asked FUNCTION
-   TIMES" lines to the file in RUNTIME_LOG. RUNTIME_SHARED: shared memory per CTA in bytes, if not that of an H200.
-   RUNTIME_COMPILED: the compute capability for which the kernels claim to be compiled, if not 90 with the
-   instructions of sm_90a. A program may declare runtime_launches and runtime_memset, the number of launches and the
-   last memset.
+/* A simulated CUDA runtime for machines without a GPU. It reports the properties of an H200, launches nothing, and
+   counts the kernels of a program, their launches, and queries. At exit it writes "kernel NAME LAUNCHES" and "asked
+   FUNCTION TIMES" lines to the file in RUNTIME_LOG. RUNTIME_SHARED: shared memory per CTA in bytes, if it differs
+   from that of an H200. RUNTIME_COMPILED: the compute capability for which the kernels claim to be compiled, if it
+   differs from 90 with the instructions of sm_90a. A program may declare runtime_launches, the number of launches, and
+   runtime_memset, the last memset.
 
    nvcc --cudart none program.cu runtime.o -o program */
 #include <cuda_runtime.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // A program whose implementation is in a separate kbench.o: C, C++ or CUDA. The program uses each interface once.
-// -DONLY=n uses only one interface, to test what this reference alone requires from the linker: 1 KBENCH, 2 kb_add, 3
+// -DONLY=n uses only one interface, to test which symbols this interface alone requires: 1 KBENCH, 2 kb_add, 3
 // kb_open, 4 kb_run. Prints the build of each record, and then runs like any program.
 #include "kbench.h"
 #include <stdio.h>
@@ -67,7 +67,8 @@ int main(int argc, char** argv) {
     if (!kb) return 1;
     KB_TIME_HOST(kb) { kb_keep(kb); }
     fine &= said("kb_open", kb_close(kb));
-    kb_state* (*open)(const kb_desc*) = kb_open; // kb_open is a function here even if it is also a macro
+    // takes the address of the function kb_open, even if kb_open is also a macro
+    kb_state* (*open)(const kb_desc*) = kb_open;
     kb = open(&opened);
     if (!kb) return 1;
     KB_TIME_HOST(kb) { kb_keep(kb); }

@@ -3,7 +3,8 @@
 #include "kbench.h"
 #include <stdexcept>
 
-// A destructor waits for this flag. On a simulated or real GPU, the destructor would wait for a closed gate.
+// A destructor waits for this flag. On a simulated or real GPU, the destructor would wait for the stream while the
+// launch gate is closed.
 struct holds_memory {
     int* p;
     holds_memory() : p(new int(7)) {}

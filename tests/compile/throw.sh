@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# A C++ benchmark function that throws fails its own case, whose record has the exception; the other cases are
-# measured.
+# Tests C++ benchmark functions that throw. The record of the failed case contains the exception, and all other
+# cases are measured.
 . tests/lib.sh
 . tests/cli/kit.lib
 
 here=tests/compile
 if ! have $CXX; then skip "no C++ compiler" && finish; fi
 of() { sed -n "s,.*\"name\": *\"$1\".*,&,p" "$tmp/all.jsonl"; }
-# threw WHAT NAME MESSAGE: the case failed with CRASHED and this message
+# threw WHAT NAME MESSAGE: checks that the case failed with CRASHED and this message
 threw() {
     case $(of "$2") in
     *'"status":"failed"'*'CRASHED'*"\"message\":\"$3"*) pass ;;

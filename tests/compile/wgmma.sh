@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# ptxas on the kernels with wgmma: it must not serialise wgmma instructions or spill registers, which costs more than
-# half the speed and is reported only as a note. Other architectures build without these kernels.
+# Runs ptxas on the kernels with wgmma. It must not serialise wgmma instructions or spill registers. Both cost more
+# than half of the speed, and ptxas reports them only as notes. Other architectures build without these kernels.
 # only in make test-all
 . tests/lib.sh
 
@@ -24,7 +24,7 @@ template <class T> const char* each(const kbk_args* a) {
 }
 const char* all(const kbk_args* a) {
     const char* why = each<__nv_bfloat16>(a);
-#ifdef EACH_TYPE // the others have no wgmma for any type
+#ifdef EACH_TYPE // the other operations use wgmma for no type
     if (!why) why = each<__half>(a);
 #endif
     if (!why) why = kbk_matmul_fwd_tf32<float>(a, 0);
@@ -80,7 +80,8 @@ notes() {
 }
 trap=
 serialised='C75(08|1[0-5]|17|19|20)|[Ss]erializ'
-# clean FILE KERNELS AT_LEAST: none of FILE's kernels that match the pattern KERNELS is serialised or spills
+# clean FILE KERNELS AT_LEAST: checks that at least AT_LEAST kernels of FILE match the pattern KERNELS, and that
+# none of them is serialised or spills
 clean() {
     notes "$1"
     if grep -qE "$serialised" "$tmp/$1.log"; then fail "$1: $(grep -E "$serialised" "$tmp/$1.log" | head -n 3)"; else pass; fi

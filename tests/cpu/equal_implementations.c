@@ -49,7 +49,7 @@ ALONE static float gather_k(const int32_t* x, const float* from, float* y, int64
 
 // --- 5 % more ---
 
-// Each step depends on the previous step.
+// Returns the end of a chain of multiplications; each multiplication depends on the previous one.
 ALONE static uint64_t chain(uint64_t x, int64_t steps) {
     for (int64_t i = 0; i < steps; i++) {
         x = x * 6364136223846793005u + 1442695040888963407u;
@@ -87,8 +87,8 @@ static double seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Time of a run in ns (w NULL: of the steps alone): the minimum of 15 batches of at least 50 us, because other programs
-// may use the processor meanwhile.
+// Returns the time of a run in ns (w NULL: of the multiplications alone). It is the minimum of 15 batches of at
+// least 50 us, because other programs may use the processor at the same time.
 static double turn_ns(const work* w, int64_t steps) {
     double least = INFINITY;
     int64_t batch = 1;

@@ -4,10 +4,12 @@
 
     python3 tests/cpu/equal_implementations.py build/equal_implementations OUT.json --full|--short [OPTION ...]
 
-OUT.json: every comparison, without samples. The exit code is 1 if a limit is missed. --full: at least 200 comparisons
-of equal implementations, of which at most 5 % are called different. At least 95 % of the implementations that are 5 %
-slower are found, from 1.5 us, if other programs had less than 2 % of the processors. --short: at least 30 comparisons,
-and not more of them called different than a true rate of 5 % gives in one of 1,000 runs; slower ones are only counted.
+OUT.json gets every comparison, without samples. The exit code is 1 if a limit is missed. With --full, at least 200
+comparisons of equal implementations are required, and at most 5 % of them may be called different. Of the
+implementations that are 5 % slower and take at least 1.5 us, at least 95 % must be found; this limit applies only if
+other programs used less than 2 % of the processors. With --short, at least 30 comparisons of equal implementations are
+required. Their number of false differences must be one that a true rate of 5 % reaches in more than one of 1,000 runs.
+Slower implementations are then only counted.
 """
 import json
 import math

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# At most 5 % of the comparisons of equal implementations on the CPU report a difference.
+# Tests that at most 5 % of the comparisons of equal implementations on the CPU report a difference.
 #
 #   sh tests/cpu/equal_implementations.sh           36 comparisons in about 10 s
 #   sh tests/cpu/equal_implementations.sh --full    210 comparisons in a few minutes; on a quiet machine, at least 95 %

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Time is proportional to work from 10 ns to 1 ms: the clock overhead that is subtracted and the loop overhead are
-# correct for blocks of every length.
+# Tests that time is proportional to work from 10 ns to 1 ms. The subtracted clock overhead and the loop overhead
+# must be correct for blocks of every duration.
 # measures time
 . tests/lib.sh
 . tests/cli/kit.lib
@@ -10,14 +10,15 @@ plain linear tests/cpu/linear.c -O2
 reader
 run "$tmp/linear" --fast --quiet --json "$tmp/linear.json"
 check_rc "run" 0
-# prints a line per length: steps, ns per run, and time per step relative to the baseline, from interleaved rounds
+# prints a line per length: number of multiplications, ns per run, and time per multiplication relative to the
+# baseline, from interleaved rounds
 "$tmp/flat" "$tmp/linear.json" | awk -F'\t' '
     $2 == "implementation" { n = substr($3, 3) + 0; if (!first) first = n }
     $2 == "time_ms" { ns = $3 * 1e6 }
     $2 == "speedup" { printf "%d %.4f %.4f\n", n, ns, first / n / $3 }' | sort -n > "$tmp/steps.txt"
 check_same "lengths" "$(wc -l < "$tmp/steps.txt" | tr -d ' ')" 14
 while read -r n ns ratio; do
-    # 3 %, and more from 100 us on, because the clock of a busy processor changes within a round
+    # allows 3 %, and more from 100 us on, because the clock of a busy processor changes within a round
     check "$n steps take $ns ns, each $ratio of what it takes in 256" \
         awk -v x="$ratio" -v ns="$ns" 'BEGIN { bar = ns < 1e5 ? 0.03 : 0.08; exit !(x > 1 - bar && x < 1 + bar) }'
 done < "$tmp/steps.txt"

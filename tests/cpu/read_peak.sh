@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# The read peak of one core with the widest vectors of this processor: a copy reads half of its bytes, so reads alone
-# reach at least 0.42 times the copy peak. (gcc once moved each 256-byte block through the stack: 0.3 times.)
+# Tests the read peak of one core with the widest vectors of this processor. Half of the bytes of a copy are reads,
+# so reads alone must reach at least 0.42 times the copy peak. (A version of gcc moved each 256-byte block through
+# the stack, which gave 0.3 times the copy peak.)
 . tests/lib.sh
 printf '#define KBENCH_IMPLEMENTATION\n#include "kbench.h"\nKBENCH(nothing) { KB_TIME_HOST(kb) {} }\nKBENCH_MAIN()\n' > "$tmp/peak.c"
 for wide in "" -march=native; do

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Shared by the fuzz targets: kbench.h with its stderr in memory. For compilers without libFuzzer (-fsanitize=fuzzer
-// -DFUZZER) it has a main function: TARGET SECONDS FILE... mutates these files at random and inserts words of their
-// language.
+// Shared by the fuzz targets: includes kbench.h and captures its stderr in memory. For compilers without libFuzzer
+// (-fsanitize=fuzzer -DFUZZER) it has a main function: TARGET SECONDS FILE... mutates these files at random and
+// inserts words of their format.
 #include <stdio.h>
 static FILE* said_to; // where kbench.h writes messages
 #undef stderr
@@ -11,7 +11,7 @@ static FILE* said_to; // where kbench.h writes messages
 
 static char said[1 << 16];
 
-// The number of lines that were written since the last call and fitted into the buffer.
+// Returns the number of lines that were written since the last call and fitted into the buffer.
 static inline int fuzz_said(void) {
     int n = 0;
     if (!said_to) said_to = fmemopen(said, sizeof said, "w");

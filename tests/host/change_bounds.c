@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Comparison of two sets of records with known answers: which records belong together, and differences between
-// machines. Also the interval of a change, its verdict at each threshold, and the use of a history. change_rates.c has
-// the error rates.
+// Tests the comparison of two sets of records with known answers: which records are paired, and which differences
+// between machines are reported. The test also covers the interval of a change, its verdict at each threshold, and
+// the use of earlier runs. change_rates.c has the error rates.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -29,7 +29,8 @@ static int draw(int below) {
 static bool same(const kb_result* a, const kb_result* b) {
     return strcmp(a->name, b->name) == 0 && a->device == b->device;
 }
-// Whether a record is the last of its case; and the number of lower devices with records of the same case.
+// Tests two results: whether a record is the last one of its case, and how many devices with a lower number have
+// records of the same case.
 static bool counts(const kb_result* r, int n, int i) {
     for (int k = i + 1; k < n; k++)
         if (same(&r[i], &r[k])) return false;
@@ -73,7 +74,7 @@ static void test_pairs(void) {
         if (wrong || at != c.n) CHECK_THAT(0, "turn %d: %d of %d wrong, %d there", turn, wrong, at, (int)c.n);
         KBENCH_FREE(c.of);
     }
-    CHECK(KB_NONE < 0); // otherwise ranks above would not follow the devices
+    CHECK(KB_NONE < 0); // the expected ranks require that "no device" sorts before device 0
 }
 
 // --- evidence of a change ---
@@ -85,7 +86,7 @@ static void test_grounds(void) {
                      still = { 5, log(10), 0, 0, 0, 4, 0, 0 };
     const struct {
         const kbi_spread *b, *a;
-        double log, se, df; // NAN: neither side has a scatter
+        double log, se, df; // NAN: the scatter of both sides is unknown
     } rows[] = { { &b, &a, log(1.2), sqrt(1.2e-4), 1.44e-8 / (1e-8 / 3 + 4e-10 / 4) },
                  { &b, &none, log(1.1), sqrt(1.2e-4), 4 },
                  { &b, &one, log(1.1), sqrt(1.2e-4), 4 },
@@ -198,7 +199,7 @@ static void test_verdicts(void) {
     CHECK(of[2].open && of[2].verdict == KB_UNRESOLVED && isnan(of[2].p));
     c.n = 1, kbi_changes_judge(&c, &rules);
     CHECK_THAT(of[0].p > 0.062 && of[0].p < 0.0635, "p %g", of[0].p);
-    // totals of all changes
+    // the totals over all changes
     kbi_change sum[8];
     memset(sum, 0, sizeof sum);
     kbi_changes all = { sum, 8 };
@@ -239,7 +240,7 @@ static void test_compared_rounds(void) {
         CHECK_REAL(widest, se * kbi_student_quantile(0.975, rounds - 1), 1e-9);
         CHECK(of[0].evidence == KBI_EVIDENCE_ROUNDS && of[1].evidence == KBI_EVIDENCE_NONE && of[1].verdict == KB_NO_VERDICT);
     }
-    after[1].status = KB_OK; // a second case with a single known round
+    after[1].status = KB_OK; // in a second case, only one round has a known time
     double logs[16];
     for (int k = 0; k < 8; k++) logs[k] = 0.02 + 0.001 * (k % 2 ? -1 : 1), logs[8 + k] = k ? NAN : 0.5;
     CHECK(isinf(kbi_compare_rounds(&c, logs, 8, &rules)));
@@ -253,7 +254,8 @@ static void test_compared_rounds(void) {
     CHECK(!kbi_race_enough(9, INFINITY, &rules));
 }
 
-// Any number of cases: in subsets of similar size, each as in kbi_spread_of; unknown values are in no subset.
+// For any number of cases, the pooled spread is computed in subsets of cases of similar duration, as described at
+// kbi_spread_of. Unknown values belong to no subset.
 static void test_lots(void) {
     enum { N = 230, EACH = 3 };
     static double values[N * EACH], times[N], lot[KBI_ALIKE * EACH], lengths[KBI_ALIKE];
@@ -285,7 +287,7 @@ static void test_lots(void) {
     CHECK_INT(wrong, 0), CHECK(known > 2 * KBI_ALIKE);
 }
 
-// Processes of a record: logarithms of valid times, up to the number that is read.
+// Processes of a record: returns the logarithms of the valid times, at most as many as the array holds.
 static void test_processes(void) {
     static double many[80];
     double few[] = { 10, 10.2, NAN, 0, 9.8 };
@@ -300,7 +302,7 @@ static void test_processes(void) {
     CHECK_INT(s[1].n, KBI_PROCESSES_READ), CHECK_REAL(s[1].mean, log(110) / 2, 1e-12);
     kbi_spread_of_side(&c, true, s);
     CHECK(s[0].n == 0 && s[1].n == 0);
-    after[0].status = KB_FAILED; // a failed partner excludes both sides
+    after[0].status = KB_FAILED; // if one record of a pair failed, neither record is used
     kbi_spread_of_side(&c, false, s);
     CHECK(s[0].n == 0 && s[1].n == KBI_PROCESSES_READ);
     KBENCH_FREE(c.of);
@@ -313,7 +315,7 @@ static void test_past(void) {
     kbi_runs_scatter(x, 5, &sd, &df), CHECK(isnan(sd) && isnan(df));
     kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(sd, sqrt(0.5), 1e-12), CHECK_REAL(df, 8.0 / 3, 1e-12);
     kbi_runs_scatter(x, 12, &sd, &df), CHECK_REAL(sd, sqrt(0.5), 1e-12), CHECK_REAL(df, 20.0 / 3, 1e-12);
-    // within six times the scatter of the other steps
+    // a change within six times the scatter of the other changes is noise
     x[5] = 8.8, kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(df, 10.0 / 3, 1e-12);
     CHECK_REAL(sd, sqrt(0.5 * (4 + 8.8 * 8.8) / 5), 1e-12);
     x[5] = 9, kbi_runs_scatter(x, 6, &sd, &df), CHECK_REAL(df, 8.0 / 3, 1e-12);
@@ -326,7 +328,7 @@ static void test_past(void) {
     CHECK_REAL(p, 2 * kbi_student_tail(3 / sqrt(8.0 * 7 * 21 / 18), 1e7), 1e-12);
     double odd[5] = { 5, 1, 4, 2, 3 }, even[4] = { 5, 1, 4, 2 }, single[1] = { 7 };
     CHECK(kbi_middle(odd, 5) == 3 && kbi_middle(even, 4) == 3 && kbi_middle(single, 1) == 7);
-    // only the last runs of a long history; each device separately; failed runs are ignored
+    // only the last runs of a long history are used, each device has its own history, and failed runs are ignored
     static kb_result r[60];
     const kb_result* of[60];
     int64_t n;
@@ -346,7 +348,7 @@ static void test_past(void) {
     CHECK(kbi_is(t[0].last->name, "a") && kbi_is(t[1].last->name, "b") && kbi_is(t[3].last->name, "c"));
     CHECK(t[0].runs == 5 && t[1].runs == 6 && t[2].runs == 6 && t[3].runs == 5);
     CHECK(t[1].last->device == KB_NONE && t[2].last->device == 1 && t[2].sd > 1.5 * t[1].sd);
-    // a case takes the scatter of its noisiest device, and of no case with another name
+    // a case takes the scatter of its noisiest device; cases with other names have no effect
     kb_result after[4] = { blank("b", 1), blank("bb", 1), blank("c", 1), blank("0", 1) };
     kbi_changes c = kbi_pair_records(after, 1, after, 4);
     kbi_changes_learn(&c, t, n);
@@ -368,7 +370,8 @@ static void test_past(void) {
     CHECK_REAL(own[1].sd, 0.03, 1e-12), CHECK_REAL(own[1].df, 6, 1e-12);
     CHECK_REAL(own[2].sd, sqrt(sum / 8), 1e-12), CHECK_REAL(own[2].df, 4, 1e-12);
     own[0].sd = 0.01, own[0].df = 3;
-    kbi_trends_pool(own, 1), CHECK_REAL(own[0].df, 3, 0), CHECK_REAL(own[0].sd, 0.01, 0); // no other case to pool with
+    // there is no other case to pool the variance with
+    kbi_trends_pool(own, 1), CHECK_REAL(own[0].df, 3, 0), CHECK_REAL(own[0].sd, 0.01, 0);
 }
 
 // --- machines ---
@@ -415,12 +418,12 @@ static void test_machines(void) {
     kbi_text what = KBI_BLANK;
     CHECK(kbi_env_differs(&a, &b, &what) && strcmp(what.s, "backend (cuda, cpu), CPU (P, Q)") == 0);
     b.backend = "cuda";
-    CHECK(kbi_env_differs(&a, &b, &what)); // appended to the existing text
+    CHECK(kbi_env_differs(&a, &b, &what)); // the difference is appended to the existing text
     CHECK_STR(what.s, "backend (cuda, cpu), CPU (P, Q), GPU (G, none), CPU (P, Q)");
     b.gpu = "G", b.driver = "1", b.cpu = "P";
     CHECK(!kbi_env_differs(&a, &b, &what));
     kbi_text_free(&what);
-    // every difference once, with the number of affected pairs
+    // lists every difference once, with the number of affected pairs
     kb_param known[3] = { { "aslr", KB_AXIS_INTS, 1, 0, NULL },
                           { "limit", KB_AXIS_REALS, 7, 2.5, NULL },
                           { "room", KB_AXIS_STRINGS, 0, 0, "x" } },
@@ -445,7 +448,7 @@ static void test_machines(void) {
         CHECK(d.of[i].pairs == 2 && d.of[i].off == (i == 0));
     }
     kbi_arena_free(&d.texts);
-    // no case in common: compares the first record of each side
+    // if the two sets have no case in common, the first records of both sets are compared
     c.of = of + 2, c.n = 2, of[2].before = &a, of[3].after = &b;
     kbi_differences_of(&d, &c);
     CHECK(d.pairs == 1 && d.n == 4 && d.of[0].pairs == 1);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Comparison of two sets of records: which cases belong together, and what counts as a regression. Simulations with
-// fixed seeds count how often repeats of one program are called regressed, and how often planted slowdowns are missed.
-//     change_rates        asserts the bars
-//     change_rates -v     and prints the figure behind each
+// Tests the comparison of two sets of records: which cases are paired, and which changes are called a regression.
+// Simulations with fixed seeds count how often repeats of one program are called regressed, and how often planted
+// slowdowns are missed.
+//     change_rates        asserts that each rate meets its bar
+//     change_rates -v     also prints the measured rates
 #include "test.h"
 #include "kit.h"
 
@@ -66,8 +67,8 @@ static kb_result blank(const char* name, double ms) {
     return r;
 }
 
-// Noise of a machine: standard deviations between processes and between runs, and the half-width of a record's own
-// interval.
+// Noise of a machine. process: standard deviation between processes; run: standard deviation between runs; own:
+// half-width of a record's interval.
 typedef struct world {
     double process, run, own;
 } world;
@@ -75,7 +76,8 @@ typedef struct world {
 static double length_of(int i) { return 0.002 * pow(2500, (double)i / CASES); }
 static double slow_of(int i) { return i % 10 == 3 ? 1.15 : 1; }
 
-// One run of the program. planted: 0 no change; 1: every tenth case takes 15 % longer; -1: 15 % less.
+// Simulates one run of the program. planted: 0: no change; 1: every tenth case takes 15 % longer; -1: every tenth
+// case takes 15 % less time.
 static void run_once(side* s, const world* w, bool processes, int planted) {
     for (int i = 0; i < CASES; i++) {
         double at = log(length_of(i)) + planted * log(slow_of(i)) + w->run * normal(), logs[PROCESSES], sum = 0;
@@ -137,7 +139,7 @@ static kbi_change alone(double before, double after, double own, double noise) {
 }
 
 static void test_alone(void) {
-    kbi_change c = alone(10, 10.7, 0.001, 0.03); // 7 % widened by 3 %: the interval includes 5 %
+    kbi_change c = alone(10, 10.7, 0.001, 0.03); // a change of 7 % with 3 % of noise: the interval includes 5 %
     CHECK(c.verdict == KB_SLOWER && !c.regressed);
     CHECK_REAL(exp(c.lo), 1.07 / 1.03 * (1 - 0.001 * sqrt(2)), 1e-5);
     CHECK_REAL(exp(c.hi), 1.07 * 1.03 * (1 + 0.001 * sqrt(2)), 1e-5);
@@ -162,7 +164,7 @@ static void test_alone(void) {
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed);
     c = alone(10, 20, NAN, 0.03); // too few samples for an interval, so even twice the time is not significant
     CHECK(c.verdict == KB_UNRESOLVED && !c.regressed && c.evidence == KBI_EVIDENCE_NONE && kbi_nan(c.lo));
-    c = alone(10, 11.5, 0, 0.03); // all samples agree because the timer is coarse
+    c = alone(10, 11.5, 0, 0.03); // all samples are equal because the timer is coarse
     CHECK(c.regressed);
     c = alone(10, NAN, 0.001, 0.03);
     CHECK(c.verdict == KB_NO_VERDICT && !c.regressed);
@@ -208,11 +210,12 @@ static void test_holm(void) {
 // -- repeats -----------------------------------------------------------------------------------------------
 
 typedef struct tally {
-    double alarms, changed, found, all, wrong, severe; // percent of comparisons; found: percent of planted cases
+    // found: percent of planted cases; all others: percent of comparisons
+    double alarms, changed, found, all, wrong, severe;
 } tally;
 
-// Pairs of runs of one program, the second with a planted change if `planted` is not 0. `runs` earlier runs form
-// the history of both.
+// Compares pairs of runs of one program. The second run has a planted change if `planted` is not 0. `runs` earlier
+// runs form the history of both.
 static tally repeat(const world* w, bool processes, int runs, int planted, const kbi_rules* rules, int times) {
     static side before, after, past[RUNS];
     tally t = { 0, 0, 0, 0, 0, 0 };
@@ -251,7 +254,8 @@ static tally repeat(const world* w, bool processes, int runs, int planted, const
     return t;
 }
 
-// A machine on which 64 of 180 pairs of repeats differed: sd 1.2 % between processes, but own intervals of 0.4 %.
+// The noise of "cpu" is that of a machine on which 64 of 180 pairs of repeats differed. Its processes have a
+// standard deviation of 1.2 %, but the intervals of its records have a half-width of only 0.4 %.
 static void test_repeats(void) {
     const world cpu = { 0.012, 0, 0.004 }, gpu = { 0.004, 0, 0.003 }, drifts = { 0.006, 0.005, 0.004 };
     const struct {
@@ -288,12 +292,14 @@ static void test_repeats(void) {
         CHECK_THAT(slow.all >= (of[i].runs == 8 ? 50
                                 : i             ? 100
                                                 : 98),
-                   "%s: all slow cases found in %.1f %%", of[i].name, slow.all);
-        CHECK_THAT(at_most(slow.wrong, 5, times / 2), "%s: %.1f %% called beside", of[i].name, slow.wrong);
+                   "%s: all slow cases were found in only %.1f %% of comparisons", of[i].name, slow.all);
+        CHECK_THAT(at_most(slow.wrong, 5, times / 2), "%s: other cases were called a regression in %.1f %%",
+                   of[i].name, slow.wrong);
         CHECK_THAT(at_most(fast.wrong, 5, times / 2) && fast.all >= (of[i].runs == 8 ? 50
                                                                      : i             ? 100
                                                                                      : 98),
-                   "%s: after improvements %.1f %% called, all found in %.1f %%", of[i].name, fast.wrong, fast.all);
+                   "%s: after improvements, %.1f %% called a regression, all found in %.1f %%", of[i].name,
+                   fast.wrong, fast.all);
     }
     kbi_rules bare = usual(); // shows that the check can fail: one process, and no assumed noise
     bare.threshold = bare.noise = 0;
@@ -308,10 +314,13 @@ static void test_repeats(void) {
 enum { ROUNDS_MOST = 60 };
 
 typedef struct race {
-    double wrong, regressed, held, found, rounds; // percent of races, of intervals, of planted cases; mean
+    // wrong, regressed: percent of comparisons; held: percent of intervals; found: percent of planted cases;
+    // rounds: mean number
+    double wrong, regressed, held, found, rounds;
 } race;
 
-// Log ratio of a round: the difference of two fresh processes; one process in twenty is disturbed much more.
+// Returns the log ratio of a round: the difference between two new processes. One process in twenty is disturbed
+// much more than the others.
 static double round_of(double sd, bool tails) {
     double x = 0;
     for (int arm = 0; arm < 2; arm++) {
@@ -322,7 +331,8 @@ static double round_of(double sd, bool tails) {
     return x;
 }
 
-// Races of two programs that differ by `gain` in the first case, ended by the production stopping rule.
+// Simulates comparisons of two programs whose times differ by `gain` in the first case. The stopping rule of
+// --race ends each comparison.
 static race races(int cases, double sd, bool tails, double gain, int times) {
     static double all[ROUNDS_MOST][CASES], logs[CASES * ROUNDS_MOST];
     static side before, after;
@@ -388,8 +398,8 @@ static void test_races(void) {
 
 // -- the past ----------------------------------------------------------------------------------------------
 
-// Steps of 20 % from code changes are not machine noise. A creep of 1 % a run is found, noise alone is not called
-// a trend.
+// Sudden changes of 20 % from code changes are not taken for machine noise. A slow increase of 1 % per run is
+// found, and noise alone is not called a trend.
 static void test_trends(void) {
     static kb_result r[200];
     const kb_result* of[200];
@@ -416,12 +426,13 @@ static void test_trends(void) {
         KBENCH_FREE(t);
     }
     show(
-        "a history of 20 runs: creep of 1 %% a run found in %.1f %%, none called so in %.1f %%; noise of 1 %% between "
-        "two steps of 20 %% is taken for %.2f %%\n",
+        "a history of 20 runs: 1 %% more per run found in %.1f %%, false trends in %.1f %%; noise of 1 %% between "
+        "two jumps of 20 %% is estimated as %.2f %%\n",
         100.0 * rising / times, 100.0 * false_ones / times, 100 * sum);
     CHECK(rising >= times * 95 / 100);
-    CHECK_THAT(at_most(100.0 * false_ones / times, 1, times), "steady called a trend: %d of %d", false_ones, times);
-    CHECK_THAT(sum > 0.008 && sum < 0.016, "noise beside steps: %.4f", sum);
+    CHECK_THAT(at_most(100.0 * false_ones / times, 1, times), "steady times are called a trend: %d of %d", false_ones,
+               times);
+    CHECK_THAT(sum > 0.008 && sum < 0.016, "noise between jumps: %.4f", sum);
     of[0] = &r[40]; // a single run has no trend and no scatter
     kbi_trend* t = kbi_trends(of, 1, &n);
     CHECK(n == 1 && kbi_nan(t[0].sd) && kbi_nan(t[0].p) && t[0].runs == 1);
@@ -431,12 +442,13 @@ static void test_trends(void) {
     KBENCH_FREE(t);
 }
 
-// Short histories computed by hand: scatter of a case's own steps, scatter pooled with other cases, and trend.
+// Short histories with results computed by hand: scatter between successive runs of a case, scatter pooled with
+// other cases, and trend.
 static void test_trends_by_hand(void) {
     static kb_result r[40];
     const kb_result* of[40];
     int64_t n, all = 0;
-    for (int i = 0; i < 8; i++) { // steps of 1 % and of 4 %; a case with two runs
+    for (int i = 0; i < 8; i++) { // one case changes by 1 % per run, one by 4 %, and one has only two runs
         if (i < 6) r[all] = blank("a", exp(0.01 * (i % 2))), of[all] = &r[all], all++;
         if (i < 6) r[all] = blank("b", exp(0.04 * (i % 2))), of[all] = &r[all], all++;
         if (i < 2) r[all] = blank("c", exp(0.5 * i)), of[all] = &r[all], all++;
@@ -447,7 +459,8 @@ static void test_trends_by_hand(void) {
     CHECK_REAL(t[0].df, 20.0 / 3, 1e-9);
     CHECK_REAL(t[1].sd, sqrt(8e-4), 1e-9); // pooling never lowers a standard deviation
     CHECK_REAL(t[1].df, 20.0 / 3, 1e-9);
-    CHECK_REAL(t[2].sd, sqrt(4.25e-4), 1e-9); // from the other cases alone
+    // the case has too few runs, so its variance comes from the other cases alone
+    CHECK_REAL(t[2].sd, sqrt(4.25e-4), 1e-9);
     CHECK_REAL(t[2].df, 4, 1e-9);
     CHECK_REAL(t[2].middle, 1, 1e-12), CHECK_REAL(t[2].now, exp(0.5), 1e-12);
     CHECK(kbi_nan(t[0].p) && kbi_nan(t[0].slope)); // six runs are too few for a trend
@@ -461,12 +474,12 @@ static void test_trends_by_hand(void) {
     CHECK_REAL(t[0].sd, 0.01 / sqrt(2.0), 1e-9);
     KBENCH_FREE(t);
     for (int i = 0; i < 8; i++) r[i] = blank(i < 6 ? "still" : "new", i == 1 || i > 5 ? 1.5 : 1), of[i] = &r[i];
-    t = kbi_trends(of, 8, &n); // three steps of 0: too few to learn from
+    t = kbi_trends(of, 8, &n); // three changes of 0 are too few to estimate a scatter
     CHECK_STR(t[1].last->name, "still"), CHECK_REAL(t[1].df, 2, 1e-9), CHECK(kbi_nan(t[0].sd));
     KBENCH_FREE(t);
 }
 
-// Severity depends on the multiple of the threshold for time, or of twice the threshold for memory.
+// The severity depends on the ratio of the change to the threshold (time), or to twice the threshold (memory).
 static void test_severity(void) {
     static const struct {
         double times;
@@ -478,7 +491,8 @@ static void test_severity(void) {
         memset(&c, 0, sizeof c);
         c.regressed = true, c.log = log1p(0.05 * rows[i].times), c.memory = 1 + 0.1 * 40;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
-        c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical"); // the more severe of time and memory
+        // the more severe of the two changes, time and memory, decides
+        c.more = true, CHECK_STR(kbi_severity(&c, 0.05), "critical");
         c.regressed = false, c.memory = 1 + 0.1 * rows[i].times;
         CHECK_STR(kbi_severity(&c, 0.05), rows[i].word);
     }

@@ -4,7 +4,7 @@
 #include "test.h"
 #include "kit.h"
 
-static float nan_f(void) { // NaN made from its bits, because -ffast-math folds NAN away
+static float nan_f(void) { // returns a NaN made from its bits, because -ffast-math optimises the constant NAN away
     uint32_t bits = 0x7fc00000u;
     float f;
     memcpy(&f, &bits, sizeof f);
@@ -19,7 +19,8 @@ static float inf_f(int negative) {
 
 typedef enum rule { MIXED, NORM, ULP } rule;
 
-// Whether got passes against want, tested by a complete case. The return value and the result must agree.
+// Returns whether the array got passes the comparison with the array want. A complete benchmark case runs the
+// comparison. The return value and the result must agree.
 static int passes(rule how, const float* got, const float* want, int64_t n, double tolerance) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -37,7 +38,8 @@ static int passes(rule how, const float* got, const float* want, int64_t n, doub
                               : kb_check_ulp(kb, y, want, n, tolerance);
     kb_result r = kb_close(kb);
     CHECK_INT(fine, r.status == KB_OK);
-    CHECK_INT(fine && n > 0, r.verified == 1);               // verified needs at least one element
+    // a case is verified only if at least one element was compared
+    CHECK_INT(fine && n > 0, r.verified == 1);
     bool sensible = kbi_finite(tolerance) && tolerance >= 0; // an invalid tolerance is an error of the benchmark
     CHECK_INT(!fine, (int)((r.flags >> (sensible ? KB_FLAG_VERIFY_FAIL : KB_FLAG_BAD_CASE)) & 1));
     kb_result_free(&r);
@@ -57,7 +59,7 @@ static void test_plain(void) {
     CHECK(one(NORM, 1.0005f, 1.0f, 1e-3));
     CHECK(!one(NORM, 1.002f, 1.0f, 1e-3));
     CHECK(one(NORM, 0.0f, 0.0f, 0));
-    CHECK(!one(NORM, 1e-3f, 0.0f, 1e-1)); // if want is zero, only zero passes
+    CHECK(!one(NORM, 1e-3f, 0.0f, 1e-1)); // if the expected value is zero, only zero passes
     CHECK(one(ULP, 1.0f, 1.0f, 0));
     CHECK(one(ULP, 1.00000012f, 1.0f, 1));
     CHECK(!one(ULP, 1.0000005f, 1.0f, 2));
@@ -73,11 +75,12 @@ static void test_not_numbers(void) {
             CHECK_THAT(!one((rule)how, bad[i], 1.0f, 1e30), "rule %d lets %g pass for 1", how, (double)bad[i]);
             CHECK_THAT(!one((rule)how, bad[i], 0.0f, 1e30), "rule %d lets %g pass for 0", how, (double)bad[i]);
             CHECK_THAT(!one((rule)how, 1.0f, bad[i], 1e30), "rule %d lets 1 pass for %g", how, (double)bad[i]);
-            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d refuses %g for itself", how, (double)bad[i]);
+            CHECK_THAT(one((rule)how, bad[i], bad[i], 0), "rule %d rejects %g compared with itself", how,
+                       (double)bad[i]);
             CHECK_THAT(!one((rule)how, bad[i], bad[(i + 1) % 3], 1e30), "rule %d lets %g pass for %g", how,
                        (double)bad[i], (double)bad[(i + 1) % 3]);
         }
-        // One wrong element: the first, one in the middle, the last.
+        // A single wrong element is found at the beginning, in the middle and at the end.
         static float got[1000], want[1000];
         for (int i = 0; i < 1000; ++i) got[i] = want[i] = (float)i;
         CHECK(passes((rule)how, got, want, 1000, 0));
@@ -87,7 +90,7 @@ static void test_not_numbers(void) {
             got[i] = (float)i;
         }
         CHECK(!one((rule)how, 1.0f, 1.0f, -1));              // a negative tolerance: nothing passes
-        CHECK(!one((rule)how, 2.0f, 1.0f, (double)nan_f())); // nor if the tolerance is NaN
+        CHECK(!one((rule)how, 2.0f, 1.0f, (double)nan_f())); // a tolerance of NaN: nothing passes
         CHECK(passes((rule)how, got, want, 0, 0));
     }
 }
@@ -128,7 +131,7 @@ static void test_types(void) {
     CHECK_INT(r.status, KB_OK);
     CHECK_INT(r.verified, 1);
     kb_result_free(&r);
-    // One wrong element, the last, for each type.
+    // For each element type, a wrong last element is found.
 #define WRONG(p, T)                               \
     do {                                          \
         kb = kb_open(&d);                         \
@@ -191,7 +194,7 @@ static void test_message(void) {
     kb_result_free(&r);
 }
 
-// Runs a case whose block writes two elements from got, and checks n elements against want.
+// Runs a case whose block writes the two elements of got, then compares n elements with want.
 static kb_result whole_case(rule how, const void* got, const void* want, kb_dtype dtype, int64_t n,
                             double tolerance) {
     kb_desc d;
@@ -235,12 +238,13 @@ static void test_extremes(void) {
     CHECK_REAL(kbi_match(&near, KB_F64, &far, KB_F64, 1, KBI_CHECK_NORM, 1e-6).error, 1, 1e-9);
     static const double none[2] = { 0, 0 }, five[2] = { 5, 1 };
     kbi_matched worst =
-        kbi_match(five, KB_F64, none, KB_F64, 2, KBI_CHECK_MIXED, 1e-6); // the worst element is the first one
+        // the element with the largest error is the first one
+        kbi_match(five, KB_F64, none, KB_F64, 2, KBI_CHECK_MIXED, 1e-6);
     CHECK_INT(worst.worst, 0), CHECK_REAL(worst.got, 5, 0), CHECK_INT(worst.bad, 2);
     kb_result r = whole_case(NORM, five, none, KB_F64, 2, 1e-6);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "norm");
-    CHECK(!strstr(r.message, "-1")); // norm-wise errors have no worst element
+    CHECK(!strstr(r.message, "-1")); // norm-wise errors do not name an element
     kb_result_free(&r);
     static const uint64_t big[2] = { UINT64_C(9007199254740992), UINT64_MAX - 1 },
                           next[2] = { UINT64_C(9007199254740993), UINT64_MAX };
@@ -257,7 +261,7 @@ static void test_extremes(void) {
         }
 }
 
-// A check before the timed block, and a check of more elements than the buffer has.
+// A check before the timed block, and a check of more elements than the buffer holds, are errors.
 static void test_misplaced(void) {
     kb_desc d;
     float zeros[4] = { 0, 0, 0, 0 };
@@ -290,7 +294,7 @@ static void test_misplaced(void) {
         CHECK_HAS(r.message, count);
         kb_result_free(&r);
     }
-    for (int i = 0; i < 4; ++i) { // kb_fill beyond the buffer, and element types that are missing
+    for (int i = 0; i < 4; ++i) { // kb_fill beyond the end of the buffer, and unknown element types, are errors
         kb = kb_open(&d);
         y = KB_ALLOC(kb, float, 4);
         if (i == 0) kb_fill(kb, y, INT64_MAX, KB_ZERO);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Hardware counters of the CPU on a simulated kernel. VIRTUAL_PERF selects whether the kernel supports, forbids or
-// hides the counters, or lacks the system call. Without arguments, this program is the test; with arguments, it is a
-// program of benchmarks.
+// Hardware counters of the CPU on a simulated Linux kernel. VIRTUAL_PERF selects whether the Linux kernel
+// supports, forbids or hides the counters, or lacks the system call. Without arguments, this program is the test;
+// with arguments, it is a program of benchmarks.
 // a program of its own: it replaces functions of the C library.
 #define _GNU_SOURCE
 #include "test.h"
@@ -17,7 +17,7 @@
 
 static struct {
     int file;
-    uint64_t event, left; // event: part of the value that its counter reads
+    uint64_t event, left; // event: number of the event; the values of its counter depend on it
 } opened[16];
 static int n_opened;
 
@@ -30,7 +30,8 @@ static long virtual_perf(const uint32_t* attribute, int group) {
     if (strcmp(how, "hides") == 0 && attribute[0] == 0) return errno = ENOENT, -1;
     if (strcmp(how, "lacks") == 0) return errno = ENOSYS, -1;
     if (event == 8 && strcmp(how, "stalls") != 0) return errno = ENOENT, -1;         // few processors count stalls
-    if (attribute[0] == 4 && group < 0 && event != 0x400) return errno = EINVAL, -1; // slots must lead the group
+    // the slots event must be the leader of its group
+    if (attribute[0] == 4 && group < 0 && event != 0x400) return errno = EINVAL, -1;
     int file = mkstemp(path);
     unlink(path);
     opened[n_opened % 16].file = file;
@@ -47,7 +48,7 @@ static long virtual_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, 
     return number == SYS_socketpair ? syscall(number, a, b, c, group) : (errno = ENOSYS, -1);
 }
 static int virtual_ioctl(int file, unsigned long call, void* argument);
-// The simulated kernel's files that describe events of the processor.
+// Files of the simulated Linux kernel that describe the events of the processor.
 static int virtual_open(const char* path, int flags, ...) {
     static const char* const files[][2] = { { "cpu_core/type", "4\n" },
                                             { "cpu_core/events/slots", "event=0x00,umask=0x4\n" },
@@ -81,12 +82,13 @@ static int virtual_open(const char* path, int flags, ...) {
 #undef syscall
 #undef open
 
-// After its runs, a counter reads 100 plus its event's number for each run. The counter was scheduled for half of the
-// time, so kbench must double the value.
+// For each run, a counter increases by 100 plus the number of its event. The counter was active for half of the
+// time only, so kbench must double the value.
 static int virtual_ioctl(int file, unsigned long call, void* argument) {
     for (int i = 0; i < 16 && call == KBI_PERF_DISABLE; i++) {
         const char* how = getenv("VIRTUAL_PERF");
-        uint64_t calls = how && strcmp(how, "dear") == 0 ? 4000 : 0; // counts that the ioctl calls add
+        // events that the ioctl calls themselves add to the counter
+        uint64_t calls = how && strcmp(how, "dear") == 0 ? 4000 : 0;
         uint64_t read[3] = { (uint64_t)kbi_perf.runs * (100 + opened[i].event) + calls, 2000, 1000 };
         if (opened[i].file == file && pwrite(file, read, sizeof read, 0) < 0) return -1;
     }
@@ -137,7 +139,7 @@ static double counted(int i, const char* name) {
 }
 static void said(const char* what) { CHECK_THAT(strstr(output, what) != NULL, "no '%s' in: %.600s", what, output); }
 
-// The event descriptions in sysfs; returns false for anything else.
+// Opens an event description in sysfs; returns false for any other path.
 static void test_config(void) {
     static const struct {
         const char* text;
@@ -185,7 +187,7 @@ int main(int argc, char** argv) {
     test_config();
     run("good", "--counters");
     CHECK_INT(file.n, 2);
-    for (int i = 0; i < file.n; i++) { // counts for one run of the block, corrected for multiplexing
+    for (int i = 0; i < file.n; i++) { // values per run of the block, corrected for multiplexing
         CHECK_REAL(counted(i, "cycles"), 200, 1e-9);
         CHECK_REAL(counted(i, "instructions"), 202, 1e-9);
         CHECK_REAL(counted(i, "branch_misses"), 210, 1e-9);
@@ -212,7 +214,7 @@ int main(int argc, char** argv) {
     CHECK_REAL(counted(0, "backend_bound_pct"), 50, 1e-9);
     CHECK(isnan(counted(0, "memory_bound_pct")));
     said("50 % of the processor's issue slots waited for memory or execution units");
-    run("dear", "--op sum --counters"); // the calls' own counts, spread over many runs
+    run("dear", "--op sum --counters"); // the events of the ioctl calls are divided by many runs
     CHECK_THAT(counted(0, "cycles") >= 200 && counted(0, "cycles") <= 1200, "%g cycles", counted(0, "cycles"));
     run("good", "--op sum");
     CHECK(isnan(counted(0, "cycles"))); // without --counters
@@ -226,6 +228,6 @@ int main(int argc, char** argv) {
         CHECK(strtod(json_get(&file, 0, "time_ms"), NULL) > 0);
     }
     run("hides", "--counters --no-isolate");
-    CHECK_REAL(counted(0, "page_faults"), 200, 1e-9); // the kernel's software events still work
+    CHECK_REAL(counted(0, "page_faults"), 200, 1e-9); // the software events of the Linux kernel still work
     return test_end();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The CUDA back end on the virtual GPU. Times of kernels of known duration must be correct in spite of the simulated
-// disturbances. A block that waits behind the launch gate must end. Without arguments, this program is the test; with
-// arguments, it is the program of benchmarks that the test runs.
+// disturbances. A block that waits for the stream while the launch gate is closed must end. Without arguments,
+// this program is the test; with arguments, it is the program of benchmarks that the test runs.
 // measures time
 #include "test.h"
 #include "json.h"
@@ -47,7 +47,8 @@ KBENCH(copies) {
     static char host[4096];
     KB_TIME(kb) { cudaMemcpyAsync(p, host, sizeof host, cudaMemcpyHostToDevice, kb->stream); }
 }
-KBENCH(moves, KB_AXIS("within", 0, 1)) { // copy within the device, or from the host (the host waits for the copy)
+// copies within the device, or from the host (the host blocks until the copy is done)
+KBENCH(moves, KB_AXIS("within", 0, 1)) {
     enum cudaMemcpyKind way = kb_int(kb, "within") ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice;
     char *p = KB_ALLOC(kb, char, 4000000), *from = KB_ALLOC(kb, char, 4000000);
     kb_expect(kb, KB_EXPECT_TRANSFER);
@@ -64,7 +65,7 @@ KBENCH(waits) {
     }
 }
 // Blocks that stream capture rejects. at=0 declares KB_EXPECT_NO_CAPTURE before the block, at=1 and at=2 only under
-// capture. at=2 also synchronises, which must be reported.
+// capture. With at=2, the block also synchronises, which must be reported.
 KBENCH(refuses, KB_AXIS("at", 0, 1, 2)) {
     int64_t at = kb_int(kb, "at");
     if (!at) kb_expect(kb, KB_EXPECT_NO_CAPTURE);
@@ -84,14 +85,14 @@ static void stop_for(unsigned milliseconds) {
     raise(SIGSTOP);
     waitpid(child, NULL, 0);
 }
-KBENCH(stops) { // stops behind the closed gate, longer than the watchdog's timeout
+KBENCH(stops) { // stops the process while the gate is closed, for longer than the watchdog's timeout
     int launches = 0;
     KB_TIME(kb) {
         if (++launches == 400) stop_for(1300);
         kernel(20000, 24, kb->stream);
     }
 }
-KBENCH(stops_briefly) { // stops for less than the watchdog's timeout
+KBENCH(stops_briefly) { // stops the process for less than the watchdog's timeout
     int launches = 0;
     KB_TIME(kb) {
         if (++launches == 400) stop_for(200);
@@ -105,7 +106,7 @@ KBENCH(reports_error) {
         if (cudaStreamSynchronize(kb->stream) != cudaSuccess) kb_fail(kb, "not permitted during capture");
     }
 }
-KBENCH(waits_late) { // waits behind the closed gate, in the middle of the samples
+KBENCH(waits_late) { // waits for the stream while the gate is closed, in the middle of the samples
     int launches = 0;
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
@@ -119,7 +120,7 @@ KBENCH(waits_too) {
         cudaStreamSynchronize(kb->stream);
     }
 }
-KBENCH(moved) { // prints the number of pages taken before, and the offset of its data within a page
+KBENCH(moved) { // prints the number of pages allocated before its data, and the offset of its data within a page
     char *p = KB_ALLOC(kb, char, 100000), *q = KB_ALLOC(kb, char, 3 << 20);
     int pages = 0;
     for (int i = 0; i < 4096; i++) pages += gpu.blocks[i].p && gpu.blocks[i].bytes == 2 << 20;
@@ -165,7 +166,7 @@ KBENCH_IMPL(unsteady, other) { // allocates more in its second call than in its 
     in_turn(kb, 1 << 18, calls++ > 0 ? 1 << 18 : 4096);
 }
 KBENCH_IMPL(broken, one) { in_turn(kb, 1 << 18, 0); }
-KBENCH_IMPL(broken, other) { // the third copy fails while two copies are suspended
+KBENCH_IMPL(broken, other) { // the third copy of the data fails while two copies are suspended
     static int calls;
     if (++calls == 5) kb_fail(kb, "once too often");
     in_turn(kb, 1 << 18, 0);
@@ -199,7 +200,8 @@ KBENCH_IMPL(rivals, twin) {
 KBENCH_IMPL(rivals, slower) {
     KB_TIME(kb) { kernel(5200, 24, kb->stream); }
 }
-static void break_late(kb_state* kb, int launch) { // breaks at this launch, counted from the first sample
+// breaks the device at this launch, counted from the first sample
+static void break_late(kb_state* kb, int launch) {
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     static int launches;
     launches += kb->run->call.phase == KBI_PHASE_SAMPLE;
@@ -223,7 +225,8 @@ KBENCH(exhausts) { // ignores the return value of cudaMalloc
         usleep(20);
     }
 }
-// Functions that destroy state shared by all cases. After each function, an ordinary case must still be measured.
+// Functions that destroy state shared by all cases. After each of these functions, an ordinary case must still be
+// measured.
 KBENCH(resets_before) {
     cudaDeviceReset();
     KB_TIME(kb) { kernel(5000, 24, kb->stream); }
@@ -300,7 +303,7 @@ KBENCH(shrinks_again) { // every call of the function resets the state
     double ns = 4e6;
     KB_TIME(kb) { kernel(ns = ns > 200 ? ns / 2 : 100, 24, kb->stream); }
 }
-KBENCH(wears_off) { // the time falls over all of the samples
+KBENCH(wears_off) { // the time falls from the first sample to the last
     double ns = 60000;
     KB_TIME(kb) { kernel(ns = ns > 2000 ? ns - 60 : 2000, 24, kb->stream); }
 }
@@ -323,7 +326,7 @@ KBENCH(submits_less) { // stops submitting the second kernel
         if (++launches < 300) kernel(600, 24, kb->stream);
     }
 }
-KBENCH(submits_in_turn) { // same duration, but another kernel every second time
+KBENCH(submits_in_turn) { // launches two kernels of the same duration alternately
     int launches = 0;
     KB_TIME(kb) { kernel(5000, ++launches % 2 ? 24 : 256, kb->stream); }
 }
@@ -334,7 +337,7 @@ KBENCH(waits_later) {
         if (++launches > 300 && kb->run->call.unit == KBI_COMPARED) cudaStreamSynchronize(kb->stream);
     }
 }
-KBENCH(wakes_up) { // honest: the clock starts low, and the launch times follow it
+KBENCH(wakes_up) { // not a cheat: the clock starts low, and the launch times follow the clock
     int launches = 0;
     KB_TIME(kb) {
         gpu.cycles = ++launches < 40 ? 0.6 : 1.8;
@@ -358,7 +361,7 @@ KBENCH(slows_down) {
     gpu.cycles = 0;
 }
 // Disturbances during graph launches, which happen outside the benchmark function. In the middle of the samples,
-// either the process is stopped, or the clock falls and recovers before the samples end.
+// either the process is stopped, or the clock falls and recovers before the last sample.
 static kbi_run* in_graphs;
 static double stop_in_graph(void) {
     static int samples;
@@ -409,7 +412,7 @@ KBENCH(caches) {
     }
     kb_check(kb, y, want, 64, 1e-6);
 }
-KBENCH(many_blocks, KB_AXIS("n", 1024, 1025)) { // the last block is the output
+KBENCH(many_blocks, KB_AXIS("n", 1024, 1025)) { // the last allocated block is the output
     float *y = NULL, want[64] = { 0 };
     for (int64_t i = 0; i < kb_int(kb, "n"); i++) y = KB_ALLOC(kb, float, 64);
     KB_TIME(kb) {
@@ -453,7 +456,8 @@ KBENCH_IMPL(product, unsaid, KB_AXIS("tflops", 40, 650, 2500)) {
 }
 KBENCH_IMPL(stored, f64, KB_DTYPE("f64", "f32", "tf32", "f16", "bf16", "e4m3", "i8"),
             KB_AXIS("percent", 90, 115, 140)) {
-    static const double roofs[] = { 60, 720, 400, 720, 720, 1400, 1500 }; // the highest peak allowed for each dtype
+    // the highest peak that applies to each dtype
+    static const double roofs[] = { 60, 720, 400, 720, 720, 1400, 1500 };
     static const kb_dtype dtypes[] = { KB_F64, KB_F32, KB_TF32, KB_F16, KB_BF16, KB_E4M3, KB_I8 };
     double tflops = 0;
     for (int i = 0; i < 7; i++)
@@ -461,7 +465,7 @@ KBENCH_IMPL(stored, f64, KB_DTYPE("f64", "f32", "tf32", "f16", "bf16", "e4m3", "
     KB_TIME(kb) { kernel(200000, 24, kb->stream); }
     kb_flops(kb, 0.01 * (double)kb_int(kb, "percent") * tflops * 1e12 * 200e-6);
 }
-// whether p points into device memory
+// returns whether p points into device memory
 static bool on_device(const void* p) {
     for (int i = 0; i < 4096; i++)
         if ((const char*)p >= (char*)gpu.blocks[i].p && (const char*)p < (char*)gpu.blocks[i].p + gpu.blocks[i].bytes)
@@ -481,7 +485,7 @@ static void places_of(kb_state* kb, double ns) {
 KBENCH_IMPL(places, one) { places_of(kb, 20000); }
 KBENCH_IMPL(places, other) { places_of(kb, 20000); }
 
-// Operations other than kernels that the audit must report.
+// GPU operations that are not kernels; the audit must report them.
 static void beside(kb_state* kb, int kind) {
     KB_TIME(kb) {
         operation o = { KERNEL, NULL, 3000, NULL, NULL, NULL };
@@ -580,8 +584,8 @@ CALLS(no_memory)
 CALLS(default)
 CALLS(dies)
 CALLS(hangs)
-// delayed: the host is preempted in the first run, the second, or both. beside_*: another stream is busy in each
-// run.
+// delayed: the host is preempted in the first run, in the second run, or in both. beside_*: another stream is busy
+// in each run.
 KBENCH(delayed, KB_AXIS("in", 1, 2, 3)) {
     static int runs[4];
     int64_t in = kb_int(kb, "in");
@@ -591,7 +595,8 @@ KBENCH(delayed, KB_AXIS("in", 1, 2, 3)) {
         gpu.preempted = n <= 2 && (in >> (n - 1) & 1);
     }
 }
-static void beside_it(kb_state* kb, bool captured) { // if not captured: over before the audit checks
+// if not captured, the work on the other stream ends before the audit checks that stream
+static void beside_it(kb_state* kb, bool captured) {
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         gpu.busy = captured || !gpu.capture;
@@ -599,7 +604,7 @@ static void beside_it(kb_state* kb, bool captured) { // if not captured: over be
     gpu.busy = false;
 }
 KBENCH(beside_always) { beside_it(kb, true); }
-KBENCH(beside_unsaid) { // the driver launches into the default stream: capture ends without a reason
+KBENCH(beside_unsaid) { // the driver launches into the default stream: capture fails without a reason
     KB_TIME(kb) {
         kernel(5000, 24, kb->stream);
         gpu.busy = !gpu.capture;
@@ -641,7 +646,7 @@ static kb_entry newer, of_cpu; // newer: needs a newer GPU; of_cpu: runs only on
 
 static const char* self;
 static json_file file;
-static int code; // exit code of the last run
+static int code; // exit code of the last run of the program
 
 static const char* output(void) {
     static char all[20000];
@@ -694,7 +699,7 @@ static const char* text(int i, const char* key) {
     return s ? s : "(none)";
 }
 
-// Error of the measured time in ns; up to 60 ns are allowed. Raw times are 2 to 3 us too long.
+// Returns the error of the measured time in ns; up to 60 ns are allowed. Raw times are 2 to 3 us too long.
 static double known_off(int i) {
     const char* ns = strstr(text(i, "name"), "ns=");
     double known = ns ? atof(ns + 3) : 0;
@@ -717,7 +722,8 @@ static void check_known(const char* arguments, int want) {
                    known);
         CHECK_THAT(raw - known > 1900 && raw - known < (strstr(arguments, "TOOL") || strstr(arguments, "NO_WAIT") ? 10000 : 3000),
                    "%s %s: raw %.0f ns for %.0f", arguments, text(i, "name"), raw, known);
-        // bias: the overhead subtracted; floor: what events read around an empty kernel, which itself takes 576 ns
+        // bias: the subtracted overhead; floor: the event time of an empty kernel, of which the kernel itself
+        // takes 576 ns
         double bias = 1e6 * number(i, "bias_ms"), floor_ns = 1e6 * number(i, "floor_ms");
         CHECK_THAT(fabs(raw - bias - got) < 1e-6 * raw, "%s: bias %.0f ns of %.0f", text(i, "name"), bias, raw);
         CHECK_THAT(fabs(floor_ns - bias - 576) < 30, "%s: floor %.0f ns, bias %.0f", text(i, "name"), floor_ns, bias);
@@ -736,8 +742,8 @@ static void check_fitted(const char* arguments, int want) {
                low = 1e6 * number(i, "time_ms_ci_low");
         double high = 1e6 * number(i, "time_ms_ci_high");
         CHECK_THAT(low <= known && known <= high, "%s: %.0f to %.0f ns for %.0f", text(i, "name"), low, high, known);
-        // An empty kernel in a row takes 976 ns; the uncertainty is 1.96 / sqrt(12) of this time. Events read up to
-        // 700 ns more.
+        // In a row of empty kernels, each takes 976 ns; the uncertainty is 1.96 / sqrt(12) of this time. Event
+        // times are up to 700 ns longer.
         CHECK_THAT(high - got > 540 && high - got < 1000 + 0.005 * known, "%s: %.0f ns, +- %.0f", text(i, "name"),
                    got, high - got);
         CHECK_THAT((strstr(text(i, "flags"), "FLOOR") != NULL) == (high - got > 0.05 * got + 1) ||
@@ -797,7 +803,7 @@ static void test_moved(void) {
 }
 
 static void test_errors(void) {
-    // One implementation breaks the device during the rounds. The other implementations are measured in a new
+    // One implementation breaks the device during the rounds. The remaining implementations are measured in a new
     // worker.
     run("--op duel --fast");
     CHECK_INT(file.n, 3);
@@ -808,14 +814,14 @@ static void test_errors(void) {
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
     }
     CHECK_REAL(number(2, "speedup"), 5.0 / 6, 0.01);
-    // With --no-isolate there is no other worker, but each implementation still leaves a record.
+    // With --no-isolate there is no new worker, but the file still contains a record of each implementation.
     run("--op duel --fast --no-isolate");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(strstr(text(i, "flags"), "CUDA_ERROR") != NULL, "flags %s", text(i, "flags"));
     check_word("--op exhausts --fast", "CUDA_ERROR"); // the wall timer also checks for errors
     check_word("--op no_copy --fast", "CUDA_ERROR");
-    CHECK_THAT(!strstr(text(0, "flags"), "VERIFY_FAIL"), "what was never copied was compared: %s",
+    CHECK_THAT(!strstr(text(0, "flags"), "VERIFY_FAIL"), "outputs that were never copied were compared: %s",
                text(0, "message"));
 }
 
@@ -835,13 +841,14 @@ static void test_broken(void) {
             CHECK_HAS(text(i, "message"),
                       i < 6 ? "the function reset the device" : "the function destroyed kb->stream");
     }
-    run("--fast --op known,resets_after,good_3 -a bytes=24 -a ns=5000"); // not the worker's first case
+    // the case that resets the device is not the first case of its worker
+    run("--fast --op known,resets_after,good_3 -a bytes=24 -a ns=5000");
     CHECK_THAT(strstr(text(file.n - 2, "message"), "the function reset the device") != NULL, "%s",
                text(file.n - 2, "message"));
     CHECK_THAT(!strstr(text(file.n - 2, "message"), "process that had run"), "%s", text(file.n - 2, "message"));
 }
 
-// A run that measures nothing always says why.
+// A run that measures nothing always prints the reason.
 static void test_nothing(void) {
     start("--help all"); // of a build with CUDA
     check_output("--device N|all|cpu");
@@ -901,8 +908,8 @@ static void test_devices(void) {
     json_free(&file);
     file = json_read(lines, 1);
     CHECK_INT(file.n, 4);
-    // A case that chooses another device does not affect the next case. Pool memory outside the case is not
-    // counted.
+    // A case that selects another device does not affect the next case. Memory that the pool holds for other code
+    // does not count as memory of the case.
     run("VIRTUAL_DEVICES=2 --op strays,strays_not --fast");
     CHECK_INT(file.n, 2);
     CHECK_THAT(strstr(text(1, "message"), "on device 0") != NULL, "%s", text(1, "message"));
@@ -919,7 +926,7 @@ static void test_devices(void) {
         check_no_output("[3/2]"); // progress starts anew for each device
     } else
         SKIP("script(1) cannot simulate a terminal here: the progress over two devices is not tested");
-    // What the device does after the last sample does not affect the flags.
+    // Changes of the GPU's clock after the last sample do not affect the flags.
     run("VIRTUAL_THROTTLE=4 --op idles,idle_rivals --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -960,7 +967,7 @@ static void test_timers(void) {
         CHECK_REAL(1e3 * traced, ns, 1 / ns);
         CHECK_HAS(text(i, "counter_units"), "\"cupti\": \"us\"");
     }
-    run("VIRTUAL_CUPTI=1 --op sets --fast --timer cupti"); // the memset of the block is part of its time
+    run("VIRTUAL_CUPTI=1 --op sets --fast --timer cupti"); // the time of the block includes its memset
     CHECK_REAL(1e6 * number(0, "time_ms"), 3000, 0.01);
     run("VIRTUAL_CUPTI=1 --op sets_first --fast --timer cupti");
     CHECK_THAT(1e6 * number(0, "time_ms") > 7990, "a memset and a kernel: %g ns", 1e6 * number(0, "time_ms"));
@@ -974,7 +981,7 @@ static void test_timers(void) {
     CHECK_HAS(text(0, "message"), "another profiler is attached");
     run("VIRTUAL_CUPTI=1 --op turns --iters 8 --timer cupti --rotate");
     CHECK_HAS(text(0, "message"), "CUPTI does not time graphs");
-    // A launch whose record CUPTI lost must not count as 0 ns: the group is repeated.
+    // A launch whose record CUPTI lost must not be taken as 0 ns: the sample is repeated.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_LOSES=30 --op known --filter bytes=8$ --iters 20 --timer both --no-isolate");
     double again = 0;
     CHECK_INT(file.n, 6);
@@ -984,19 +991,22 @@ static void test_timers(void) {
         again += number(i, "samples_retaken");
     }
     CHECK_THAT(again >= 5, "%g taken again", again);
-    // CUPTI stalls the first launch after tracing is switched on; the stall must not happen behind a closed gate.
+    // CUPTI stalls the first launch after tracing is switched on. The stall must not happen while a gate is
+    // closed.
     run("VIRTUAL_CUPTI=1 VIRTUAL_CUPTI_STALLS=1 VIRTUAL_CUPTI_PAUSES=1 --op several --iters 8 --timer both");
     CHECK_HAS(text(0, "counters"), "\"cupti\": ");
     CHECK_INT(number(0, "samples_retaken"), 0);
-    run("--op lazy --iters 20 --warmup 5"); // the long first launch must not limit the group size
+    // the long first launch must not limit the number of launches per sample
+    run("--op lazy --iters 20 --warmup 5");
     CHECK_THAT(atof(strrchr(text(0, "message"), ';') ? strrchr(text(0, "message"), ';') + 1 : "0") >= 100,
                "20 samples of %s", text(0, "message"));
     run("VIRTUAL_HICCUP=1 --op turns --fast --rotate"); // an interruption makes the difference of two graphs negative
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns, disturbed: %g ms, %s", number(0, "time_ms"),
                text(0, "message"));
-    // If the copies do not exceed L2, the data may not be cold.
+    // If the copies of the data together do not exceed L2, the data may not be cold.
     check_word("VIRTUAL_STACKS=5 --op turns --fast --rotate", "NOT_COLD");
-    // The watchdog must open the gate a second time as well, even if signal() resets its handler.
+    // The watchdog must also open the gate the second time, even if signal() resets the handler after the first
+    // signal.
     run("VIRTUAL_SYSTEM_V=1 --op waits,waits_too --fast --no-audit --timeout 4s");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
@@ -1004,7 +1014,7 @@ static void test_timers(void) {
                    number(i, "time_ms"), text(i, "message"));
 }
 
-// Launches whose work differs from the work of the first launch.
+// Later launches do other work than the first launch.
 static void test_differing(void) {
     check_word("--op shrinks --fast", "WORK_CHANGED");
     check_word("--op shrinks_again --fast --hot", "WORK_CHANGED");
@@ -1019,7 +1029,8 @@ static void test_differing(void) {
     CHECK_HAS(text(0, "message"), "submits different work");
     check_word("--op submits_in_turn --fast", "WORK_CHANGED");
     check_word("--op waits_later --fast", "SYNC_INSIDE");
-    run("--op wakes_up,every_second_long --fast"); // explained by the clock; difference below 50 %
+    // not flagged: a change that the clock explains, and a difference below 50 %
+    run("--op wakes_up,every_second_long --fast");
     CHECK_INT(file.n, 2);
     for (int i = 0; i < file.n; i++)
         CHECK_THAT(number(i, "time_ms") > 0.01, "%s: %s, %s", text(i, "name"), text(i, "flags"), text(i, "message"));
@@ -1041,7 +1052,7 @@ static void test_launches(void) {
             double known = atof(strstr(text(k, "name"), "ns=") + 3), got = 1e6 * number(k, "time_ms");
             CHECK_INT(number(k, "launches_per_sample"), counts[i]);
             CHECK_THAT(fabs(got - known) < 150, "%s: %g ns for %g", arguments, got,
-                       known); // few empty kernels are measured for comparison
+                       known); // only a few empty kernels are measured for comparison
         }
     }
     run("--op known --fast -a bytes=24 -a ns=20000"); // default group size
@@ -1050,7 +1061,7 @@ static void test_launches(void) {
 
 static void test_fresh(void) {
     for (int i = 0; i < 2; i++) {
-        run(i ? "--op leaks --fast --fresh" : "--op leaks --fast"); // bytes leaked by one call
+        run(i ? "--op leaks --fast --fresh" : "--op leaks --fast"); // each call leaks this many bytes
         CHECK_INT(number(0, "leaked_bytes"), 1 << 20);
         CHECK_STR(text(0, "verified"), "true");
     }
@@ -1086,7 +1097,7 @@ static void test_states(void) {
                       { "0x40", "\"thermal (hardware)\"" },
                       { "0x80", "\"power brake\"" },
                       { "0x48", "\"hardware slowdown, thermal (hardware)\"" },
-                      { "0x3", "null" } }; // idle and locked clocks: no throttle reasons
+                      { "0x3", "null" } }; // an idle GPU and locked clocks are no throttle reasons
     char arguments[128];
     for (int i = 0; i < KBI_COUNT(throttles); i++) {
         snprintf(arguments, sizeof arguments, "VIRTUAL_THROTTLE=%s --op several --fast", throttles[i].mask);
@@ -1095,7 +1106,8 @@ static void test_states(void) {
         CHECK_INT(strstr(text(0, "flags"), "THROTTLED") != NULL, strcmp(throttles[i].reasons, "null") != 0);
         CHECK_STR(text(0, "clocks_locked"), i == 6 ? "true" : "false");
     }
-    for (int i = 0; i < 3; i++) { // too little memory to test whether L2 was evicted; --hot does not claim cold data
+    // with too little memory, the eviction of L2 cannot be tested; with --hot, the data is not called cold
+    for (int i = 0; i < 3; i++) {
         run(i == 0   ? "--op several --fast"
             : i == 1 ? "VIRTUAL_MIB=2000 --op several --fast"
                      : "VIRTUAL_MIB=2000 --op several --fast --hot");
@@ -1106,7 +1118,7 @@ static void test_states(void) {
     run("--op slows_down --iters 200");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1500, 0.01);
-    run("--op slows_in_graph --rotate --iters 300"); // seen during the samples
+    run("--op slows_in_graph --rotate --iters 300"); // the slowdown is seen during the samples
     CHECK_STR(text(0, "cache"), "\"rotate\"");
     CHECK_HAS(text(0, "flags"), "CLOCK_VARIES");
     CHECK_REAL(number(0, "sm_clock_mhz"), 1980, 0.01);
@@ -1116,8 +1128,8 @@ static void test_states(void) {
         CHECK_THAT(fabs(1e6 * number(i, "time_ms") - (i ? 20000 : 5600)) < 60, "set aside: %g ms",
                    number(i, "time_ms"));
     run("VIRTUAL_ASIDE=1 --op known --fast --hot -a bytes=24 -a ns=20000");
-    CHECK_REAL(number(0, "time_ms"), 0.010, 0.02); // --hot: warm data is correct
-    // All implementations have their data at the same addresses.
+    CHECK_REAL(number(0, "time_ms"), 0.010, 0.02); // with --hot, data in L2 is intended
+    // The data of all implementations is at the same addresses.
     char at[3][32];
     double ms[3];
     if (!STAGES) return;
@@ -1151,7 +1163,8 @@ static void test_roofs(void) {
         CHECK_THAT(!strstr(text(i, "flags"), "ABOVE_ROOF") == !impossible, "%s: flags %s, %s", name, text(i, "flags"),
                    text(i, "message"));
         CHECK_THAT(isnan(number(i, "time_ms")) == impossible, "%s: %s ms", name, text(i, "time_ms"));
-        bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16"); // f32, f16: another peak is nearer
+        // for f32 and f16, another peak is closer to the rate
+        bool highest = !strstr(name, "dtype=f32") && !strstr(name, "dtype=f16");
         if (percent && !impossible && highest)
             CHECK_REAL(number(i, "gpu_efficiency"), atof(percent + 8), 0.08); // the peak includes the launch latency
     }
@@ -1162,7 +1175,7 @@ static void test_roofs(void) {
     const char* most = strstr(text(2, "message"), "where the machine reaches "); // 1.2 times the int8 peak
     CHECK_REAL(most ? atof(most + 26) : 0, 1.8e6, 0.05);
     CHECK_HAS(text(2, "message"), "(int8)");
-    // A newer library version that fails to start, then no library.
+    // A newer version of cuBLASLt fails to start, so kbench uses an older version. Then no version is found.
     run("VIRTUAL_CUBLAS=14,13 --op product --fast -a tflops=650");
     CHECK_HAS(text(0, "roof"), "f16");
     run("--op product,stored --fast -a tflops=40,650,2500 -a percent=30,90");
@@ -1173,7 +1186,7 @@ static void test_roofs(void) {
         CHECK_THAT(number(i, "time_ms") > 0.19, "%s: %s ms", name, text(i, "time_ms"));
         CHECK_THAT(isnan(number(i, "gpu_efficiency")) == !known, "%s: %s %%", name, text(i, "gpu_efficiency"));
     }
-    // A device without fp8 units: fp8 data is judged against the f16 peak.
+    // On a device without fp8 units, rates of fp8 data are judged against the f16 peak.
     run("VIRTUAL_CUBLAS=13 VIRTUAL_NO_FP8=1 --op stored --fast -a dtype=e4m3 -a percent=45");
     CHECK_HAS(text(0, "roof"), "f16");
     start("VIRTUAL_CUBLAS=13 --env");
@@ -1181,7 +1194,8 @@ static void test_roofs(void) {
     check_output("bf16 roof");
     check_output("Top/s  (measured in");
     check_output("copy roof, one core");
-    start("VIRTUAL_CUBLAS=13 VIRTUAL_CUBLAS_SLOW=1 --env"); // slow to open; the time is not part of any peak's
+    // cuBLASLt opens slowly; no peak's measuring time includes the opening
+    start("VIRTUAL_CUBLAS=13 VIRTUAL_CUBLAS_SLOW=1 --env");
     check_output("tf32 roof");
     for (const char* at = output(); (at = strstr(at, "measured in ")) != NULL; at++) {
         char* unit;
@@ -1193,8 +1207,8 @@ static void test_roofs(void) {
     check_output("f64 roof");
 }
 
-// Summary of the instances' reports: number of instances, of distinct addresses, and of lost marks; fewest and most
-// launches of a copy.
+// Summary of the instances' reports: numbers of instances, of distinct addresses and of lost marks, and the
+// smallest and largest number of launches of a copy.
 struct ends {
     int said, places, gone, least, most;
 };
@@ -1238,8 +1252,8 @@ static void test_rotation(void) {
     CHECK_INT(all.gone, 0);
     CHECK_INT(two.least, two.most); // all copies are launched equally often
     CHECK_THAT(two.least > 100, "a copy was launched %d times", two.least);
-    // A sample that launches all copies may be long. Each long sample is a slot of its own, so that there are enough
-    // rounds.
+    // A sample that launches the work on all copies may be long. Each long sample then fills a slot of its own, so
+    // that there are enough rounds.
     run("VIRTUAL_L2=1 --op long_in_turn --fast --rotate --rounds 7");
     for (int i = 0; i < file.n; i++) CHECK_INT(number(i, "samples"), 7);
     run("VIRTUAL_L2=1 --op in_turn --fast --rotate --rounds 7");
@@ -1249,7 +1263,8 @@ static void test_rotation(void) {
     two = ends_of("in_turn", "two");
     CHECK_INT(two.places, 10);
     CHECK_INT(two.gone, 0);
-    run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=1 --op in_turn --impl one,two --fast --rotate"); // in each copy's audit
+    // the host is preempted in the audit of each copy
+    run("VIRTUAL_PREEMPTED=1 VIRTUAL_L2=1 --op in_turn --impl one,two --fast --rotate");
     for (int i = 0; i < 2; i++) CHECK_STR(text(i, "cache"), "\"rotate\"");
     CHECK_STR(text(1, "verdict"), "\"EQUIVALENT\"");
     // An implementation that allocates differently in its second call gets copies outside the shared buffers, and
@@ -1291,7 +1306,8 @@ static void test_selftest(void) {
     start("VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 --selftest --fast");
     for (int i = 0; i < 10; i++) {
         snprintf(line, sizeof line, "pass  %-30s ", bars[i]);
-        if (STAGES || !strstr(bars[i], "2 %")) check_output(line); // different placements hide a difference of 2 %
+        // without shared buffers, the effect of the addresses hides a difference of 2 %
+        if (STAGES || !strstr(bars[i], "2 %")) check_output(line);
     }
     check_output("pass  evicted, by the counters       100.0 % of L2's size came from DRAM; required: at least 90 %");
     check_output("100 % of the persisting data of 32 MiB was evicted; without the reset of persisting lines 0 %");
@@ -1300,7 +1316,7 @@ static void test_selftest(void) {
     check_output("FAIL  planted mistakes               18 of 19 got their flag and no time");
     check_output("      CUDA_ERROR/impl=bad_address: not found");
     CHECK_INT(code, 1);
-    if (test_rounds(2) < 2) return; // a faulty device and one without CUPTI: in make test-all
+    if (test_rounds(2) < 2) return; // "make test-all" also tests a faulty device and a device without CUPTI
     start(
         "VIRTUAL_LIGHT=1 VIRTUAL_CUPTI=1 VIRTUAL_LATE=1 VIRTUAL_SKEW=1 VIRTUAL_BLUNT=1 VIRTUAL_STICKY=1 VIRTUAL_WARM=1 "
         "--selftest --fast");
@@ -1352,13 +1368,14 @@ static void test_facts(bool other_runtime) {
         CHECK_REAL(number(i, "sm_clock_mhz"), 1980, 0.001);
         CHECK_REAL(number(i, "time_ms"), 0.02, 0.01);
         CHECK_HAS(text(i, "flags"), "\"SHARED_GPU\"");
-        // 4300 GB/s, less the effect of the 10 us that events read too much without a gate
+        // 4300 GB/s, reduced because event times without a gate are 10 us too long
         CHECK_REAL(number(i, "copy_roof_gbps"), 4216, 0.001), CHECK_REAL(number(i, "read_roof_gbps"), 4136, 0.003);
         CHECK_REAL(number(i, "gpu_efficiency"), 5, 0.02);
     }
 }
 
-// The audit's verdict for each block. After a block that was left early, the next case must be measured correctly.
+// Checks the audit's verdict on each block. After a block that was left early, the next case must be measured
+// correctly.
 static void test_audit(void) {
     static const char* const rows[][3] = {
         { "allocates", "ALLOC_INSIDE", "cudaMallocAsync or cudaFreeAsync in the timed block" },
@@ -1376,7 +1393,7 @@ static void test_audit(void) {
         { "leaves_gate", "LEFT_EARLY", "the timed block was left early" },
     };
     enum { ROWS = sizeof rows / sizeof *rows };
-    // in one process: each case runs on the device in the state that the previous case left
+    // all cases run in one process, so each case finds the device in the state that the previous case left
     run("--fast --no-isolate --op known,sets,resets,hosts,allocates,by_default,isolated,unjoined,invalidates,errs,throws,nothing,"
         "copies,leaves_audit,leaves_gate -a ns=5600 -a bytes=24");
     CHECK_INT(file.n, ROWS + 4);
@@ -1400,9 +1417,9 @@ static void test_audit(void) {
                 CHECK_THAT(fabs(ns - want) < 50, "%s: %g ns, not %g", name, ns, want);
         }
     }
-    // Without CUPTI, four of five runs must find the device busy after the block. One or two runs may be long because
-    // the host was preempted. Work on another stream that ends before the captured run is found only without capture
-    // (--no-audit).
+    // Without CUPTI, SIDE_STREAM requires that the device is busy after the block in four of five runs. One or two
+    // runs may be long because the host was preempted. Work on another stream that ends before the captured run is
+    // found only without capture (--no-audit).
     for (int audit = 0; audit < 2; audit++) {
         run(audit ? "--fast --op delayed,beside_always,beside_shortly"
                   : "--fast --op delayed,beside_always,beside_shortly --no-audit");
@@ -1427,10 +1444,10 @@ static void test_audit(void) {
     check_output("no GPU 2: this machine has 2");
 }
 
-// A process that measures no times runs each block once and records its CUDA calls (the inspection).
+// For the inspection, a separate process runs each block once without timing and records its CUDA calls.
 static void test_inspected(void) {
     static const struct {
-        const char *impl, *flag, *says; // flag NULL: the case must have a time
+        const char *impl, *flag, *says; // flag: expected flag; NULL: the case must have a time
     } rows[] = {
         { "graph", NULL, "cudaGraphLaunch in the block: its calls were inspected, and it was not captured" },
         { "graph_elsewhere", "SIDE_STREAM",
@@ -1447,7 +1464,7 @@ static void test_inspected(void) {
         { "no_memory", "ALLOC_INSIDE", "cudaMalloc, call 2 of the block: it failed (cudaErrorOfSomeKind)" },
         { "default", "SIDE_STREAM",
           "cudaLaunchKernel of astray, call 2 of the block: its work went to the default" },
-        { "dies", NULL, NULL }, // dies only while it is inspected: the measurement stands
+        { "dies", NULL, NULL }, // the block ends its process only during the inspection, so the time remains valid
     };
     setenv("VIRTUAL_CUPTI", "1", 1);
     for (int alone = 0; alone < 2; alone++) // all cases together, then each alone
@@ -1473,7 +1490,8 @@ static void test_inspected(void) {
     // --no-audit or --no-isolate, nothing is inspected, and the message says what is unknown.
     check_word("--op calls --impl hangs --fast --timeout 1s", "TIMEOUT");
     check_output("hangs inspected");
-    run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s"); // also after another case
+    // the inspection also works after another case
+    run("--op known,calls --impl default,hangs -a bytes=8 -a ns=5600 --fast --timeout 1s");
     CHECK_INT(file.n, 2);
     CHECK_HAS(text(1, "flags"), "TIMEOUT");
     run("--op invalidates --fast");
@@ -1484,7 +1502,8 @@ static void test_inspected(void) {
     CHECK_STR(text(0, "status"), "\"ok\"");
     check_word("--op calls --impl graph --fast --no-isolate", "SYNC_INSIDE");
     CHECK_HAS(text(0, "message"), "Which one is not known, because only a separate process inspects the calls");
-    // A binding that throws an exception for the rejected call reports it before the captured run ends.
+    // If a language binding throws an exception for the rejected call, it reports the exception before the
+    // captured run ends.
     check_word("--op reports_error --fast --no-isolate", "SYNC_INSIDE");
     unsetenv("VIRTUAL_CUPTI");
     check_word("--op calls --impl graph --fast", "SYNC_INSIDE");
@@ -1499,7 +1518,8 @@ static void launch_5us(kb_stream stream, void* user) {
     (void)user;
     kernel(5000, 24, stream);
 }
-static void launch_faulty(kb_stream stream, void* user) { // fails after both implementations were checked
+// fails after the outputs of both implementations were checked
+static void launch_faulty(kb_stream stream, void* user) {
     static const function of = { "known", 8, 0, 0, 0, 0, false }, faulty = { "faulty", 8, 0, 0, 0, 0, false };
     operation o = { KERNEL, ++*(int*)user < 400 ? &of : &faulty, 5000, NULL, NULL, NULL };
     submit(stream, o);
@@ -1512,7 +1532,7 @@ static void answered(kb_state* kb, void* captured) {
     kb_check_that(kb, !*(bool*)captured, 1, 0, "nothing was run to fill it");
 }
 
-// The check must see the output of the last run, and not of a stream capture after the samples.
+// The check must see the output of the last run, not the output buffer after a mere stream capture.
 static void test_answers(void) {
     bool captured[2];
     void* users[2] = { &captured[0], &captured[1] };
@@ -1535,8 +1555,8 @@ static void launch_twice(kb_stream stream, void* user) {
     launch_5us(stream, user);
 }
 
-// Mode "graph": launches in a row within a CUDA graph. The time of a launch includes the gap after it, and nothing
-// is subtracted. A block that rejects capture gets no time.
+// Mode "graph": launches in a row within a CUDA graph. The time of a launch includes the gap after the launch, and
+// nothing is subtracted. A block that stream capture rejects gets no time in this mode.
 static void test_graphs(void) {
     kb_function fns[3] = { launch_5us, launch_twice, launch_5us };
     static const char* const names[] = { "once", "twice", "refuses" };
@@ -1546,7 +1566,8 @@ static void test_graphs(void) {
     for (int i = 0; i < 3; i++)
         d[i].name = "row", d[i].implementation = names[i], d[i].mode = "graph", d[i].max_time = 0.05;
     d[2].expect = KB_EXPECT_NO_CAPTURE;
-    double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6; // 5 us and the gap in a graph
+    // 5 us of work, and the gap between two launches in a graph
+    double each = kbi_meter.calibration.graph_floor * 1e-6 - 576e-6 + 5000e-6;
     CHECK(!kb_compare(d, fns, NULL, 3, r));
     for (int i = 0; i < 2; i++) {
         CHECK_THAT(r[i].status == KB_OK, "%d: %s", i, r[i].message);
@@ -1566,8 +1587,7 @@ static void test_graphs(void) {
     kb_result_free(&r[0]);
 }
 
-// A temporary fall of the clock and its throttle reason must also be seen in a program that uses kb_open and
-// kb_close.
+// A program that uses kb_open and kb_close must also report a temporary fall of the clock and its throttle reason.
 static void test_on_the_way(void) {
     kb_desc d;
     memset(&d, 0, sizeof d);
@@ -1613,7 +1633,7 @@ static void test_in_process(void) {
     test_answers();
     test_graphs();
     test_on_the_way();
-    d.device = 1; // not the device of the first case
+    d.device = 1; // not the device that the first case used
     r = kb_run(&d, launch_5us, NULL);
     CHECK_INT(r.status, KB_FAILED);
     CHECK_HAS(r.message, "device");
@@ -1642,7 +1662,7 @@ static void test_lost_contest(void) {
 }
 
 int main(int argc, char** argv) {
-    const char* tool = getenv("VIRTUAL_TOOL"); // a tool loads its library into the process
+    const char* tool = getenv("VIRTUAL_TOOL"); // simulates a tool that loads its library into the process
     if (tool && strchr(tool, '/')) CHECK(dlopen(tool, RTLD_NOW) != NULL);
     newer.operation = "newer", newer.body = five, newer.min_sm = 120;
     of_cpu.operation = "of_cpu", of_cpu.needs = KB_NEEDS_CPU, of_cpu.body = on_cpu;
@@ -1654,7 +1674,7 @@ int main(int argc, char** argv) {
     CHECK_INT(system("mkdir -p build/test/host && echo 'int nothing;' > build/test/host/nothing.c && ${CC:-cc} -shared -fPIC "
                      "-Wl,-soname,libsanitizer-collection.so build/test/host/nothing.c -o "
                      "build/test/host/libsanitizer-collection.so"),
-              0); // stands for the library that compute-sanitizer loads into a process
+              0); // simulates the library that compute-sanitizer loads into a process
     check_fitted("--op known --fast", 24);
     check_fitted("--op known --fast --hot", 24);
     check_fitted("--op shaped --fast", 14);
@@ -1665,7 +1685,8 @@ int main(int argc, char** argv) {
     check_known("--op known --fast --hot", 24);
     check_known("--op shaped --fast", 14);
     check_known("--op shaped --fast --hot", 14);
-    check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14); // the driver API reports the kernel's shape
+    // the driver API reports the kernel's launch configuration
+    check_known("VIRTUAL_OTHER_RUNTIME=1 --op shaped --fast", 14);
     check_known("VIRTUAL_NO_WAIT=1 --op known --fast -a bytes=24", 6);
     check_fitted("--op known --fast --no-isolate -a bytes=24", 6); // CUPTI would stay active
     // From the start of the first kernel (3 us) over a gap to the end of the second kernel (4 us).
@@ -1674,7 +1695,8 @@ int main(int argc, char** argv) {
     run("--op moves --fast");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 15400) < 600, "ungated: %g ms", number(0, "time_ms"));
     CHECK_THAT(fabs(1e6 * number(1, "time_ms") - 9903) < 60, "within: %g ms", number(1, "time_ms"));
-    // Graphs over copies of the data: the time includes the gap of 400 ns between launches.
+    // In graphs that launch the work on each copy of the data, the time includes the gap of 400 ns between
+    // launches.
     run("--op turns --fast --rotate");
     CHECK_THAT(fabs(1e6 * number(0, "time_ms") - 5400) < 30, "turns: %g ms", number(0, "time_ms"));
     run("--op rivals --fast");
@@ -1682,7 +1704,7 @@ int main(int argc, char** argv) {
     CHECK_THAT(strstr(text(1, "verdict"), "EQUIVALENT") != NULL, "twin: %s", text(1, "verdict"));
     CHECK_THAT(strstr(text(2, "verdict"), "SLOWER") != NULL, "slower: %s", text(2, "verdict"));
     CHECK_REAL(number(2, "speedup"), 5000.0 / 5200, 0.005);
-    // A case that breaks the device, or needs more memory than there is, does not affect the other cases.
+    // A case that breaks the device, or needs more memory than the device has, does not affect the other cases.
     run("--op faults,greedy,several --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1694,11 +1716,12 @@ int main(int argc, char** argv) {
     check_word("--op nothing --fast", "NO_WORK");
     check_word("--op copies --fast", "TRANSFER");
     check_word("--op waits --fast", "SYNC_INSIDE");
-    // A block that waits behind its gate is released by the watchdog, and is then timed without a gate.
+    // The watchdog opens the gate of a block that waits for its own stream. The block is then timed without a
+    // gate.
     run("--op waits --fast --no-audit --no-isolate");
     CHECK_INT(file.n, 1);
-    // The overhead of events without a gate is subtracted, except for the effect of the arguments (0.17 us), which
-    // --no-audit leaves unknown.
+    // The overhead of events without a gate is subtracted, except for the effect of the kernel's arguments (0.17
+    // us), which is unknown with --no-audit.
     CHECK_THAT(fabs(number(0, "time_ms") - 0.00517) < 0.0001, "waits: %g ms", number(0, "time_ms"));
     CHECK_HAS(text(0, "flags"), "UNGATED");
     CHECK_THAT(number(0, "samples_retaken") >= 2, "waits: %s taken again", text(0, "samples_retaken"));
@@ -1706,8 +1729,8 @@ int main(int argc, char** argv) {
     CHECK_HAS(text(0, "flags"), "UNGATED");
     CHECK_INT(number(0, "samples"), 60);
     CHECK_THAT(number(0, "samples_retaken") > 30, "waits_late: %s taken again", text(0, "samples_retaken"));
-    // A block that rejects capture is timed correctly behind a gate, and a note says that it was not audited. If
-    // the block synchronises, the record says so.
+    // A block that stream capture rejects is timed correctly with a gate, and a note says that the block was not
+    // audited. If the block synchronises, the record says so.
     run("--op refuses --fast");
     CHECK_INT(file.n, 3);
     for (int i = 0; i < file.n; i++) {
@@ -1716,16 +1739,18 @@ int main(int argc, char** argv) {
         CHECK_INT(strstr(text(i, "flags"), "SYNC_INSIDE") == NULL, fine);
         CHECK(!strstr(text(i, "flags"), "UNGATED") && !strstr(text(i, "flags"), "NO_WORK"));
         CHECK_THAT(isnan(number(i, "time_ms")) != fine, "%s: %s ms", text(i, "name"), text(i, "time_ms"));
-        if (fine) CHECK_REAL(number(i, "time_ms"), 0.005, 0.04); // 4 %: the empty kernel has another shape
+        // tolerance 4 %, because the empty kernel has another launch configuration
+        if (fine) CHECK_REAL(number(i, "time_ms"), 0.005, 0.04);
         CHECK_STR(text(i, "kernel"), "null");
     }
-    // A process that was stopped does not count as a waiting block: the affected samples are repeated, and the
-    // gate stays in use.
+    // A process that was stopped is not mistaken for a block that waits: the affected samples are repeated, and
+    // the gate stays in use.
     run("--op stops --iters 80");
     CHECK_INT(file.n, 1);
     CHECK_REAL(number(0, "time_ms"), 0.020, 0.01);
     CHECK_INT(number(0, "samples"), 80);
-    CHECK_THAT(number(0, "time_ms_max") < 0.0202, "stops: %g ms at most", number(0, "time_ms_max"));
+    CHECK_THAT(number(0, "time_ms_max") < 0.0202, "stops: the longest sample took %g ms",
+               number(0, "time_ms_max"));
     CHECK_THAT(!strstr(text(0, "flags"), "UNGATED"), "stops: %s", text(0, "flags"));
     CHECK_THAT(number(0, "samples_retaken") >= 1, "stops: %s", text(0, "samples_retaken"));
     CHECK_INT(number(0, "launches_per_sample"), 8);

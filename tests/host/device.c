@@ -4,7 +4,7 @@
 #include "virtual_gpu.h"
 #include <library_types.h>
 
-// Evaluates got once, because CHECK_INT may evaluate its arguments again to print them.
+// Evaluates the argument got only once; CHECK_INT may evaluate its arguments again to print them.
 #define EQUAL(got, want)                                                                              \
     do {                                                                                              \
         const long long got_ = (got);                                                                 \
@@ -89,7 +89,7 @@ static void test_launches(void) {
     CHECK(!kbi_launch_empty(&shape));
     shape.cluster = 2, launched.error = 0, kbi_meter.gpu.launch_as = NULL;
     CHECK(!kbi_launch_empty(&shape));
-    // The read and copy kernels: 16-byte vectors, with enough blocks to fill the GPU.
+    // The read and copy kernels use 16-byte vectors and enough blocks to fill the GPU.
     kbi_gpu_read(p, 4096);
     CHECK(launched.f == kbi_meter.gpu.functions[KBI_F_READ]), CHECK_INT(launched.words[1], 256);
     CHECK_INT(launched.blocks, 132 * 8), CHECK_INT(launched.threads, 256);
@@ -108,8 +108,8 @@ static void test_launches(void) {
             CHECK_INT(count_of("cudaCtxResetPersistingL2Cache") - resets, persisting && cold);
         }
     kbi_meter.gpu.persisting = false;
-    // Marker launches for profilers: the grid size encodes the case's number, and whether its work begins or
-    // ends.
+    // Marker launches for profilers: the grid size encodes the number of the case, and whether the work of the
+    // case begins or ends.
     kbi_run* run = new_run();
     run->call.marked = 5;
     recipe.mode = KBI_HOT;
@@ -153,7 +153,7 @@ static void test_gate(void) {
     CHECK_INT(*g->flag, 1), CHECK(!g->closed), CHECK_REAL(alarm_in(), 0, 0), CHECK(g->gated);
     cudaStreamSynchronize(g->stream);
     *g->flag = 0;
-    kbi_gate_open(); // the gate is already open
+    kbi_gate_open(); // a second call: the gate is already open
     CHECK_INT(*g->flag, 0);
     kbi_gate_close();
     kbi_gate_alarm(SIGALRM);
@@ -161,7 +161,7 @@ static void test_gate(void) {
     kbi_gate_open();
     CHECK(!g->gated); // the other launches of the group have no gate
     cudaStreamSynchronize(g->stream);
-    // ungated is set after two alarms in a row.
+    // `ungated` is set after the watchdog fired in two samples in a row.
     g->ungated = false, g->alarms = 0;
     static const int alarmed[] = { 1, 0, 1, 1 };
     for (int i = 0; i < 4; i++) {
@@ -214,7 +214,8 @@ static void test_groups(void) {
         EQUAL(kbi_events_begin(run), 1);
         CHECK_INT(kbi_meter.gpu.size, rows[i].size), CHECK_INT(kbi_meter.gpu.gated, rows[i].is_gated);
         CHECK(run->sampling.open);
-        for (int k = 1; k < rows[i].size; k++) { // one group, until its last launch has ended
+        // all launches belong to one group until its last launch has ended
+        for (int k = 1; k < rows[i].size; k++) {
             CHECK(!sample_complete(run)), CHECK(run->sampling.open), CHECK_INT(kbi_meter.gpu.at, k);
             EQUAL(kbi_events_begin(run), 1);
         }
@@ -242,7 +243,7 @@ static void test_groups(void) {
         CHECK_INT(run->sampling.alarms, i + 1), CHECK_INT(run->sampling.gated, i == 0);
     }
     CHECK_INT(run->m.retaken, 2 + 5), CHECK_INT(run->m.n, 0);
-    run = new_run(); // as if the process had been stopped
+    run = new_run(); // the elapsed time is set as if the process had been stopped
     run->call.unit = KBI_SAMPLE, run->m.n = 5, recipe.launches = 1;
     for (int i = 0; i < 3; i++) {
         kbi_events_begin(run);
@@ -294,14 +295,14 @@ static void test_graphs(void) {
         int64_t n = kbi_graph_repeats(run, rows[i].copies);
         CHECK_THAT(n >= rows[i].least && n <= rows[i].most, "row %d: %lld repeats", (int)i, (long long)n);
         CHECK_INT(n % rows[i].copies, 0), CHECK_INT(g->launches, n), CHECK_INT(run->m.launches, n);
-        // A sample that takes more than 2 ms (here 7 launches of 1 ms) is a slot of its own.
+        // A sample that takes more than 2 ms (here 7 launches of 1 ms) fills a slot of its own.
         CHECK_INT(run->sampling.launches, n * rows[i].ns * rows[i].nodes > 2e6 ? n : 0);
         CHECK_INT(count_of("cudaGraphExecDestroy") - probes, 1);
         CHECK_INT(count_of("cudaGraphLaunch") - launches, 2); // the first launch loads the graph
         run->call.sampled = true;
         EQUAL(kbi_graph_repeats(run, 1), 0);
         run->call.sampled = false;
-        // Two graphs are captured; both are destroyed with the first one.
+        // Two graphs are captured. Destroying the first graph also destroys the second.
         recipe.mode = KBI_ROTATE;
         for (int which = 0; which < 2; which++)
             for (int begin = 1; begin >= 0; begin--) {
@@ -325,7 +326,7 @@ static void test_graphs(void) {
     CHECK(kbi_failed(run) && run->m.flags == (uint64_t)1 << KB_FLAG_CUDA_ERROR);
     kbi_graph_forget(run);
     cudaGetLastError();
-    // The slope: the time that one more launch adds to a graph of launches.
+    // Tests the slope, which is the time that one more launch adds to a graph of launches.
     kbi_graph g;
     memset(&g, 0, sizeof g);
     g.launches = 50;
@@ -341,7 +342,7 @@ static void test_graphs(void) {
     kbi_graph_alone(run);
     CHECK_INT(run->m.n, 1), CHECK_REAL(run->m.samples[0], 3400, 0.002), CHECK_REAL(run->m.bias_ns, 0, 0);
     CHECK_REAL(run->m.floor_ns, 1234, 0), CHECK(!run->m.ungated);
-    // A sample in which the watchdog fired is repeated; after the second in a row, samples have no gate.
+    // A sample in which the watchdog fired is repeated; after two such samples in a row, samples have no gate.
     gpu.at_graph = alarm_at_graph;
     for (int k = 0; k < 2; k++) {
         kbi_graph_alone(run);
@@ -412,7 +413,7 @@ static void test_choose(void) {
 
 static void test_calibration(void) {
     kbi_calibration* c = &kbi_meter.calibration;
-    // The time of a kernel of each shape is interpolated between the measured shapes.
+    // The time of an empty kernel of any launch configuration is interpolated between the measured configurations.
     for (int i = 0; i < 24; i++) c->truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 1000 + 100 * i;
     static const struct {
         int blocks, threads, writes;
@@ -430,8 +431,8 @@ static void test_calibration(void) {
     kbi_meter.gpu.multiprocessors = 1;
     CHECK_REAL(kbi_reference_time(KBI_COLD, &half), 1950, 1e-12);
     kbi_meter.gpu.multiprocessors = 132;
-    // Each shape of an empty kernel gets one entry. A shape that the GPU rejects gets the entry of the plainest
-    // shape.
+    // Each launch configuration of an empty kernel gets one entry. A configuration that the GPU rejects gets the
+    // entry of the simplest configuration.
     kbi_cu_launch real = kbi_meter.gpu.launch;
     c->n_empties = 0, kbi_meter.gpu.launch = take_launch, launched.error = 0;
     kbi_shape plainest = { 1, 32, 0, 1, 0, 1 }, other = { 1, 64, 0, 1, 0, 1 }, third = { 1, 96, 0, 1, 0, 1 };
@@ -441,8 +442,8 @@ static void test_calibration(void) {
     CHECK_INT(kbi_empty_index(&third), 0), CHECK_INT(c->n_empties, 2);
     launched.error = 0, c->n_empties = 0;
     kbi_meter.gpu.launch = real;
-    // The whole calibration. The virtual GPU's events have steps of 32 ns; its empty kernel takes 576 ns, and 400
-    // ns more in a graph.
+    // The whole calibration. The events of the virtual GPU have a resolution of 32 ns. Its empty kernel takes 576
+    // ns, and 400 ns more in a graph.
     memset(&c->truth, 0, sizeof c->truth), c->measured = false;
     double evictions = count_of("kbi_read");
     kbi_calibrate(&machine);
@@ -452,21 +453,21 @@ static void test_calibration(void) {
     CHECK_REAL(machine.floor[KBI_ROTATE], c->graph_floor, 0);
     CHECK_REAL(machine.empty_pair, c->empty_pair, 0), CHECK(c->empty_pair >= 0 && c->empty_pair < 64);
     // Without a measurement, the empty kernel's own time is estimated as half of its upper limit. The limit is the
-    // time in a row, plus the larger reading of events in the cold mode.
+    // time of a launch in a row, plus the amount by which event times are longer in cold mode.
     CHECK_REAL(c->row, 976, 0.01);
     CHECK_STR(machine.truth, "estimated, not measured: half of its time in a graph");
     for (int mode = 0; mode < 2; mode++) {
         double most = c->empties[0].most[mode],
                more = mode == KBI_HOT ? 0 : machine.floor[mode] - machine.floor[KBI_HOT];
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], most / 2, 1e-9);
-        CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40, "limit %g, in a row %g, %g more read", most, c->row,
+        CHECK_THAT(fabs(most - c->row - KBI_MAX(more, 0)) < 40, "limit %g, in a row %g, events %g more", most, c->row,
                    more);
         CHECK(most > 576), CHECK_INT(c->empties[0].read[mode][0].n, 0); // the true time is below the limit
         CHECK(c->empties[0].read[mode][1].n >= KBI_RECENT);
     }
     CHECK_REAL(machine.own_error, c->row / 2, 0.01);
-    // If events read more around a shape than around the plainest kernel, the excess may be the kernel's time. The
-    // limit is the whole reading if the time in a row is unknown or larger.
+    // If the event time of a configuration is longer than that of the simplest kernel, the excess may be time of
+    // the kernel itself. The limit is the complete event time if the time in a row is unknown or larger.
     kbi_launch_empty(&third);
     int wide = kbi_empty_index(&third);
     CHECK(wide > 0);
@@ -485,7 +486,7 @@ static void test_calibration(void) {
     c->row = 700;
     CHECK_REAL(kbi_empty_time(KBI_HOT, wide, &off, &apart), 500, 0), CHECK_REAL(off, hypot(60, 1000 / sqrt(12.0)), 1e-12);
     CHECK(1.96 * off > 500);
-    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // all shapes share the row time
+    CHECK_REAL(apart, hypot(60, 300 / sqrt(12.0)), 1e-12); // all configurations have the same time in a row
     c->row = NAN;
     kbi_empty_time(KBI_HOT, wide, &off, &apart), CHECK_REAL(apart, off, 0);
     c->row = row;
@@ -494,7 +495,7 @@ static void test_calibration(void) {
     CHECK(isnan(kbi_calibrate_graph(NULL))), CHECK(isnan(kbi_calibrate_graph(&third)));
     unsetenv("VIRTUAL_GRAPH_NODES");
     CHECK_REAL(kbi_calibrate_graph(NULL), 976, 0.01);
-    // The reference was measured by CUPTI in another process.
+    // Another process measured the time of the empty kernel with CUPTI.
     kbi_reference truth;
     for (int i = 0; i < 24; i++) truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3] = 500 + i;
     kbi_reference_set(&truth);
@@ -503,7 +504,7 @@ static void test_calibration(void) {
     for (int mode = 0; mode < 2; mode++)
         CHECK_REAL(machine.floor[mode] - machine.bias[mode], 500 + 12 * mode + 6, 1e-9);
     CHECK_REAL(machine.own_error, 0, 0), CHECK(isnan(c->row)); // no graph is measured
-    // The components of a case's bias.
+    // Tests the components of the bias of a case.
     kbi_run* run = new_run();
     run->sampling.launches = 8, run->work.empty_kernel = 0;
     for (int measured = 0; measured < 2; measured++) {
@@ -519,9 +520,10 @@ static void test_calibration(void) {
         CHECK_INT(c->empties[0].read[KBI_HOT][1].n - n, 2);
     }
     run->sampling.launches = 0;
-    kbi_bias_update(run, KBI_HOT, false); // no readings without a gate yet: takes some
+    // event times without a gate are missing, so kbi_bias_update measures some
+    kbi_bias_update(run, KBI_HOT, false);
     CHECK_INT(c->empties[0].read[KBI_HOT][0].n, KBI_RECENT / 4), CHECK_REAL(run->m.step_ns, 32, 1e-6);
-    // The empty kernel's own time for each shape, measured by CUPTI.
+    // CUPTI measures the empty kernel's own time for each launch configuration.
     memset(&truth, 0, sizeof truth);
     CHECK(kbi_measure_truth(&truth));
     for (int i = 0; i < 24; i++) CHECK_REAL(truth.ns[i / 12][i / 6 % 2][i / 3 % 2][i % 3], 576, 0.005);
@@ -611,8 +613,8 @@ static void test_seen(void) {
     }
 }
 
-// Without an inspection, each run gives one observation of other streams. Two idle observations clear the block;
-// four busy ones raise SIDE_STREAM.
+// Without an inspection, each run observes once whether other streams are busy. Two idle observations clear the
+// block; four busy ones raise SIDE_STREAM.
 static void test_looks(void) {
     static const struct {
         const char* looks; // b: busy
@@ -707,7 +709,7 @@ static void test_looks(void) {
 // clang-format on
 #endif
 
-// The offsets of the parameters, according to CUPTI's own header.
+// The offsets of the parameters must agree with CUPTI's own header.
 static void test_parameters(void) {
 #if defined(HAS_META) && CUDA_VERSION == 13000
     static const struct {
@@ -731,7 +733,7 @@ static void test_parameters(void) {
 #endif
 }
 
-// Driver and runtime functions, as CUPTI's callbacks report them.
+// Records driver and runtime functions as CUPTI's callbacks report them.
 static void test_calls(void) {
     bool own = false;
     CHECK_INT(kbi_driver_call_find("cuMemAlloc_v2", &own)->kind, KBI_ALLOCATES | KBI_UNCAPTURED), CHECK(!own);
@@ -744,7 +746,7 @@ static void test_calls(void) {
 
     memset(&kbi_calls, 0, sizeof kbi_calls);
     calling.on = 6, calling.called = kbi_api_called;
-    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0); // recorded only during an inspection
+    api("cudaMalloc", "cuMemAlloc_v2", 0, 0, 0, 0, NULL, 0); // a call is recorded only during an inspection
     kbi_calls.on = true;
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 77, "f", 0);
     api("cudaLaunchKernel", "cuLaunchKernel", 0, 1, 5, 0, "f", 1);
@@ -784,7 +786,7 @@ static void test_calls(void) {
     calling.on = 0;
 }
 
-// One hash for the work of a block, independent of the order of its nodes.
+// The hash of the work of a block does not depend on the order of the graph's nodes.
 static void test_shape(void) {
     static const function f = { "f", 24, 7, 96, 300, 1, false }, g = { "f", 24, 7, 96, 300, 1, false },
                           wider = { "f", 24, 7, 128, 300, 1, false };
@@ -798,7 +800,8 @@ static void test_shape(void) {
     CHECK(kbi_work_hash(ba, 2) == all[0]), CHECK(all[7] == 1);
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < i; k++) CHECK_THAT(all[i] != all[k], "shapes %d and %d", i, k);
-    // The empty kernel that matches a kernel: argument bytes, threads, shared memory, blocks, cluster.
+    // The empty kernel matches the timed kernel in argument bytes, threads, shared memory, blocks and cluster
+    // size.
     static const struct {
         int bytes, blocks, threads, shared, cluster, which, of_blocks;
     } rows[] = { { 8, 1, 32, 0, 1, 0, 1 },         { 9, 1, 32, 0, 1, 1, 1 },      { 16, 7, 64, 100, 1, 1, 7 },
@@ -852,7 +855,7 @@ static void test_shape(void) {
     kbi_kernel_properties(&run->m, &seen.first);
     int which = kbi_empty_match(&seen, &run->m, &machine);
     CHECK_INT(cal->empties[which].shape.writes, 0);
-    // The kernel's properties in the record.
+    // The record contains the kernel's properties.
     kbi_measured m;
     kbi_cu_kernel k;
     memset(&k, 0, sizeof k), kbi_measured_clear(&m);
@@ -890,7 +893,7 @@ static void test_spans(void) {
             if (n) CHECK_REAL(ns[0], want[0], 0);
             if (kernels == 1 && n == 5) CHECK_REAL(ns[1] + ns[2], 420, 0), CHECK_REAL(ns[4], 1, 0);
         }
-    // The mean of a group. A group with missing records is repeated, twice at most.
+    // Tests the mean of a sample. A sample with missing CUPTI records is repeated, twice at most.
     kbi_run* run = new_run();
     run->work.recorded = 1;
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
@@ -906,12 +909,13 @@ static void test_spans(void) {
     CHECK(!isnan(kbi_cupti_sample_mean(run, 5))), CHECK_INT(run->sampling.missed, 0), CHECK_INT(run->m.retaken, 2);
     for (int i = 0; i < 3; i++) c->n = 6, kbi_cupti_sample_mean(run, 5);
     CHECK(kbi_failed(run)), CHECK_HAS(run->m.message, "CUPTI recorded 6 of 5 launches");
-    // If a block could not be captured, the first group determines the number of kernels in a launch.
+    // If stream capture of the timed block failed, the first sample determines the number of CUPTI records per
+    // launch.
     kbi_run* unseen = new_run();
     for (int i = 0; i < 5; i++) c->spans[i].start = rows[i].start, c->spans[i].end = rows[i].end;
     c->n = 4;
     CHECK_REAL(kbi_cupti_sample_mean(unseen, 2), (two[0] + two[1]) / 2, 1e-12), CHECK_INT(unseen->work.recorded, 2);
-    c->n = 2; // one of two launches is recorded
+    c->n = 2; // CUPTI recorded only one of two launches
     CHECK(isnan(kbi_cupti_sample_mean(unseen, 2))), CHECK_INT(unseen->sampling.missed, 1), CHECK(!kbi_failed(unseen));
     c->flush = flush;
 }
@@ -970,7 +974,8 @@ static void test_buffers(void) {
             CHECK_INT(c->spans[n].start, rows[i].start), CHECK_INT(c->spans[n].end, rows[i].end);
             n++;
         }
-    for (int how = 0; how < 4; how++) { // 0: no records; 1: not open; 2: no room; 3: with a callback
+    // 0: no records; 1: CUPTI is not open; 2: the buffer is full; 3: with a callback
+    for (int how = 0; how < 4; how++) {
         int n = c->n = how == 2 ? KBI_SPANS : 4;
         c->open = how != 1, came = looked = 0;
         c->look = how == 3 ? look_at : NULL;
@@ -1070,7 +1075,7 @@ static void test_names(void) {
     CHECK_STR(text_at(kbi_copy_name(&c)), "memcpy");
 }
 
-// Activity records from CUPTI are turned into runs, outermost calls, and the work that these calls submitted.
+// Converts activity records of CUPTI to runs, outermost calls, and the work that these calls submitted.
 static uint32_t version_is;
 static int version_now(uint32_t* version) { return *version = version_is, 0; }
 static void test_collect(void) {
@@ -1082,10 +1087,13 @@ static void test_collect(void) {
     static const struct {
         uint32_t kind, id, thread, correlation;
         uint64_t start, end;
-    } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 }, // at the very beginning of the first run
-                     { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },  // inside the runtime call
+    // this call begins together with the first run
+    } callings[] = { { KBI_ACTIVITY_RUNTIME, 211, 77, 1, 1000, 1100 },
+                     // the driver call is nested in the runtime call
+                     { KBI_ACTIVITY_DRIVER, 307, 77, 1, 1010, 1090 },
                      { KBI_ACTIVITY_DRIVER, 307, 78, 2, 1020, 1030 },  // of another thread
-                     { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },  // at the end of the first run
+                     // this call ends together with the first run
+                     { KBI_ACTIVITY_RUNTIME, 41, 77, 3, 2000, 2100 },
                      { KBI_ACTIVITY_RUNTIME, 41, 77, 4, 2101, 2150 },  // after the run
                      { KBI_ACTIVITY_RUNTIME, 51, 77, 5, 3500, 3600 } };
     in->head.runs = 2;
@@ -1108,7 +1116,7 @@ static void test_collect(void) {
     kbi_activity_record((const kbi_activity*)(const void*)&c);
     c.kind = KBI_ACTIVITY_SET, c.correlation = 5, c.start = 7000;
     kbi_activity_record((const kbi_activity*)(const void*)&c);
-    k.kind = 99, kbi_activity_record(&k); // of an unknown kind
+    k.kind = 99, kbi_activity_record(&k); // a record of an unknown kind
     CHECK_INT(in->events.n / sizeof(kbi_recorded), 10);
     kbi_activity_collect(run);
     static const struct {
@@ -1141,7 +1149,7 @@ static void test_collect(void) {
     CHECK_INT(in->head.dropped, 0), CHECK_STR(in->head.message, "");
     kbi_text_free(&in->events);
     int (*version)(uint32_t*) = kbi_meter.cupti.version;
-    for (version_is = 17; version_is < 20; version_is++) { // records contain clusters since version 18
+    for (version_is = 17; version_is < 20; version_is++) { // records contain the cluster size since version 18
         kbi_recorded to;
         kbi_meter.cupti.version = version_is < 19 ? version_now : NULL;
         memset(&to, 0, sizeof to);
@@ -1199,7 +1207,7 @@ static void test_joules(void) {
     CHECK_REAL(e->latest.mj, 5050, 0), CHECK_INT(e->latest.launches, 9), CHECK_REAL(e->first.mj, 5020, 0);
     joules = 5070, e->launches = 13, kbi_energy_note(0);
     CHECK_REAL(e->latest.mj, 5070, 0), CHECK_REAL(kbi_energy_span(), (double)(e->latest.at - e->first.at), 0);
-    // The energy of a launch; the span must be at least two seconds.
+    // The energy of a launch is known only if the energy counter was read over at least two seconds.
     static const struct {
         int64_t span, launches;
         int failed;
@@ -1216,7 +1224,8 @@ static void test_joules(void) {
         kbi_energy_close(&run->kb);
         CHECK_REAL(kbi_meter.insight.head.energy_mj, rows[i].want, 0), CHECK_STR(kbi_meter.insight.head.message, rows[i].message);
     }
-    // Batches of about 10 ms: sized by the first run, then doubled until a batch takes 5 ms.
+    // Batches take about 10 ms: the first run determines the number of launches, which is doubled until a batch
+    // takes 5 ms.
     static const struct {
         int64_t estimate;
         double batch;
@@ -1231,8 +1240,8 @@ static void test_joules(void) {
         EQUAL(kbi_energy_begin(&run->kb), batches[i].want);
         CHECK_INT(e->each, batches[i].want);
     }
-    // Whether another batch is needed. The steps of the counter must span 2 s or 20 batches, but at most 10 s. The
-    // whole run may take twice that time, plus 1 s.
+    // Tests whether another batch is requested. The changes of the energy counter must span 2 s or 20 batches, but
+    // at most 10 s. The measurement of the energy may take twice that time, plus 1 s.
     static const struct {
         double batch, span, all; // s
         int want;
@@ -1249,7 +1258,7 @@ static void test_joules(void) {
         CHECK_THAT(kbi_energy_batch(4) == ends[i].want, "end %d", (int)i);
         CHECK_INT(e->launches, 9), CHECK(fabs(e->batch_ns - 1e9 * ends[i].batch) < 2e7);
     }
-    // A block that cannot be captured runs once more without a graph.
+    // A block that stream capture rejects runs once more without a graph.
     e->failed = false, e->capturing = true, e->launches = 5;
     kbi_graph_capture_begin(), gpu.spoiled = cudaErrorStreamCaptureInvalidated;
     CHECK(kbi_energy_end(NULL) && !e->capturing && !e->many && !e->launches);
@@ -1297,7 +1306,9 @@ static void test_metrics(void) {
     for (int i = 0; i < 80; i++) strcat(many, "a__b,");
     CHECK(kbi_range_choose(many)), CHECK_INT(r->n, KBI_METRICS);
     r->calls[KBI_RANGE_SUPPORTED] = supported;
-    for (int i = -2; i < 6; i++) { // yes; no, without a reason; no, with each reason
+    // -2: counters are available; -1: they are not, for an unknown reason; 0 to 5: they are not, for each known
+    // reason
+    for (int i = -2; i < 6; i++) {
         new_run(), r->failed = false;
         says[1] = i == -2 ? 3 : 1;
         for (int k = 2; k < 8; k++) says[k] = k - 2 == i ? 1 : 3;
@@ -1339,7 +1350,7 @@ static void test_sensors(void) {
     kbi_meter.nvml = nvml;
     CHECK_STR(run->m.throttle, "power brake, power cap");
     CHECK_REAL(kbi_gpu_clock(), 1980, 0.001);
-    // Pages allocated before the first case: their number follows from the placement.
+    // The placement determines how many pages are allocated before the first case.
     double before = count_of("cudaMalloc");
     recipe.placement = 0, kbi_gpu_take_pages(&recipe);
     CHECK_INT(count_of("cudaMalloc") - before, 0);
@@ -1357,7 +1368,7 @@ static void test_sensors(void) {
     CHECK_INT(kbi_gpu_pool_peak(false), 100 << 20);
     kbi_graph_capture_begin();
     kbi_meter.gpu.at = 3;
-    kbi_gpu_abandon(); // as after a block that was left early
+    kbi_gpu_abandon(); // simulates a block that was left early
     CHECK(!gpu.capture), CHECK_INT(kbi_meter.gpu.at, 0);
     // The eviction cannot be tested if the other buffer is smaller than eight times L2, or if the probes are too
     // small.
@@ -1372,14 +1383,14 @@ static void test_sensors(void) {
     cudaFree(p);
 }
 
-// Opening a device: its properties, or the reason why the device cannot be opened.
+// kbi_gpu_open reports the properties of a device, or the reason why the device cannot be opened.
 static void test_opened(void) {
     char runtime[32], driver[40];
     kbi_machine none;
     snprintf(runtime, sizeof runtime, "%d.%d", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     snprintf(driver, sizeof driver, "CUDA %s", runtime);
     kbi_machine m = machine;
-    m.driver[0] = 0, kbi_gpu_facts(&m); // NVML reports the driver version
+    m.driver[0] = 0, kbi_gpu_facts(&m); // NVML provides the driver version
     CHECK_STR(m.gpu, "Virtual GPU"), CHECK_STR(m.cuda, runtime), CHECK_STR(m.driver, driver), CHECK_INT(m.sm, 90);
     CHECK_INT(m.memory, (int64_t)8 << 30), CHECK_INT(m.l2, 60 << 20), CHECK_INT(m.ecc, 1),
         CHECK_INT(m.multiprocessors, 132);
@@ -1418,7 +1429,7 @@ static int some_clock(void* device, int which, unsigned* mhz) {
 static int some_power(void* device, unsigned* mw) { return (void)device, *mw = 123456, 0; }
 static int some_heat(void* device, int sensor, unsigned* c) { return (void)device, *c = 61u + (unsigned)sensor, 0; }
 static int some_processes(void* device, unsigned* n, void* out) {
-    CHECK_INT(*n, 64), memset(out, 1, 64 * 24); // the size of the entries
+    CHECK_INT(*n, 64), memset(out, 1, 64 * 24); // 24: size of an entry in bytes
     return (void)device, *n = (unsigned)others_now, 0;
 }
 static int some_reasons(void* device, unsigned long long* mask) { return (void)device, *mask = 0x20, 0; }
@@ -1428,7 +1439,8 @@ static void test_sensed(void) {
     kbi_meter.nvml.device = &none, kbi_meter.nvml.clock = some_clock, kbi_meter.nvml.power = some_power;
     kbi_meter.nvml.temperature = some_heat, kbi_meter.nvml.processes = some_processes,
     kbi_meter.nvml.reasons = some_reasons;
-    for (int i = 0; i < 3; i++) { // 0: only this process; 1: two other processes; 2: no NVML device
+    // 0: only this process uses the GPU; 1: two other processes do, too; 2: NVML has no device
+    for (int i = 0; i < 3; i++) {
         kbi_measured m;
         kbi_measured_clear(&m), others_now = i == 1 ? 3 : 1;
         if (i == 2) kbi_meter.nvml.device = NULL;
@@ -1441,7 +1453,8 @@ static void test_sensed(void) {
     kbi_meter.nvml = was;
 }
 
-// The codes passed to cuBLASLt equal those of the CUDA headers. 28 is CUDA_R_8F_E4M3, which older headers lack.
+// The numeric constants passed to cuBLASLt equal the constants of the CUDA headers. 28 is CUDA_R_8F_E4M3, which
+// older headers lack.
 static void test_products(void) {
     static const struct {
         int roof, compute, scale, in, out, in_bytes, out_bytes;
@@ -1462,7 +1475,7 @@ static void test_products(void) {
     }
 }
 
-// A failed launch does not prove that the device lacks the unit: the peak is unknown, not absent.
+// A failed launch does not prove that the device lacks the arithmetic unit: the peak is unknown, not missing.
 static void test_failed_peak(void) {
     kbi_machine m = machine;
     kbi_roofs_clear(&m.roofs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// A comparison inside another program: kb_compare, its checks, its records, and that it leaves the rest of the
-// process unchanged.
+// Tests a comparison inside another program: kb_compare, its checks and its records. The comparison must leave the
+// rest of the process unchanged.
 // measures time
 #include "test.h"
 #include "guarded.h"
@@ -125,7 +125,7 @@ static void test_contest(void) {
     game_free(&g);
 }
 
-// A wrong implementation gets no time; the other implementations do.
+// A wrong implementation gets no time; the correct implementations get times.
 static void test_wrong(void) {
     game g;
     game_of(&g, 50000, 50000, 50000);
@@ -188,7 +188,7 @@ static void test_descriptions(void) {
     CHECK_HAS(g.results[2].message, "not initialised");
     game_free(&g);
 
-    game_of(&g, 20000, 20000, 20000); // the name defaults to that of the first description
+    game_of(&g, 20000, 20000, 20000); // the default name of the comparison is the name of the first description
     g.descs[1].name = g.descs[2].name = NULL;
     CHECK(play(&g));
     CHECK_STR(g.results[1].name, "spin/impl=two");
@@ -199,7 +199,7 @@ static void test_descriptions(void) {
     CHECK(!play(&g));
     CHECK_HAS(g.results[0].message, "name is missing");
     CHECK_HAS(g.results[1].message, "name is missing");
-    CHECK_INT(g.results[2].status, KB_FAILED); // its operation differs from the first one's
+    CHECK_INT(g.results[2].status, KB_FAILED); // its operation differs from the operation of the first function
     game_free(&g);
 
     const char* const wrong[][2] = { { "warm", "cold, hot or graph" },
@@ -256,7 +256,7 @@ static void test_descriptions(void) {
     CHECK(!kb_compare(g.descs, g.fns, g.users, 0, g.results) && !kb_compare(g.descs, NULL, g.users, 1, g.results));
     CHECK(!kb_compare(g.descs, g.fns, g.users, 1, NULL));
     CHECK_INT(g.jobs[0].runs, 0);
-    r = kb_close(NULL); // as if kb_open had had no memory
+    r = kb_close(NULL); // kb_open returns NULL if memory is exhausted
     CHECK_INT(r.status, KB_FAILED), CHECK((r.flags >> KB_FLAG_OOM) & 1), CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 }
@@ -310,11 +310,11 @@ static void test_stopped(void) {
         kb_result r;
         kb_desc d = desc_of("stops");
         memset(&j, 0, sizeof j);
-        j.ns = 12e6, j.stops_at = 30, d.samples = 40; // samples above 10 ms are not taken again for other reasons
+        j.ns = 12e6, j.stops_at = 30, d.samples = 40; // samples longer than 10 ms are repeated only after a stop
         continued = continued_with_info = 0;
         if (i < 3) {
             r = kb_run(&d, spin, &j);
-        } else { // a block in which another measurement opens and closes
+        } else { // the block itself opens and closes another measurement
             d.check = NULL;
             kb_state *kb = kb_open(&d), *other = kb_open(&d);
             kb_result none = kb_close(other);
@@ -324,13 +324,14 @@ static void test_stopped(void) {
         }
         CHECK_INT(r.status, KB_OK), CHECK_INT(r.samples, 40);
         CHECK(j.runs > 30);
-        CHECK_THAT(r.samples_retaken >= 1, "%d: no sample was taken again", i);
+        CHECK_THAT(r.samples_retaken >= 1, "%d: no sample was repeated", i);
         CHECK_THAT(r.time_ms_max < 150, "%d: the longest sample took %g ms", i, r.time_ms_max);
         CHECK_INT(continued, i == 1 || i == 3), CHECK_INT(continued_with_info, i == 2);
         CHECK(sigaction(SIGCONT, NULL, &after) == 0 && same_action(&before, &after));
         kb_result_free(&r);
     }
-    kb_desc d = desc_of("changes"); // an action that the program sets during the measurement stays
+    // a signal action that the program sets during the measurement remains installed
+    kb_desc d = desc_of("changes");
     struct sigaction after;
     kb_state* kb = kb_open(&d);
     signal(SIGCONT, SIG_IGN);

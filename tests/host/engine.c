@@ -69,19 +69,20 @@ static void test_absolute(void) {
     kb_desc d = desc_named("spin");
     kb_result r = kb_run(&d, spin_1ms, NULL);
     CHECK_INT(r.status, KB_OK);
-    CHECK_THAT(r.time_ms_min >= 0.999 && r.time_ms < 20, "a spin of 1 ms reads %g (smallest %g)", r.time_ms,
+    CHECK_THAT(r.time_ms_min >= 0.999 && r.time_ms < 20, "a loop of 1 ms takes %g ms (smallest: %g)", r.time_ms,
                r.time_ms_min);
     CHECK_REAL(r.inference_speed, 1000 / r.time_ms, 1e-12);
     kb_result_free(&r);
     r = kb_run(&d, nothing, NULL);
     CHECK_INT(r.status, KB_OK);
-    CHECK_THAT(r.time_ms >= 0 && r.time_ms < 1e-4 * SLOWER, "an empty function reads %g ms", r.time_ms);
+    CHECK_THAT(r.time_ms >= 0 && r.time_ms < 1e-4 * SLOWER, "an empty function takes %g ms", r.time_ms);
     kb_result_free(&r);
-    kbi_meter.wall_step = 1000; // simulates a coarse clock; a sample lasts 1000 clock steps
+    kbi_meter.wall_step = 1000; // simulates a coarse clock; a sample lasts 1000 times its resolution
     for (int i = 0; i < 2; i++) {
         r = kb_run(&d, nothing, NULL);
         double us = (double)r.launches_per_sample * r.time_ms * 1e3;
-        CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us); // targets: 1 ms, then 20 us
+        // target duration of a sample: 1 ms with the coarse clock, 20 us with the fine clock
+        CHECK_THAT(us > (i ? 5 : 150), "samples of %g us", us);
         kb_result_free(&r);
         kbi_meter.wall_step = 0; // then the real, fine clock
     }
@@ -104,7 +105,7 @@ static void goes_deep(void* user) {
 #endif
 
 #if KBI_FIBERS && !defined(TEST_SANITIZE)
-static bool crashes(char* p) { // whether a write to p crashes
+static bool crashes(char* p) { // returns whether a write to p crashes
     int status = 0;
     pid_t child = fork();
     if (!child) {
@@ -172,7 +173,7 @@ static void test_sample(void) {
     CHECK_INT(stale, 0);
     CHECK_THAT(runs == resets, "%d resets for %d runs", resets, runs);
     CHECK(r.samples >= 10 && runs >= r.samples);
-    CHECK_THAT(r.time_ms_min > 0.0999 && r.time_ms_min < 0.19, "a run of 0.1 ms after a reset of 0.2 ms reads %g ms",
+    CHECK_THAT(r.time_ms_min > 0.0999 && r.time_ms_min < 0.19, "a run of 0.1 ms, after 0.2 ms of reset, takes %g ms",
                r.time_ms);
     kb_result_free(&r);
 }
@@ -190,7 +191,7 @@ static void timed_run(kb_stream stream, void* user) {
     u->stale += u->state;
     u->state = 1;
     ++u->runs;
-    for (volatile int i = 0; i < 2000; i++) {} // must take longer than reading the clock
+    for (volatile int i = 0; i < 2000; i++) {} // the loop must take longer than reading the clock
 }
 static void test_before(void) {
     kb_desc d = desc_named("before");
@@ -239,7 +240,7 @@ static void test_desc(void) {
     CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 
-    memset(&bad, 0x55, sizeof bad); // uninitialised memory, detected by a magic value
+    memset(&bad, 0x55, sizeof bad); // an uninitialised description lacks the magic value
     bad.name = "garbage";
     kb = kb_open(&bad);
     CHECK(kb != NULL);
@@ -289,7 +290,7 @@ static void test_faults_in_process(void) {
     CHECK(isnan(r.time_ms));
     kb_result_free(&r);
 
-    // A failed check: a flag and no time.
+    // A case with a failed check gets a flag and no time.
     d = desc_named("wrong");
     kb = kb_open(&d);
     float* y = KB_ALLOC(kb, float, 2);
@@ -308,7 +309,7 @@ static void test_faults_in_process(void) {
     kb_result_free(&r);
 }
 
-// A block that is as short as reading the clock gets no time, and no block gets a time of 0. A slightly longer
+// A block that takes no longer than reading the clock gets no time. No block gets a time of 0. A slightly longer
 // block gets the flag FLOOR.
 static void test_short(void) {
     volatile int sink = 0;
@@ -334,7 +335,7 @@ static void test_short(void) {
     }
 }
 
-// Each note appears once, although the function runs several times. A note that is part of another note also
+// Each note appears once, although the function runs several times. A note whose text is part of another note also
 // appears.
 static void test_notes(void) {
     kb_desc d = desc_named("notes");
@@ -347,7 +348,7 @@ static void test_notes(void) {
     kb_result_free(&r);
 }
 
-// Memory is aligned, poisoned, filled identically in every run, and counted at its peak.
+// Memory is aligned, poisoned and filled identically in every run. The record contains its peak.
 static void test_memory(void) {
     kb_desc d = desc_named("memory");
     d.samples = 5;
@@ -364,7 +365,7 @@ static void test_memory(void) {
     CHECK(x[0] >= 0 && x[0] < 1 && x[999] >= 0 && x[999] < 1 && x[0] != x[999]);
     float* z = KB_ALLOC(kb, float, 1000);
     kb_fill(kb, z, 1000, KB_UNIFORM);
-    CHECK(memcmp(x, z, 4000) != 0); // the second fill has other values
+    CHECK(memcmp(x, z, 4000) != 0); // a second fill gives other values
     char* none = KB_ALLOC(kb, char, 0);
     CHECK(none != NULL);
     KB_TIME(kb) {
@@ -379,7 +380,7 @@ static void test_memory(void) {
     kb_result_free(&r);
 }
 
-// Values that kb_keep keeps within 100 lines after a block, or up to the next benchmark, belong to the block.
+// A kb_keep belongs to a block if it is within the 100 lines after the block and before the next benchmark.
 static void test_keeps(void) {
     static const struct {
         int line, keeps;
@@ -392,8 +393,8 @@ static void test_keeps(void) {
     }
 }
 
-// The step of a clock is the distance between the values at which its readings cluster, not their smallest
-// difference.
+// The resolution of a clock is the distance between the values at which its readings cluster, not the smallest
+// difference of two readings.
 static void test_lattice(void) {
     static const struct {
         double step, jitter, want, within;
@@ -413,7 +414,7 @@ static void test_lattice(void) {
                    rows[i].jitter, step);
     }
     double step = kbi_clock_step();
-    CHECK_THAT(step >= 1 && step < 1e7, "this clock's step: %g ns", step);
+    CHECK_THAT(step >= 1 && step < 1e7, "resolution of this clock: %g ns", step);
 }
 
 int main(void) {

@@ -54,7 +54,7 @@ static void begin(kbi_measured* m, const char* mode) {
     m->bias_error_ns = 0;
 }
 
-// Judges the first n times as a program would.
+// Judges the first n times with the functions that a benchmark program uses.
 static uint64_t judge(kbi_measured* m, int64_t n) {
     static kbi_machine machine;
     kbi_machine_clear(&machine, "script");
@@ -71,7 +71,7 @@ enum { NORMAL, SKEWED, HEAVY, EVENTS, TOGETHER, WANDERING, PREEMPTED, KINDS };
 static const char* const kind_name[] = { "normal",    "log-normal", "t, 3 df",        "event steps",
                                          "AR(1) 0.5", "wandering",  "preempted, 12 %" };
 
-// Draws all samples that a case of `time` ns may take; sampling then uses as many as it needs.
+// Draws the maximum number of samples of a case of `time` ns; sampling then uses as many of them as it needs.
 static void draw(int kind, double time) {
     static const double spreads[] = { 0.001, 0.003, 0.01, 0.03 };
     const double cv = spreads[(int)(4 * uniform())];
@@ -86,7 +86,7 @@ static void draw(int kind, double time) {
         ns[i] = time * (kind == SKEWED ? exp(cv * z) : 1 + cv * z);
         if (kind == WANDERING) ns[i] *= 1 + slow * sin(phase + i * 0.005); // slow temperature changes, up to 0.3 %
         if (kind == PREEMPTED && uniform() < 0.12) ns[i] += time * 8 * uniform();
-        if (kind == EVENTS) { // the mean of eight launches, timed by events with a step of 32 ns
+        if (kind == EVENTS) { // the mean of eight launches, timed by events with a resolution of 32 ns
             double sum = 0;
             for (int k = 0; k < 8; k++) sum += 32 * floor((time + (cv * time + 15) * normal()) / 32 + uniform());
             ns[i] = sum / 8;
@@ -95,7 +95,8 @@ static void draw(int kind, double time) {
     }
 }
 
-// Number of samples by the rule of sampling: at least 30, until the half-width of the interval is 0.5 %.
+// Returns the number of samples after which sampling stops: at least 30, until the half-width of the interval is
+// 0.5 %.
 static int64_t enough(int64_t most) {
     int64_t n = 30;
     while (n < most && !(kbi_precision_of(ns, n) <= 0.005))
@@ -104,7 +105,7 @@ static int64_t enough(int64_t most) {
 }
 
 // Environment of undisturbed samples: half of the warm-ups did not finish, as on a busy machine. In a tenth of the
-// cases the clock varied but the times did not.
+// cases the clock varied, but the times did not.
 static void surround(kbi_measured* m, double time) {
     begin(m, "cold");
     m->settled = uniform() < 0.5;
@@ -127,7 +128,7 @@ static void show(const char* name, const shares* s) {
     printf("\n");
 }
 
-// Inverse distribution function that interpolates between the quantiles of a case of the evidence.
+// Inverse cumulative distribution function, interpolated between the quantiles of a case of the evidence.
 static double between(const double* quantile, double u) {
     static const double at[] = { 0, 0.05, 0.25, 0.5, 0.75, 0.95, 1 };
     int i = 0;
@@ -189,7 +190,8 @@ static void test_usual(bool verbose) {
             double time = 2000 * pow(2000, uniform());
             draw(kind, time);
             surround(&m, time);
-            uint64_t flags = judge(&m, enough(i % 2 ? MOST : 300)); // half of the cases run out of time
+            // half of the cases may take at most 300 samples, as if time ran out
+            uint64_t flags = judge(&m, enough(i % 2 ? MOST : 300));
             tell(&s, flags), tell(&all, flags);
         }
         if (verbose) show(kind_name[kind], &s);
@@ -229,9 +231,9 @@ static void test_planted(void) {
     m.step_ns = 32;
     check_planted("single launches of 1.5 us", &m, 200, KB_FLAG_QUANTISED);
     m.step_ns = NAN;
-    check_planted("a clock with unknown step", &m, 200, KB_FLAG_QUANTISED);
+    check_planted("a clock of unknown resolution", &m, 200, KB_FLAG_QUANTISED);
     for (int i = 0; i < MOST; i++) ns[i] = 32 * floor((150000 + 10 * normal()) / 32 + 0.5);
-    check_planted("the same step for 150 us", &m, 200, KB_FLAG_COUNT);
+    check_planted("the same resolution, for samples of 150 us", &m, 200, KB_FLAG_COUNT);
 
     fill(1e4, 0.002); // the first half is 4 % slower
     for (int i = 0; i < 100; i++) ns[i] *= 1.04;
@@ -241,7 +243,7 @@ static void test_planted(void) {
     m.settled = 1;
     CHECK(!has(judge(&m, 200), KB_FLAG_UNSETTLED));
     CHECK(has(judge(&m, 200), KB_FLAG_DRIFT) || has(judge(&m, 200), KB_FLAG_AUTOCORR));
-    m.settled = 0; // an unfinished warm-up, but steady times
+    m.settled = 0; // the warm-up did not finish, but the times are steady
     fill(1e4, 0.002);
     check_planted("steady after an unfinished warm-up", &m, 200, KB_FLAG_COUNT);
     m.settled = 1;
@@ -254,26 +256,26 @@ static void test_planted(void) {
 
     fill(1e4, 0.002);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.35 ? 1.25 : 1;
-    check_planted("a third in another state", &m, 200, KB_FLAG_BIMODAL);
+    check_planted("a third of the samples in another state", &m, 200, KB_FLAG_BIMODAL);
     fill(1e4, 0.002);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.12 ? 1.3 : 1; // too far from the median for a second mode
-    check_planted("an eighth in another state", &m, 200, KB_FLAG_COUNT);
+    check_planted("an eighth of the samples in another state", &m, 200, KB_FLAG_COUNT);
 
     fill(1e4, 0.06);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
-    check_planted("a fifth four times as long", &m, MOST, KB_FLAG_OUTLIERS);
-    fill(1e4, 0.005); // with little scatter of the other samples, only the mean moves
+    check_planted("a fifth of the samples four times as long", &m, MOST, KB_FLAG_OUTLIERS);
+    fill(1e4, 0.005); // the other samples scatter little, so the slow samples move only the mean
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 4 : 1;
-    check_planted("a fifth four times as long, little scatter otherwise", &m, MOST, KB_FLAG_OUTLIERS);
+    check_planted("a fifth of the samples four times as long, small scatter", &m, MOST, KB_FLAG_OUTLIERS);
     fill(1e4, 0.005);
     for (int i = 0; i < MOST; i++) ns[i] *= uniform() < 0.2 ? 1.4 : 1;
     check_planted("a fifth a little longer", &m, MOST, KB_FLAG_COUNT);
 
     m.clock_high = 1980, m.clock_low = m.sm_clock = 1800;
     fill(1e4, 0.002);
-    check_planted("the clock fell, the time did not", &m, 200, KB_FLAG_COUNT);
+    check_planted("the clock fell, but the times did not change", &m, 200, KB_FLAG_COUNT);
     for (int i = 0; i < MOST; i++) ns[i] *= i / 25 % 3 ? 1 : 1.1;
-    CHECK(has(judge(&m, 200), KB_FLAG_CLOCK_VARIES)); // times follow the clock in some samples
+    CHECK(has(judge(&m, 200), KB_FLAG_CLOCK_VARIES)); // in some samples, the times follow the clock
     m.clock_low = m.sm_clock = 1970;
     CHECK(!has(judge(&m, 200), KB_FLAG_CLOCK_VARIES));
 }

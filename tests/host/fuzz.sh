@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Unlicense
-# Fuzzes records, command lines and axis values for FUZZ_SECONDS each, with sanitizers, and with libFuzzer if clang has
-# it.
+# Fuzzes the parsers of records, command lines and axis values for FUZZ_SECONDS each. The builds have sanitizers,
+# and use libFuzzer if clang has it.
 # only in make test-all
 . tests/lib.sh
 

@@ -2,13 +2,13 @@
 /* Tests that the oracle of every backward operation in kbench_kernels.cuh is the derivative of its forward
    oracle, for every input with a gradient. Tensors are matched by name: `dx` is the gradient of `x`, `dy` is the
    incoming gradient of `y`. `g` is a scalar incoming gradient for all elements of the first output. Any other
-   input of the backward operation is an input or output of the forward one. Finite differences are of fourth
+   input of the backward operation is an input or output of the forward operation. Finite differences are of fourth
    order, in double precision. */
 #include "kbench_kernels.cuh"
 #include "test.h"
 #include <stdlib.h>
 
-enum { MOST = 256 }; // maximum elements of a tensor
+enum { MOST = 256 }; // maximum number of elements of a tensor
 
 typedef struct {
     const kbk_op* op;
@@ -41,7 +41,7 @@ static void run(side* x) {
     x->op->ref(&x->s, 8, in, out, 0, x->op->units(&x->s));
 }
 
-// The sum of the outputs weighted by their incoming gradients.
+// Returns the sum of the outputs, weighted by their incoming gradients.
 static double loss(side* fwd, double back[][MOST]) {
     double sum = 0;
     run(fwd);
@@ -128,6 +128,7 @@ int main(void) {
             CHECK(compared > 0);
         }
     }
-    CHECK_INT(seen, 22); // the number of gradients; a renamed tensor would otherwise be skipped silently
+    // the expected number of gradients; without this check, a renamed tensor would be skipped silently
+    CHECK_INT(seen, 22);
     return test_end();
 }

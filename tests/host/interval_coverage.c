@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Coverage of the intervals and error rates of the verdicts, by simulation with fixed seeds. An interval contains the
-// true value as often as promised. Equal implementations are called different as rarely as promised, and a true
-// difference is found.
+// Coverage of the intervals and error rates of the verdicts, by simulation with fixed seeds. The intervals must
+// contain the true value as often as promised. Equal implementations must be called different as rarely as
+// promised, and a true difference must be found.
 //     interval_coverage        asserts the bars
 //     interval_coverage -v     and prints the figure behind each
 //
@@ -74,7 +74,8 @@ static const char* const model_name[] = { "normal",    "log-normal", "bimodal 20
 static double sample[2000];
 
 // Draws n samples around 1 with standard deviation cv (log-normal: of the logarithm) and returns the true median.
-// The interval must contain [low, high]; both differ if half of the values lie on one side of a gap.
+// An interval passes if its lower end is at most *low and its upper end is at least *high. With QUANTISED, every
+// value from 1984 to 2016 is a median, so *low is 2016 and *high is 1984.
 static void draw(int model, int n, double cv, double* low, double* high) {
     const double rho = model == AR3 ? 0.3 : model == AR6 ? 0.6 : model == AR9 || model == WANDER ? 0.9 : 0;
     double state = normal(), fast = sqrt(1 - rho * rho);
@@ -94,8 +95,9 @@ static void draw(int model, int n, double cv, double* low, double* high) {
     if (model == QUANTISED) *low = 2016, *high = 1984;
 }
 
-// An interval from block medians: ranks 2 and 9 of the medians of 10 consecutive blocks, 97.9 % if these are
-// independent. Used to compare widths, and to show that the check below detects an invalid interval.
+// Computes an interval from block medians: ranks 2 and 9 of the medians of 10 consecutive blocks. Its coverage is
+// 97.9 % if the block medians are independent. The tests compare its width, and use it to show that they detect an
+// invalid interval.
 static void block_interval(int n, double* scratch, double* lo, double* hi) {
     double blocks[KBI_STATS_BLOCKS];
     kbi_block_medians(sample, n, scratch, blocks);
@@ -104,7 +106,8 @@ static void block_interval(int n, double* scratch, double* lo, double* hi) {
 }
 
 typedef struct held {
-    // percent of valid intervals; the same for block medians; percent with enough samples; ratio of widths
+    // held: percent of valid intervals; blocks: percent of valid block intervals; enough: percent with enough
+    // samples; width: ratio of widths
     double percent, blocks, enough, width;
 } held;
 
@@ -149,8 +152,8 @@ static void test_median(void) {
     }
 }
 
-// Coverage after sequential stopping, which checks the width repeatedly as sampling does, and the number of
-// samples.
+// Tests coverage and number of samples with sequential stopping, which checks the width repeatedly, as sampling
+// does.
 static void test_stopping(void) {
     static const int models[] = { NORMAL, LOGNORMAL, AR3, AR6, AR9 };
     static double scratch[2000];
@@ -178,7 +181,7 @@ static void test_stopping(void) {
     }
 }
 
-// An error common to all samples, such as the error of the subtracted bias.
+// Tests intervals with an error that is common to all samples, such as the error of the subtracted bias.
 static void test_shared_error(void) {
     static double scratch[2000];
     const int runs = test_rounds(4000);
@@ -199,7 +202,7 @@ static void test_shared_error(void) {
         }
         show("  normal, n 100       %6.2f %%  %7.1f  %18.1f\n", 100 * sd, percent, without);
         CHECK_THAT(at_least(percent, 93, runs), "sd %.4f: held %.1f %%", sd, percent);
-        if (i == 2) CHECK_THAT(!at_least(without, 93, runs), "without adding the error: held %.1f %%", without);
+        if (i == 2) CHECK_THAT(!at_least(without, 93, runs), "without the error: %.1f %% valid", without);
     }
 }
 
@@ -213,8 +216,8 @@ typedef struct spreads {
     int runs, noisy_runs;
 } spreads;
 
-// Simulates runs of `cases` cases with random times from 2 us to 5 ms; shorter cases scatter more. Values are log
-// medians of processes, compared with the median of 15 further processes.
+// Simulates runs of `cases` cases with random times from 2 us to 5 ms. Shorter cases have more scatter. Each value
+// is the log median of a process. The intervals are compared with the median of 15 further processes.
 static spreads spread(int world, int cases, int processes, int runs) {
     static double values[64 * 16], time[64], sd[64];
     static kbi_spread pooled[64], alone;
@@ -238,7 +241,7 @@ static spreads spread(int world, int cases, int processes, int runs) {
             const double reach = quantile * alone.sd / sqrt(processes);
             for (int p = 0; p < 15; p++) others[p] = sd[i] * normal();
             const double median = kbi_median_of(others, 15, scratch);
-            // accounts for the error of the median of 15 further processes
+            // the factor accounts for the error of the median of 15 further processes
             const double room = sqrt(1 + processes * 1.5707963 / 15);
             s.held += holds, s.noisy += holds && noisy[i], s.noisy_runs += noisy[i], s.runs++;
             s.own += fabs(alone.mean) <= reach;
@@ -269,7 +272,7 @@ static void test_processes(void) {
                 CHECK_THAT(at_least(s.next, 94, s.runs), "%s, %d processes, %d cases: median of others %.1f %%",
                            world_name[world], counts[i], cases, s.next);
                 if (world == TENTH && cases > 1)
-                    CHECK_THAT(at_least(s.noisy, 85, s.noisy_runs), "%d processes, %d cases: noisy cases held %.1f %%",
+                    CHECK_THAT(at_least(s.noisy, 85, s.noisy_runs), "%d processes, %d cases: noisy cases: %.1f %%",
                                counts[i], cases, s.noisy);
                 if (world == EQUAL && cases == 30 && counts[i] == 3) // pooling with other cases narrows the interval
                     CHECK_THAT(s.width < 0.9, "pooling does not narrow the interval: %.2f", s.width);
@@ -278,8 +281,8 @@ static void test_processes(void) {
     }
 }
 
-// Scatter between processes is not normal: it is skewed, or that of two placements, or of a coarse timer, or of
-// medians of autocorrelated samples. Values are scaled to standard deviation 1 and mean 0.
+// The scatter between processes is not normal. It is skewed, or comes from two placements of data, from a coarse
+// timer, or from medians of autocorrelated samples. Values are scaled to standard deviation 1 and mean 0.
 enum { SKEWED, TWO_PLACES, RARE_PLACE, STEPS, OF_AR, SCATTERS };
 static const char* const scatter_name[] = { "log-normal", "two placements", "one place in ten", "steps of 2 sd",
                                             "medians of AR(1) 0.9" };
@@ -297,11 +300,14 @@ static double scattered(int scatter) {
 
 typedef struct outcomes {
     double mean, next, alarms,
-        found; // percent: mean inside; median of 15 others inside; equal implementations called different; 2 % found
+        // percent of cases whose interval contains the mean, or the median of 15 others; percent of comparisons in
+        // which equal implementations are called different, or a difference of 2 % is found
+        found;
     int runs;
 } outcomes;
 
-// Five processes of 30 cases, each compared with an equal implementation and with one that takes 2 % more.
+// Simulates five processes of 30 cases. Each case is compared with an equal implementation and with an
+// implementation that takes 2 % longer.
 static outcomes scatter_of(int scatter, int runs) {
     enum { CASES = 30, EACH = 5 };
     static double values[4][CASES * EACH], time[CASES];
@@ -334,12 +340,13 @@ static outcomes scatter_of(int scatter, int runs) {
     return o;
 }
 
-// A t interval of five processes has its 95 % coverage only for normal scatter. These are its coverages for other
-// distributions, reported and not tuned. The interval contains the median of 15 other processes in 97, 82, 98, 99 and
-// 97 of 100 cases. The 82 cases have two placements with half of the processes each, and the median jumps between the
-// placements. It contains the mean in 92, 94, 41, 99 and 97 of 100 cases. The 41 cases have a tenth of slow processes,
-// because 59 of 100 samples of five contain no slow process. Equal implementations are called different in no case. A
-// difference of 2 %, four standard deviations of a process, is found in 92, 100, 84, 93 and 98 cases.
+// A t interval of five processes has its 95 % coverage only for normal scatter. Below are its coverages for other
+// distributions. kbench was not tuned for them. The interval contains the median of 15 other processes in 97, 82,
+// 98, 99 and 97 of 100 cases. The 82 cases have two placements with half of the processes each, and the median
+// jumps between the placements. It contains the mean in 92, 94, 41, 99 and 97 of 100 cases. Only 41 cases are
+// expected if a tenth of the processes is slow, because 59 of 100 sets of five processes contain no slow process.
+// Equal implementations are called different in no case. A difference of 2 %, which is four standard deviations of
+// a process, is found in 92, 100, 84, 93 and 98 of 100 cases.
 static void test_scatter(void) {
     static const struct {
         double mean, next, found;
@@ -370,9 +377,10 @@ typedef struct verdicts {
     double different, interval, found, equivalent, rounds; // percent of comparisons (equivalent: of pairs); mean rounds
 } verdicts;
 
-// One comparison of a baseline, its control and `others` further implementations, the first of them slower by
-// `gain`. `sd` is the standard deviation of a round's log ratio. At most 64 rounds; with `fixed`, exactly this
-// many, without sequential stopping. The samples are assumed to be precise enough.
+// Simulates one comparison of a baseline, its control and `others` further implementations. The first further
+// implementation is slower by `gain`. `sd` is the standard deviation of a round's log ratio. A comparison has at
+// most 64 rounds. If `fixed` is not 0, it has exactly `fixed` rounds, without sequential stopping. The samples are
+// assumed to be precise enough.
 static void comparison(int noise, int others, double gain, double sd, int fixed, uint64_t number, verdicts* v) {
     static kbi_machine machine;
     kbi_recipe recipe;
@@ -430,9 +438,9 @@ static verdicts comparisons(int noise, int others, double gain, double sd, int f
 }
 
 // Sequential stopping: a comparison ends when its intervals are narrow, regardless of the sign of the difference.
-// Stopping in this way hardly raises the 5 % error rate; the columns "interval alone" show this. Autocorrelated rounds
-// make the interval invalid, but not the verdict. The verdict also requires that the difference exceeds the difference
-// between baseline and control, and that 1 % is outside the interval.
+// This stopping rule hardly raises the 5 % error rate, as the columns "interval alone" show. Autocorrelated rounds
+// make the interval invalid, but not the verdict. The verdict also requires that the difference exceeds the
+// difference between baseline and control, and that 1 % is outside the interval.
 static void test_comparisons(void) {
     const int others[] = { 1, 3, 7 }, runs = test_rounds(2000);
     show("comparisons                sd  others   equal kernels called different %%   interval alone   fixed at 32 rounds"
@@ -440,7 +448,7 @@ static void test_comparisons(void) {
     for (int noise = 0; noise < NOISES; noise++) {
         for (int i = 0; i < 3; i++) {
             for (int wide = 0; wide < (noise == EVEN ? 2 : 1);
-                 wide++) { // rounds with sd 2 %: only false alarms are checked
+                 wide++) { // for rounds with a standard deviation of 2 %, only false alarms are checked
                 const double sd = wide ? 0.02 : 0.01;
                 const verdicts equal = comparisons(noise, others[i], 0, sd, 0, runs);
                 const verdicts slower = comparisons(noise, others[i], 0.02, sd, 0, runs / 2);

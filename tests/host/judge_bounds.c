@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Judgement with known answers, at and next to each threshold: flags, rates, peaks, counters, several processes of a
-// case, implementations of a group. judge_programs.c tests whole programs, flag_rates.c error rates.
+// Tests the judgement of measurements with known answers, at and next to each threshold. It covers flags, rates,
+// peaks, counters, several processes of a case, and implementations of a group. judge_programs.c tests whole
+// programs, flag_rates.c error rates.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -10,7 +11,7 @@ static kb_result r;
 static kbi_measured m;
 static kbi_machine machine;
 
-// A case of one millisecond without any other measurement.
+// Returns a case of one millisecond without any other measurement.
 static void fresh(const char* mode) {
     kb_result_free(&r);
     kbi_result_clear(&r);
@@ -99,7 +100,7 @@ static void test_flags(void) {
         CHECK_THAT(r.flags == want, "%s: flags %llx, not %llx", rows[i].what, (unsigned long long)r.flags,
                    (unsigned long long)want);
     }
-    // the mean is over 10 % from the median and outside of the interval, on either side
+    // OUTLIERS: the mean differs from the median by over 10 %, in either direction, and is outside of the interval
     static const struct {
         double mean, said;
         int64_t n;
@@ -119,7 +120,7 @@ static void test_flags(void) {
         CHECK_THAT((r.message && strstr(r.message, "the median 1.000 ms")) == means[i].flagged, "message %s",
                    r.message ? r.message : "");
     }
-    // resolution of a timer: the known step, or the distance to the nearest different sample, on either side
+    // resolution of a timer: the known resolution, or the distance to the nearest different sample above or below
     static const double steps[][4] = { { 1, 1.05, 1.2, 0.05 },  { 1, 1.11, 0.8, 0 }, { 0.95, 1, 1.06, 0.05 },
                                        { 1, 0.93, 1.04, 0.04 }, { 1, 1, 1, 0 },      { 0.9, 1, 1.5, 0.1 } };
     kb_stats s = kbi_stats_none(3);
@@ -149,7 +150,7 @@ static void test_times(void) {
         { { 3e6, -1e6, 2e6 }, 0, 0, 0, KB_OK, NONE, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 0, 4.1e5, KB_OK, KB_FLAG_FLOOR, 2, "" }, // below five times the floor of the timer
         { { 3e6, 1e6, 2e6 }, 0, 0, 3.9e5, KB_OK, NONE, 2, "" },
-        { { 3e6, 1e6, 2e6 }, 0, 1, 9e5, KB_OK, NONE, 2, "" }, // a bias known precisely raises no flag
+        { { 3e6, 1e6, 2e6 }, 0, 1, 9e5, KB_OK, NONE, 2, "" }, // a precisely known bias raises no flag
         { { 3e6, 1e6, 2e6 }, 0, 51100, 0, KB_OK, KB_FLAG_FLOOR, 2, "" },
         { { 3e6, 1e6, 2e6 }, 0, 50900, 0, KB_OK, NONE, 2, "" }
     };
@@ -172,7 +173,7 @@ static void test_times(void) {
         CHECK_REAL(r.time_ms_min, rows[i].samples[1] < 0 ? 0 : 1 - bias, 1e-12);
         CHECK_REAL(r.process_ms.of[0], rows[i].ms, 1e-12), CHECK_INT(r.processes, 1);
     }
-    // with enough samples for an interval: it includes the uncertainty of the bias, and no bound is below 0
+    // with enough samples, the interval includes the uncertainty of the bias, and neither end is below 0
     double samples[40];
     fresh("cold");
     for (int i = 0; i < 40; i++) samples[i] = 1e6 + 1e4 * (i * 7 % 40);
@@ -186,8 +187,9 @@ static void test_times(void) {
     m.bias_error_ns = 1e6, r.flags = 0;
     kbi_judge_times(&r, &m);
     CHECK(r.time_ms_ci_low == 0 && r.time_ms_ci_high > 3.1);
-    CHECK_REAL(r.precision, 1.96 / 1.195, 0.01); // from the unclipped interval
-    // all together: a failed case keeps its message, but no time
+    // the precision comes from the interval before its lower end is clipped at 0
+    CHECK_REAL(r.precision, 1.96 / 1.195, 0.01);
+    // all findings at once: a failed case keeps its message, but has no time
     fresh("cold");
     m.n = 40, m.samples = samples, m.bias_ns = 0, m.others = 1, m.leaked = 1, m.ungated = 1, m.constant = 1, m.verified = -1,
     m.debug_build = 1;
@@ -246,10 +248,11 @@ static void test_rates(void) {
         { 4e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 50 },
         { 5e5, 1e6, 0, KB_F32, 0, 0, KB_OK, "copy", "memory", "f32", 50 }, // equal shares: bound by memory
         { NAN, 2.09e6, 0, KB_F32, 0, 0, KB_OK, "f32", "compute", "f32", 104.5 },
-        { NAN, 2.11e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 52.75 }, // so it used the tensor cores
+        // the rate exceeds the f32 peak, so the case used the tensor cores
+        { NAN, 2.11e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 52.75 },
         { NAN, 1.04e6, 0, KB_F64, 0, 0, KB_OK, "f64", "compute", "f64", 104 },
         { NAN, 1.06e6, 0, KB_F64, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
-        // matrix products may exceed the peak by 10 %
+        // rates of matrix products may exceed the measured peak by 10 %
         { NAN, 5.49e6, 0, KB_F32, 0, 0, KB_OK, "f16", "compute", "f16", 137.25 },
         { NAN, 5.51e6, 0, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { NAN, 1e6, 0, KB_I32, 0, 0, KB_OK, NULL, NULL, NULL, NAN },
@@ -264,7 +267,8 @@ static void test_rates(void) {
         { 1.2605e6, NAN, KB_READ, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
         { 0.8405e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_OK, "write", "memory", NULL, 105.0625 },
         { 0.8415e6, NAN, KB_WRITE, KB_F32, 0, 0, KB_FAILED, NULL, NULL, NULL, NAN },
-        // one core of the host: caches may be faster, and a rate far above the memory peak is not bound by memory
+        // one core of the host: data from caches may exceed the memory peak, and a rate far above this peak is not
+        // bound by memory
         { 1.49e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", "memory", NULL, 149 },
         { 1.51e6, NAN, 0, KB_F32, 1, 0, KB_OK, "copy", NULL, NULL, 151 },
         { NAN, 6e6, 0, KB_F16, 1, 0, KB_OK, "f32", "compute", "f32", 300 },
@@ -282,7 +286,7 @@ static void test_rates(void) {
         CHECK_STR(r.compute_roof, rows[i].computes), CHECK_REAL(r.gpu_efficiency, rows[i].percent, 1e-9);
         CHECK_REAL(r.throughput_gbps, rows[i].bytes * 1e-6, 1e-12), CHECK_REAL(r.gflops, rows[i].flops * 1e-6, 1e-12);
     }
-    // the efficiency relates to the rate reached by a launch of the same size, if known; everything else is
+    // if the rate of a copy of the same size is known, the efficiency is relative to this rate; everything else is
     // unchanged
     fresh("cold"), roofs(), m.bytes = 0.96e6, m.reached = 1.2e9;
     kbi_judge_rates(&r, &m, &machine);
@@ -290,7 +294,7 @@ static void test_rates(void) {
     fresh("cold"), roofs(), m.bytes = 1.2605e6, m.reached = 1.2605e9, m.traffic = KB_COPY;
     kbi_judge_rates(&r, &m, &machine);
     CHECK(has(KB_FLAG_ABOVE_ROOF)); // far more bytes than L2 holds
-    // data below four times L2, and hot data, may be faster than memory
+    // data smaller than four times L2, and hot data, may exceed the memory peak
     static const struct {
         const char* mode;
         double bytes;
@@ -307,7 +311,7 @@ static void test_rates(void) {
     fresh("cold"), roofs(), m.flops = 6e6, m.dtype = KB_F16;
     kbi_judge_rates(&r, &m, &machine);
     CHECK_STR(said(), "6.000 GFLOP/s by kb_flops, where the machine reaches 5.000 (f16)");
-    // a peak of arithmetic with an unknown upper limit: a rate far above it gives no efficiency
+    // the upper limit of an arithmetic peak is unknown: a rate far above the peak gets no efficiency
     static const struct {
         double bytes, flops, percent;
         const char* roof;
@@ -333,7 +337,7 @@ static void test_rates(void) {
     CHECK(isnan(r.inference_speed) && isnan(r.items_per_second));
 }
 
-// Messages about noise, and about a clock that fell.
+// Tests messages about noise, and about a clock frequency that fell.
 static void test_words(void) {
     static const struct {
         const char* mode;
@@ -366,7 +370,7 @@ static union {
     char room[16384];
 } seen;
 
-static void count(const char* name, double value) { // without the texts of a profile
+static void count(const char* name, double value) { // adds a counter without the texts of a profile
     kbi_counter* c = kbi_counters_at(&seen.in) + seen.in.counters++;
     memset(c, 0, sizeof *c);
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -409,7 +413,7 @@ static void test_declared(void) {
         const char* dtype;
         int flag;
         const char* says;
-    } flops[] = { { 225e6, 0, "f32", 0, "" }, // 205 million at most, 128 million at least
+    } flops[] = { { 225e6, 0, "f32", 0, "" }, // the counters prove between 128 and 205 million operations
                   { 226e6, 0, "f32", 1,
                     "kb_flops declares 226.0 million operations, but the instructions did at most 205.0 million" },
                   { 226e6, 0, NULL, 1,
@@ -444,7 +448,8 @@ static void test_declared(void) {
         kbi_judge_declared_flops(&r, &seen.in);
         CHECK_STR(said(), flops[i].says), CHECK_INT(has(KB_FLAG_DECLARED_FLOPS), flops[i].flag);
     }
-    // arithmetic intensity: operations declared, or counted if tensor cores did none of them
+    // arithmetic intensity uses the declared operations, or the counted operations if tensor cores did none of
+    // them
     static const struct {
         double flops, tensor, fp16, dram, l2;
         int n, status;
@@ -486,14 +491,14 @@ static void test_counted(void) {
         const char* mode;
         double dram, l2, tensor, issue, sm, warps, efficiency;
         const char* roof;
-        kb_flag flag; // a flag that is set before
+        kb_flag flag; // a flag that the case has before the judgement
         const char *bound, *says;
     } rows[] = {
         { "cold", 60, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
           "bound by memory: DRAM 60 %, L2 10 %" },
         { "cold", 59, 10, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "latency",
           "bound by latency: DRAM 59 %, L2 10 %: no unit is busy enough" },
-        // a single counter does not tell the bound
+        // a single counter does not determine the bound
         { "cold", 60, NAN, NAN, NAN, NAN, 50, NAN, NULL, KB_FLAG_DRIFT, NULL, "" },
         { "cold", 60, 61, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "L2", "bound by L2: DRAM 60 %, L2 61 %" },
         { "cold", 60, 60, NAN, NAN, NAN, NAN, NAN, NULL, KB_FLAG_DRIFT, "memory",
@@ -639,8 +644,8 @@ static struct {
     kbi_compared c;
 } contest;
 
-// Implementations with the given times in ms, the same in each process. From round to round the times vary by up
-// to 0.4 %.
+// Sets implementations with the given times in ms, which are the same in each process. The times of the rounds
+// vary by up to 0.4 %.
 static void meet(int n, int processes, const double* ms) {
     memset(&contest, 0, sizeof contest);
     kbi_compared_open(&contest.c, contest.of, n, processes);
@@ -687,8 +692,8 @@ static void test_rivals(void) {
         CHECK(contest.c.fastest == 1 && (contest.of[0].winner_certain == 1));
         CHECK_STR(of[0].rating, "good"), CHECK_STR(of[1].rating, "excellent"), CHECK_STR(of[2].rating, "needs work");
     }
-    // the scatter of a pair belongs to its shorter time: 0 and its A/A control; 0 and 1, 0 and 2, 2 and the
-    // fastest
+    // the scatter of a pair depends on its shorter time; the pairs are 0 and its A/A control, 0 and 1, 0 and 2, 2
+    // and the fastest
     kbi_pools pools;
     kbi_arena memory = KBI_BLANK;
     kbi_pools_open(&pools, &memory, 3, PROCESSES);
@@ -726,8 +731,8 @@ static void test_rivals(void) {
         judge_group();
         const kb_result* of = &contest.of[1];
         bool met = what < 4 || what > 6;
-        // 7: without a control the noise floor is unknown; 10: the difference of the biases of empty and non-empty
-        // launches is unknown
+        // 7: without a control, the noise floor is unknown; 10: the difference between the biases of empty and
+        // non-empty launches is unknown
         bool unsure = !met || what == 1 || what == 2 || what == 7 || what == 10;
         kb_verdict want = what == 6 ? KB_NO_VERDICT : unsure ? KB_UNRESOLVED : KB_FASTER;
         CHECK_THAT(of->verdict == want, "rivals %d: verdict %d", what, (int)of->verdict);
@@ -742,12 +747,13 @@ static void test_rivals(void) {
                    (contest.of[0].winner_certain == 1));
         CHECK_INT(contest.c.fastest, what == 6 ? -1 : 1);
     }
-    // equal implementations, and one with few rounds; fewer than six rounds are not compared
+    // two equal implementations, and one with few rounds; an implementation with fewer than six rounds is not
+    // compared
     static const double same[] = { 1, 1.001 };
     meet(2, 1, same), judge_group();
     CHECK(contest.of[1].verdict == KB_EQUIVALENT && !(contest.of[0].winner_certain == 1) && contest.c.fastest == 0);
-    // Launches of two shapes, whose biases may differ as much as the ratio: the interval widens by this error. The
-    // error relates to the time of each implementation, for one process and for several.
+    // Two implementations launch different grids, so their biases may differ. The interval of the ratio must widen
+    // by this error. The error is relative to the time of each implementation, for one process and for several.
     static const double unlike[] = { 0.002, 0.001 };
     for (int processes = 1; processes <= PROCESSES; processes += 2) {
         double low[2], high[2];
@@ -765,8 +771,8 @@ static void test_rivals(void) {
         CHECK_REAL(high[1] - ratio, hypot(high[0] - ratio, up), 1e-6);
         CHECK(contest.of[1].verdict == KB_FASTER && contest.of[1].noise_floor < 0.02);
     }
-    // An error of 20 ns is most of a time of 30 ns, which may then be 13 ns, but not of a time of 60 ns. An error that
-    // exceeds the time leaves nothing of the time certain, and the interval is limited to a factor of 1000.
+    // An error of 20 ns is large for a time of 30 ns, which may then be 13 ns, but not for a time of 60 ns. If the
+    // error exceeds the time, the time is completely uncertain, and the interval is limited to a factor of 1000.
     static const struct {
         double ms[2], error_ns;
         kb_verdict verdict;
@@ -816,7 +822,7 @@ static void test_roofs(void) {
         int got = kbi_roof_over(&m.roofs, kbi_arithmetic_by((kb_dtype)rows[i].dtype, rows[i].said != 0), rows[i].rate);
         CHECK_THAT(got == rows[i].roof, "roofs %d: %d, not %d", i, got, rows[i].roof);
     }
-    m.roofs.of[KBI_ROOF_TF32] = NAN; // not measured yet: the rate may be below this peak
+    m.roofs.of[KBI_ROOF_TF32] = NAN; // the tf32 peak is not measured yet, so the rate may be below it
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);
     m.roofs.of[KBI_ROOF_TF32] = 1, m.roofs.most[KBI_ROOF_TF32] = KBI_UNTOLD;
     CHECK_INT(kbi_roof_over(&m.roofs, kbi_arithmetic_by(KB_F32, false), 9e9), KBI_ROOF_TF32);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Judgement of scripted samples: every planted behaviour gets its flag and no other, every implausible time is
-// withheld, and speedups and ratings follow from the times. Without arguments this program is the test; the test
-// runs the program again with arguments, as benchmarks with scripted times.
+// Tests the judgement of scripted samples. Every planted behaviour gets its flag and no other, every implausible
+// time is withheld, and speedups and ratings are computed from the times. Without arguments this program is the
+// test; the test runs the program again with arguments, as benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -15,23 +15,27 @@ static double noise(int64_t i) { // -1 to 1, reproducible: SplitMix64
     return (double)((z ^ (z >> 31)) >> 11) / 4503599627370496.0 - 1;
 }
 
-// time in ns of sample i of a case; the operation's name tells which behaviour is planted
+// returns the time in ns of sample i of a case; the name of the operation selects the planted behaviour
 static double script(const char* name, int64_t i, uint64_t* flags) {
 #define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
     double steady = 10000 * (1 + 0.002 * noise(i));
     if (IS("steady")) return steady;
     if (IS("drifts")) return steady * (1 + 0.001 * (double)i);
-    if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);    // down to 0.2 of the first time, over 200 samples
-    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // down to 0.76 of the first time
-    if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);        // as if another program had ended
+    // falls to 0.2 of the first time over 200 samples
+    if (IS("shrinks")) return steady * (1 - 0.004 * (double)i);
+    if (IS("wears_off")) return steady * (1 - 0.0012 * (double)i); // falls to 0.76 of the first time
+    // faster from sample 60 on, as if another program had ended
+    if (IS("falls_once")) return steady * (i < 60 ? 2 : 1);
     if (IS("steps")) return steady * (i < 60 ? 1 : 1.02);
     if (IS("bimodal")) return steady * (noise(7 * i + 3) < 0.2 ? 1 : 1.2);
     if (IS("outliers"))
-        return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1); // frequent enough to move the median
-    if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);        // leaves the median, moves the mean by 8 %
+        // slow samples are frequent enough to move the median
+        return 10000 * (1 + 0.1 * noise(i)) * (i * 3 % 13 < 3 ? 3 : 1);
+    // slow samples move the mean by 8 %, but not the median
+    if (IS("stragglers")) return steady * (i % 13 == 4 ? 2 : 1);
     // one slow launch in about 100, since a sample is a mean of eight launches
     if (IS("rare_disaster")) return steady * (i % 12 == 5 ? 51 : 1);
-    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // moves the mean by 15 %
+    if (IS("slow_tail")) return steady * (i % 10 == 5 ? 2.5 : 1);       // slow samples move the mean by 15 %
     if (IS("quantised")) return 1000 + 32 * (double)(i * 7 % 3);
     if (IS("wanders")) return steady * (1 + 0.02 * sin((double)i / 10));
     if (IS("noisy")) return 10000 * (1 + 0.2 * noise(i));
@@ -104,7 +108,7 @@ KBENCH_IMPL(beside, little) STAGED
 KBENCH_IMPL(beside, more) STAGED
 KBENCH_IMPL(apart, one) BODY()
 KBENCH_IMPL(apart, twin) BODY()
-KBENCH_IMPL(apart, little) STAGED // uses a shared buffer, but the baseline has none
+KBENCH_IMPL(apart, little) STAGED // uses a shared buffer; the baseline uses none
 KBENCH_IMPL(apart, more) BODY()
 KBENCH_IMPL(wrong_first, wrong) WRONG
 KBENCH_IMPL(wrong_first, right) BODY()
@@ -126,7 +130,7 @@ KBENCH(numbers) FILLED(KB_NORMAL)
 KBENCH(zeros_and_numbers) FILLED(KB_ZERO, kb_fill(kb, y, 1000, KB_NORMAL);)
 KBENCH(zeros_and_own) FILLED(KB_ZERO, for (int i = 0; i < 1000; i++) y[i] = (float)i;)
 KBENCH(zeros_and_output) FILLED(KB_ZERO, memset(y, 0, 4000);)
-KBENCH(zeroed_counter) { // the program's own data, which happens to be zero
+KBENCH(zeroed_counter) { // data of the program's own that is zero by chance
     int* n = KB_ALLOC(kb, int, 1);
     kb_fill(kb, n, 1, KB_ZERO);
     KB_TIME(kb) { for (int kept = 0; kept < 20; kept++) kb_keep(n); }
@@ -226,7 +230,7 @@ static void test_flags(void) {
 }
 
 static void test_cold(void) {
-    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // share of L2 that the eviction was measured to empty
+    static const double shares[] = { 0.95, 0.4, NAN, 0 }; // measured share of L2 that the eviction emptied
     static const char* const modes[] = { "cold", "cold", "cold", "hot" };
     for (int i = 0; i < 4; i++) {
         kb_result r;
@@ -284,7 +288,7 @@ static void test_constant_data(void) {
     CHECK_FLAGS(OF("zeroed_counter"), "[]");
 }
 
-// withheld: every number is null, and a flag and a message give the reason
+// if a time is withheld, every number is null, and a flag and a message give the reason
 static void withheld(const char* operation, const char* implementation, const char* flag) {
     static const char* const keys[] = {
         "time_ms",         "time_ms_mean", "time_ms_std",        "time_ms_min",    "time_ms_max", "time_ms_mad",
@@ -349,7 +353,8 @@ static void test_contest(void) {
     CHECK_REAL(number(one, "speedup"), 1, 1e-12);
     CHECK_REAL(number(half, "speedup"), 2, 2e-3);
     CHECK_REAL(number(triple, "speedup"), 1.0 / 3, 2e-3);
-    // from rounds in which both were measured, so slightly different from the ratio of the medians
+    // the speedup uses only rounds in which both implementations were measured, so it differs slightly from the
+    // ratio of the medians
     CHECK_REAL(number(half, "speedup"), number(one, "time_ms") / number(half, "time_ms"), 2e-3);
     CHECK(number(half, "speedup_low") <= number(half, "speedup") &&
           number(half, "speedup") <= number(half, "speedup_high"));
@@ -395,20 +400,21 @@ static void test_contest(void) {
     withheld("too_fast_first", "above", "ABOVE_ROOF");
     CHECK_STR(get(record("too_fast_first", "right"), "speedup"), "null");
     CHECK_STR(get(record("too_fast_first", "right"), "verdict"), "null");
-    CHECK_STR(get(OF("steady"), "speedup"), "null"); // the only implementation of its group
+    CHECK_STR(get(OF("steady"), "speedup"), "null"); // a single implementation has no speedup
     // the A/A control runs for any number of samples
 #ifndef TEST_SANITIZE // without shared buffers the noise floor is 0.03
-    CHECK_REAL(number(half, "noise_floor"), 0, 1e-9); // the script gives both the same time
+    // the script gives the baseline and its control the same time
+    CHECK_REAL(number(half, "noise_floor"), 0, 1e-9);
 #endif
-    // A slot of the quick implementation has eight samples, of the slow one a single sample. The slow one
-    // therefore runs in more rounds.
+    // A slot has eight samples of the fast implementation, but a single sample of the slow implementation. The
+    // slow implementation therefore runs in more rounds.
     int slow = record("pace", "slow");
     CHECK_INT(number(slow, "samples"), 200);
     CHECK_REAL(number(slow, "speedup"), 1.0 / 500, 2e-3);
     double low = number(slow, "speedup_low"), high = number(slow, "speedup_high");
     CHECK_THAT(low > 0.99 / 500 && high < 1.01 / 500, "%g to %g", low, high);
     CHECK_STR(get(slow, "verdict"), "\"SLOWER\"");
-    // implementations from the 65th on have rounds of their own
+    // implementations from the 65th on run in separate rounds
     run("--iters 200 --op many");
     CHECK(number(record("many", "i63"), "speedup_low") <= number(record("many", "i63"), "speedup"));
     int other = record("many", "i69");
@@ -416,7 +422,7 @@ static void test_contest(void) {
     CHECK_STR(get(other, "verdict"), "\"UNRESOLVED\"");
     CHECK_STR(get(other, "speedup_low"), "null");
     CHECK_STR(get(record("many", "i64"), "speedup_low"), "null");
-    // the same with --rounds: the A/A control takes the 65th place
+    // with --rounds, too: the A/A control counts as one of the 64 implementations of a set of rounds
     run("--rounds 16 --op many");
     CHECK_INT(file.n, MANY);
     for (int i = 0; i < MANY; i++) {
@@ -426,7 +432,7 @@ static void test_contest(void) {
                    "rival %d: %s to %s, noise %s", i, get(i, "speedup_low"), get(i, "speedup_high"),
                    get(i, "noise_floor"));
     }
-    // steady times resolve well before the last round
+    // with steady times, the comparison is decided long before the last round
     run("--op contest --impl one,half,twin");
     double samples = number(record("contest", "half"), "samples");
     CHECK_THAT(samples <= 32 * 8, "%g samples of a steady time", samples);
@@ -472,7 +478,7 @@ static void test_table(void) {
     if (f) fclose(f);
 }
 
-// Work changes between launches, detected by times alone.
+// Tests the detection of work changes between launches by times alone.
 static void test_alike(void) {
     static kbi_run run;
     static double s[60];
@@ -497,7 +503,7 @@ static void test_alike(void) {
         kbi_find_speedup_over_time(&run);
         CHECK_THAT((run.work_change.finding[0] != 0) == rows[i].shrinks, "row %d: %s", i, run.work_change.finding);
     }
-    // ten blocks of samples: each below the previous one, or with one exception
+    // ten blocks of samples: each is faster than the previous block, or all but one
     for (int stop = 0; stop < 2; stop++) {
         for (int i = 0; i < 60; i++) s[i] = 9000 - 600 * (i / 6) + (stop && i / 6 == 5 ? 600 : 0);
         run.m.bias_ns = 0, run.work_change.n_early = 0, run.work_change.finding[0] = 0;
@@ -505,7 +511,8 @@ static void test_alike(void) {
         CHECK_INT(strstr(run.work_change.finding, "the first samples took 9.000 us") != NULL, !stop);
     }
     run.work_change.finding[0] = 0;
-    // alternating launches: 1.5 times as long, and at least 500 ns longer, after the bias is subtracted
+    // alternating launches are flagged if, after the bias is subtracted, every second launch takes 1.5 times as
+    // long and at least 500 ns longer
     double ns[KBI_SINGLES];
     for (int p = 1; p <= 5; p++)
         for (int kind = 0; kind < 5; kind++) {

@@ -39,12 +39,12 @@ static void test_formulas(void) {
         check_near(kbk_ops[i].flops(&s), want[i].flops, 0, kbk_ops[i].name);
         check_near(kbk_ops[i].bytes(&s, 2), want[i].bytes, 0, kbk_ops[i].name);
     }
-    // If the source has more elements than the gather has indices, only as many elements as indices are read.
+    // If the source has more elements than the gather has indices, the gather reads only one element per index.
     for (s.among = 0; s.among < 99; s.among += 49)
         check_near(kbk_find_op("gather", "run")->bytes(&s, 2), 180, 0, "gather from a larger source");
 }
 
-// The size of one dimension of a signature.
+// Returns the size of one dimension of a signature.
 static int64_t dimension(const kbk_op* op, const kbk_shape* s, char letter) {
     switch (letter) {
     case '*': return kbk_has_dimension(op->signature, 'C') ? s->rows : s->rows * s->cols;
@@ -64,8 +64,8 @@ static int64_t dimension(const kbk_op* op, const kbk_shape* s, char letter) {
     default: return letter >= '0' && letter <= '9' ? letter - '0' : -1;
     }
 }
-/* The signature of an operation names its tensors in order, inputs before "->", and the product of a tensor's
-   dimensions is its number of elements. */
+/* The signature of an operation names its tensors in order, inputs before "->". The product of the dimensions of a
+   tensor is its number of elements. */
 static void test_signatures(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
@@ -90,7 +90,7 @@ static void test_signatures(void) {
     check(kbk_has_option("x[*] -> y[*]; p=0.1 seed=0", "seed") && !kbk_has_option("p[p] -> y; ap=1", "p"), "options");
 }
 
-/* Compulsory bytes equal the sum over the tensors for every shape, so _bytes and _tensors must agree. Two
+/* For every shape, the compulsory bytes (_bytes) must equal the sum of the tensor sizes (_tensors). Two
    exceptions: access patterns count only the useful bytes of an input; the embedding lookup counts the expected
    number of distinct rows for uniform ids. */
 static void test_bytes_are_tensors(void) {
@@ -142,8 +142,8 @@ static void test_dropout(void) {
         all += kbk_dropout_keeps(42, 0, i), none += kbk_dropout_keeps(42, 1, i);
     }
     double p = 1 - 6554 / 65536.0;
-    check(wrong == 0, "half word i mod 8 of block i / 8 decides");
-    check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "kept elements, within five standard deviations");
+    check(wrong == 0, "element i uses half word i mod 8 of block i / 8");
+    check_near(kept, p * N, 5 * sqrt(N * p * (1 - p)), "number of kept elements, within five standard deviations");
     check(all == N && none == 0, "p = 0 keeps all, p = 1 nothing");
 }
 
@@ -351,8 +351,9 @@ static void test_row_oracles(void) {
     free(x), free(y), free(w), free(b);
 }
 
-/* Fully masked rows: only differences of logits count. C equal logits have probability 1/C, loss log C and
-   gradient 1/C - 1 or 1/C, whatever their value. A lower mask adds nothing. A row of -inf gives NaN. Expected
+/* Fully masked rows: the outputs depend only on differences between the logits of a row, not on the finite mask
+   value. C equal logits of any value have probability 1/C, loss log C, and gradient 1/C - 1 for the target or 1/C
+   for other classes. Logits below the maximum of the row contribute nothing. A row of -inf gives NaN. The expected
    values are from PyTorch 2.11. */
 static void test_masked_rows(void) {
     enum { R = 7, C = 11 };
@@ -384,8 +385,8 @@ static void test_masked_rows(void) {
     check(kbk_is_nan(loss[0]) && kbk_is_nan(dx[0]) && kbk_is_nan(dx[6]) && !kbk_is_nan(dx[C]), "-inf throughout");
 }
 
-// If all scores are -1e30, the output is the mean of v. If all scores are -inf, the output is 0, as the card says,
-// and lse = -inf.
+// If all scores are -1e30, the output is the mean of v. If all scores are -inf, the output is 0, as the card of
+// the operation states, and lse = -inf.
 static void test_masked_attention(void) {
     enum { S = 5, D = 4 };
     kbk_shape s = shape(S, D, 0);
@@ -456,7 +457,8 @@ static void test_matmul_e4m3(void) {
     check(wrong == 0, "K = 0: zeros for any scale factor");
 }
 
-// Reference outputs computed one unit at a time equal those computed together; null outputs are not written.
+// Reference outputs that are computed one unit at a time equal the outputs of all units at once. Output pointers
+// that are NULL are not written.
 static void test_units(void) {
     for (int i = 0; i < KBK_OP_COUNT; i++) {
         const kbk_op* op = &kbk_ops[i];
@@ -508,23 +510,23 @@ static void test_verifier(void) {
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && !r.why, "the rounded oracle passes");
         check(r.norm > 0 || d == KBK_F32, "the norm equals the rounding error");
-        // an element that was never written: all bytes 0xFF
+        // the check finds an element that was never written (all bytes 0xFF)
         memset(got + 1234 * size, 0xFF, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 1234 && r.bad == 1, "an unwritten element");
-        check(kbk_is_nan(r.got) && r.want == y[1234], "the report holds both values");
+        check(kbk_is_nan(r.got) && r.want == y[1234], "the report contains both values");
         // a NaN with a small payload
         kbk_narrow(KBK_T, d, y, got, R * C);
         double nan = kbki_from_bits(0x7FF8ull << 48);
         kbk_narrow(KBK_T, d, &nan, got + 77 * size, 1);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 77, "a NaN");
-        // one element replaced by its neighbour, too small an error for the norm
+        // one element is replaced by its neighbour: an error that is too small for the norm-wise check
         kbk_narrow(KBK_T, d, y, got, R * C);
         memcpy(got + 5 * size, got + 6 * size, size);
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 5 && r.bad == 1, "one wrong element");
         kbk_narrow(KBK_T, d, y, got, R * C);
         memset(got + (R * C - 1) * size, 0, size);
-        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero as the last element");
-        // a common factor: each element is within its bound, but the norm is not
+        check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == R * C - 1, "a zero as the last element is found");
+        // with a common factor, each element is within its bound, but the norm is not
         for (int i = 0; i < R * C; i++) x[i] = y[i] * (1 + 1.3 * op->check[d].norm);
         kbk_narrow(KBK_T, d, x, got, R * C);
         if (d != KBK_F32) check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "a bias");
@@ -534,14 +536,15 @@ static void test_verifier(void) {
         check(!kbk_verify(op, d, &s, 0, got, out, 0, R, &r) && r.index == 10, "a missing NaN");
         kbk_narrow(KBK_T, d, y, got, R * C);
         check(kbk_verify(op, d, &s, 0, got, out, 0, R, &r), "an expected NaN");
-        // a unit that is not the first
+        // the check also works for a unit other than the first
         double* want[8] = { y + C };
         check(kbk_verify(op, d, &s, 0, got + C * size, want, 1, 2, &r), "a unit by itself");
         free(x), free(y), free(got);
     }
 }
 
-// One element dominates the norm and has the largest possible rounding error, so no result could be better.
+// One element dominates the norm and has the largest possible rounding error, so no correctly rounded result could
+// be better.
 static void test_dominated(void) {
     const kbk_op* op = kbk_find_op("softmax", "fwd");
     enum { C = 2048 };
@@ -601,7 +604,7 @@ static void test_table(void) {
     check(kbk_runs_on(&v, 0, 90) && !kbk_runs_on(&v, 0, 75), "80 means 8.0 and later");
     v.sm = KBK_SM_75;
     check(kbk_runs_on(&v, KBK_F16, 75) && !kbk_runs_on(&v, KBK_BF16, 75) && kbk_runs_on(&v, KBK_BF16, 80),
-          "75 means 8.0 and later for bf16");
+          "capability 75 means 8.0 for bf16");
 }
 
 // --- the model that chooses configurations of matmul on compute capability 9.0, and the workspace of split-K
@@ -625,7 +628,7 @@ static void test_choices(void) {
                     const int n = kbki_wg_choose(&s, elem, batch, sms, by, 2 * KBKI_WG_WAYS);
                     const kbki_wg_way w = kbki_wg_way_of(by[0].way);
                     const int64_t units = kbki_wg_units(&s, w, batch), slots = sms / w.pair;
-                    // clocks if every SM works at peak
+                    // number of clock cycles if every SM works at peak
                     double work = kbk_matmul_fwd_flops(&s) * (double)batch / (4096.0 * sms) * (elem == 1 ? 0.5 : elem / 2);
                     check(by[0].clocks > work, "not faster than the device's peak");
                     check(!by[0].split || kbki_wg_slices(units, kbki_wg_stages(&s, elem), slots) > 1, "split-K only if SMs would be idle");
@@ -638,20 +641,20 @@ static void test_choices(void) {
                         check(!by[k].split || room <= kbki_select_pieces(&s, elem, batch),
                               "workspace for split-K in every configuration that can be tuned");
                     }
-                    check(choose(&s, elem, batch, sms).clocks == by[0].clocks, "the best of all");
+                    check(choose(&s, elem, batch, sms).clocks == by[0].clocks, "chooses the fastest");
                 }
     kbk_shape s = shape(256, 256, 131072), few = s;
     check(choose(&s, 2, 1, KBKI_WG_SMS).split, "split-K for few tiles with large K");
     check(kbki_scratch_matmul(&s, 2, KBKI_WORD_select) == KBK_TICKETS + kbki_select_pieces(&s, 2, 1) &&
               kbki_select_pieces(&s, 2, 1) <= KBKI_WG_SMS * 192 * 192 * 4,
-          "workspace of a tile per SM");
+          "the workspace holds one tile per SM");
     check((int64_t)kbki_scratch_matmul(&s, 2, KBKI_WORD_mmapipe) == KBK_TICKETS + kbki_mma_splits(&s) * 256 * 256 * 4,
-          "mmapipe: workspace for each split-K slice");
+          "mmapipe needs workspace for each split-K slice");
     check(kbki_mma_splits(&s) == 66, "two CTAs per SM");
     check(kbki_scratch_bmm(&s, 2, KBKI_WORD_select) == kbki_scratch_matmul(&s, 2, KBKI_WORD_select),
-          "a batch of one equals matmul");
+          "a batch of one matrix needs the same workspace as matmul");
     check(kbki_scratch_matmul_e4m3(&s, 2, KBKI_WORD_tma) == 0, "e4m3: the tma variant needs no workspace");
-    few.k = 131071; // rows that also need aligned copies
+    few.k = 131071; // these rows also need aligned copies
     check(kbki_scratch_matmul(&few, 2, KBKI_WORD_mmapipe) > kbki_mm_copies(&few, 2) + 66 * 256 * 256 * 4,
           "copies and pieces");
     s = shape(4096, 4096, 4096);
@@ -664,7 +667,7 @@ static void test_choices_off_sectors(void) {
         off.layout = on.layout = layout;
         check(kbki_wg_off(&off, 2, 0) && kbki_wg_off(&off, 2, 1) && !kbki_wg_off(&on, 2, 0) &&
                   !kbki_wg_off(&on, 2, 1),
-              "which rows are not 32-byte aligned");
+              "bits: which rows are not 32-byte aligned");
         check(choose(&off, 2, 1, KBKI_WG_SMS).clocks >= choose(&on, 2, 1, KBKI_WG_SMS).clocks, "not faster");
     }
     kbk_shape half = shape(5000, 3000, 4000); // only the rows of B, or only the rows of A, are not 32-byte aligned
@@ -692,7 +695,7 @@ static void test_tf32(void) {
     check(!kbk_verify(&f32, KBK_F32, &s, 0, got, out, 0, 1, &r), "no other variant may truncate 13 bits");
     for (int i = 0; i < N; i++) got[i] = (float)(y[i] * (1 - 0x1p-9));
     check(!kbk_verify(&tf32, KBK_F32, &s, 0, got, out, 0, 1, &r), "tf32 may not have a larger error");
-    // copies of A if it is not contiguous along K, and of B if in addition TMA cannot load it
+    // A is copied if it is not contiguous along K; B is copied if, in addition, TMA cannot load it
     for (int i = 0; i < 6; i++) {
         s.rows = 30, s.cols = 40 + i / 3, s.k = 64, s.layout = KBK_NN + i % 3; // too small for split-K
         size_t a = s.layout == KBK_TN ? 30 * 64 * 4 : 0, b = s.layout == KBK_NT || i < 3 ? 0 : 64 * 41 * 4;
@@ -745,19 +748,19 @@ static void test_launch_arguments(void) {
         a = good, a.s.layout = KBK_TN + 1;
         check(says(kbk_launch(v, dtype, &a, NULL), "layout"), "an unknown layout");
     }
-    // without work no pointer is required
+    // a launch without work accepts null pointers
     kbk_args none;
     memset(&none, 0, sizeof none);
     check(says(kbk_launch(kbk_find("softmax", "fwd", "onepass"), KBK_F32, &none, NULL), "without CUDA"),
           "an empty shape needs no pointers");
     none.s.rows = 5;
     check(says(kbk_launch(kbk_find("weighted_sum", "fwd", "vec"), KBK_F32, &none, NULL), "output is null"),
-          "sums over no columns are written as 0");
+          "sums over no columns are 0");
     check(says(kbk_launch(kbk_find("layernorm", "fwd", "warp"), KBK_F32, &none, NULL), "without CUDA"),
           "a mean over no columns has no value");
 }
 
-/* If a size is 0, every remaining unit has finite values, and sums over no elements are 0. */
+/* If one size is 0, all remaining outputs are finite, and sums over no elements are 0. */
 static void test_zero_sizes(void) {
     for (int i = 0; i < KBK_OP_COUNT * 16; i++) {
         const kbk_op* op = &kbk_ops[i / 16];

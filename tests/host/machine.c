@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The description of a machine, read from files in Linux's formats, and which differences between two records prevent
-// a comparison of times.
+// Tests the description of a machine, which is read from files in the formats of Linux. Also tests which
+// differences between the machines of two records prevent a comparison of times.
 #include "test.h"
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -51,7 +51,7 @@ static void test_files(void) {
     CHECK(strcmp(fact("container"), "docker") == 0);
 }
 
-// The smallest cpu.max limit of the process's own cgroup and its ancestors.
+// The limit is the smallest cpu.max value of the process's own cgroup and of all its ancestors.
 static void test_limits(void) {
     put("/proc/self/cgroup", "0::/a/b\n");
     put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
@@ -83,7 +83,7 @@ static void test_record(void) {
                    0,
                "%s", t.s);
     kbi_text_free(&t);
-    // A record adds to its own copy of the environment.
+    // A record changes only its own copy of the environment.
     kb_result own;
     kbi_record_start(&own, &r);
     kbi_fact(&own, "bias", "fitted");
@@ -99,7 +99,7 @@ static void test_differs(void) {
     kbi_result_clear(&b);
     const struct {
         const char** of[2];
-        const char *values[2], *said; // NULL: the times may be compared
+        const char *values[2], *said; // said: the message; NULL: the times may be compared
     } rows[] = {
         { { &a.backend, &b.backend }, { "cpu", "cuda" }, "backend (cpu, cuda)" },
         { { &a.gpu, &b.gpu }, { "A", "B" }, "GPU (A, B)" },
@@ -144,7 +144,7 @@ static void test_differs(void) {
     kb_result_free(&b);
 }
 
-// The fields of a record that come from the case, the measurement and the machine, each alone.
+// Tests separately the fields of a record that come from the case, from the measurement and from the machine.
 static void test_case(void) {
     kb_result r;
     kbi_text t = { NULL, 0, 0 };
@@ -175,8 +175,8 @@ static void test_case(void) {
     CHECK_STR(t.s, "{\"batch_size\": 4, \"dir\": \"bwd\"}"), CHECK_STR(r.direction, "bwd"), CHECK_STR(r.dtype, "f16");
     CHECK(r.rung == 3 && r.place == 7), CHECK_STR(r.origin, "vendor");
     kbi_text_free(&t);
-    // If two counters have the same name, the first counter stays. Only counters with a unit have an entry in
-    // counter_units.
+    // If two counters have the same name, the record keeps the first one. Only counters with a unit have an entry
+    // in counter_units.
     static const kbi_counter first[] = { { "a", "u", 1 }, { "b", "", 2 }, { "a", "v", 3 } },
                              more[] = { { "b", "w", 4 }, { "c", "x", 0 } };
     kbi_record_counters(&r, first, 3), kbi_record_counters(&r, more, 2), kbi_record_counters(&r, more, 0);
@@ -250,7 +250,8 @@ static void test_machine(void) {
     kbi_show_build(text, sizeof text, &b), CHECK_STR(text, "Clang 14, not optimised");
 }
 
-// The lookup of a CUDA toolkit program: PATH first, then CUDA_HOME. Some directories in PATH do not exist.
+// kbench looks up a program of the CUDA toolkit in PATH first, then in CUDA_HOME. Some directories in PATH do not
+// exist.
 static void test_toolkit(void) {
     char folders[1400], path[512], want[512], home[400], long_one[460];
     kbi_text command = { NULL, 0, 0 };

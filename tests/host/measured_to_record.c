@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Values passed between the stages: the parts of a record that come from the measurement, and the judgement of samples
-// with a known median. Also the end of warm-up and of sampling, and the placement of data in shared buffers.
+// Tests values that one stage passes to the next: the parts of a record that come from the measurement, and the
+// judgement of samples with a known median. Also tests when warm-up and sampling end, and how data is placed in
+// shared buffers.
 // a program of its own: it replaces the clock.
 #include "test.h"
 #include "guarded.h"
@@ -94,12 +95,13 @@ static void test_remarks(void) {
     memset(longer, 'x', sizeof longer), longer[sizeof longer - 1] = 0;
     for (int i = 0; i < 3; i++) kbi_note(&m, "%s", longer);
     CHECK_INT(strlen(m.message), sizeof m.message - 1);
-    CHECK_INT(m.cache[0], 0); // the field after the message is intact
+    CHECK_INT(m.cache[0], 0); // the field after the message is not overwritten
 }
 
 // --- the judge ---
 
-// 101 samples spread evenly around `ns`, at most `beside` away, so their median is exactly `ns`
+// makes 101 samples that are evenly spread from `ns` - `beside` to `ns` + `beside`, so their median is exactly
+// `ns`
 static void samples_at(double ns, double beside, double samples[101]) {
     for (int i = 0; i < 101; i++) samples[i] = ns + beside * (i * 37 % 101 - 50) / 50;
 }
@@ -153,7 +155,7 @@ static void test_times(void) {
     r = judged(&m, 2200, 50, &machine); // the bias exceeds the time
     CHECK_INT(r.status, KB_FAILED), CHECK(RAISED(r, BAD_CASE) && isnan(r.time_ms)), CHECK_INT(r.samples, KB_NONE);
     kb_result_free(&r);
-    // a timed block that keeps no result may be empty at such a short time, unless it was proven to work
+    // a timed block that keeps no result and takes so little time may be empty, unless it was proven to do work
     static const struct {
         int kept, proven, no_work, floor;
         double ns;
@@ -173,7 +175,7 @@ static void test_times(void) {
     }
 }
 
-// Each observation raises its own flag.
+// Each observation sets its own flag.
 static void test_facts(void) {
     for (int i = 0; i < 9; i++) {
         static const kb_flag want[] = { KB_FLAG_SHARED_GPU,  KB_FLAG_LEAK,          KB_FLAG_UNGATED,
@@ -212,7 +214,7 @@ static void test_enough(void) {
     double samples[2000];
     samples_at(10000, 1000, samples);
     run->m.samples = samples;
-    // whether sampling ends with n samples after `time` seconds under the rules of `recipe`
+    // returns whether sampling ends after n samples and `time` seconds, according to `recipe`
 #define ENOUGH(count, time) (run->m.n = (count), run->sampling.next_check = 0, kbi_sampled_enough(run, time))
     recipe.precision = 1e-9;
     CHECK(!ENOUGH(6, 1.0)), CHECK(ENOUGH(7, 1.0)), CHECK(!ENOUGH(29, 0.99));
@@ -237,7 +239,7 @@ static void test_enough(void) {
     CHECK(ENOUGH(101, 0.5));
     run->m.bias_ns = 10500; // the bias exceeds the time
     CHECK(!ENOUGH(101, 0.5));
-    // the precision is checked rarely: after 8 more samples or 10 % more, whichever is larger
+    // the precision is checked again after 8 more samples or 10 % more samples, whichever is larger
     recipe.precision = 1e-9, run->m.bias_ns = 0;
     CHECK(!ENOUGH(30, 0.5)), CHECK_INT(run->sampling.next_check, 38);
     for (int i = 101; i < 200; i++) samples[i] = samples[i - 101];
@@ -258,7 +260,8 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run));
     run->call.warm_units = 3;
     CHECK(kbi_warm_enough(run));
-    timer.host_clock = true; // batches must reach the resolution of the clock first
+    // the batch size must grow until a batch is long compared to the resolution of the clock
+    timer.host_clock = true;
     CHECK(!kbi_warm_enough(run));
     run->sampling.resolved = true;
     CHECK(kbi_warm_enough(run));
@@ -277,7 +280,7 @@ static void test_warm(void) {
     CHECK(!kbi_warm_enough(run)), CHECK_INT(run->m.settled, 1);
     run->call.phase_start_ns = kbi_now() - 510000000;
     CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, 0);
-    // beyond 20 times this limit `settled` stays unchanged, because single runs were too long for windows
+    // after 20 times this limit, `settled` stays unchanged, because even single runs were too long for the windows
     for (int i = 0; i < 2; i++) {
         run->m.settled = 7, run->call.phase_start_ns = kbi_now() - (i ? 10100000000 : 9900000000);
         CHECK(kbi_warm_enough(run)), CHECK_INT(run->m.settled, i ? 7 : 0);
@@ -289,8 +292,8 @@ static void test_warm(void) {
     CHECK(kbi_warm_enough(run));
 }
 
-// Half-width of a comparison's intervals. The intervals hold at 95 % for all implementations together, so more
-// implementations give wider intervals.
+// Tests the half-width of the intervals of a comparison. The 95 % coverage holds for all intervals simultaneously,
+// so more implementations give wider intervals.
 static void test_contest_width(void) {
     enum { RIVALS = 7, ROUNDS = 64 };
     kbi_member* all = (kbi_member*)calloc(RIVALS + 1, sizeof(kbi_member));
@@ -299,7 +302,7 @@ static void test_contest_width(void) {
     c.rounds = ROUNDS;
     for (int i = 0; i <= RIVALS; i++) {
         c.members[i] = &all[i];
-        // the same noise for all but the first
+        // all implementations but the first have the same noise
         for (int r = 0; r < ROUNDS; r++) all[i].ns[r] = 1000 + (i == 0 ? 0 : (r * 37 + 11) % ROUNDS);
     }
     double log_ratio[ROUNDS], median, lo, hi;
@@ -339,7 +342,7 @@ static void test_clock(void) {
         CHECK_REAL(run->m.sm_clock, 1600, 0);
 }
 
-// Number of launches at the start of a slot that the preceding slot affects.
+// Tests the number of launches at the start of a slot whose times the preceding slot affects.
 static void test_settling(void) {
     double ns[KBI_TRIALS][KBI_TRIAL_LONG];
     for (int slow = 0; slow <= KBI_TRIAL_RUNS / 2; slow++) {
@@ -356,7 +359,7 @@ static void test_settling(void) {
             ns[t][i] = 1000 + (i < 3 ? 40 : 20 * (i % 3 - 1)); // within the scatter of the samples
     CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), 0);
     for (int decay = 4; decay <= 8;
-         decay += 4) { // a slow decay: only a longer trial shows where it ends
+         decay += 4) { // the times decay slowly: only a longer trial shows where the decay ends
         for (int t = 0; t < KBI_TRIALS; t++)
             for (int i = 0; i < KBI_TRIAL_LONG; i++) ns[t][i] = 1000 + 100 * exp(-(double)i / decay);
         CHECK_INT(kbi_settling_runs(ns, KBI_TRIAL_RUNS), KBI_TRIAL_RUNS / 2);
@@ -375,7 +378,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(1, KB_F16), ldexp(1, -10), 0), CHECK_REAL(kbi_ulp(1, KB_BF16), ldexp(1, -7), 0);
     CHECK_REAL(kbi_ulp(7.9, KB_F32), ldexp(1, -21), 0), CHECK_REAL(kbi_ulp(-0.3, KB_F16), ldexp(1, -12), 0);
     CHECK_REAL(kbi_ulp(5, KB_I32), 1, 0);
-    // for 0 and for subnormal values: the smallest positive value
+    // for 0 and for subnormal values, the result is the smallest positive value
     static const double tiny[] = { 0, 1e-300 };
     for (int i = 0; i < 2; i++) {
         CHECK_REAL(kbi_ulp(tiny[i], KB_F32), ldexp(1, -149), 0),
@@ -385,7 +388,7 @@ static void test_ulp(void) {
     CHECK_REAL(kbi_ulp(0, KB_F64), ldexp(1, -1074), 0);
 }
 
-// Allocator that has memory for `room` blocks only.
+// An allocator that has memory for only `room` blocks.
 static int room, lent;
 static void* scarce_alloc(kb_place place, size_t bytes) {
     if (lent == room) return NULL;
@@ -396,7 +399,7 @@ static void scarce_release(kb_place place, void* p) {
     lent--, kbi_cpu.memory.release(place, p);
 }
 
-// If memory for the shared buffers is missing, the function fails and frees what it allocated.
+// If there is too little memory for the shared buffers, the function fails and frees all memory that it allocated.
 static void test_no_room(void) {
     enum { PLAYERS = 3 };
     kbi_backend scarce = kbi_cpu;
@@ -414,7 +417,8 @@ static void test_no_room(void) {
     }
 }
 
-// Placement of blocks in the shared buffers. With a backend marked as a GPU, host memory is not shared.
+// Placement of blocks in the shared buffers. If the backend is marked as a GPU, host memory is not placed in
+// shared buffers.
 static void test_stage(void) {
     kbi_memory m;
     kbi_backend gpu = kbi_cpu;
@@ -429,7 +433,7 @@ static void test_stage(void) {
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_PINNED, 100)), CHECK_INT(m.layout_bytes, 100);
     CHECK(!kbi_shared_place(&kbi_cpu, &m, KB_HOST, 100)), CHECK_INT(m.layout_bytes, 612),
         CHECK_INT(m.layout_peak, 612);
-    // two implementations: each finds its own contents restored
+    // with two implementations, each finds its own contents restored
     kbi_memory other = m, *both[] = { &m, &other };
     kbi_shared_buffers s;
     CHECK(kbi_shared_open(&s, &kbi_cpu, both, 2));
@@ -477,7 +481,7 @@ static void test_guards(void) {
         kbi_memory_free(&kbi_cpu, m, false, true);
         CHECK_INT(m->device, 0), CHECK_INT(m->device_peak, n), CHECK_INT(m->n, 0), CHECK(!m->blocks);
     }
-    // positions count from the end of the requested bytes, also in a block of 0 bytes
+    // a position is relative to the end of the requested bytes, also in a block of 0 bytes
     static const struct {
         int64_t n, at;
         const char* says;
@@ -523,7 +527,8 @@ static void test_received(void) {
 
 // --- comparisons: order of slots, shared buffers, arrays of rounds ---
 
-// In a full cycle every implementation runs equally often at each position and after each other one.
+// In a full cycle, every implementation runs equally often at each position and after each of the other
+// implementations.
 static void test_order(void) {
     for (int n = 1; n <= 9; n++) {
         int cycle = n % 2 ? 2 * n : n, at[9][9], behind[9][9], first[9], order[KBI_SLOTS], different = 0;
@@ -595,7 +600,7 @@ static void test_contest_enough(void) {
         for (int k = 0; k < 2; k++)
             CHECK((arms_of[k].run.sampling.next_check == INT64_MAX) == (rows[i].rounds_done % 8 != 0));
     }
-    // an implementation that ended is not waited for
+    // the rounds do not wait for an implementation that ended
     kbi_comparison c = new_contest(2);
     recipe.samples = 40, arms_of[0].run.m.n = 40, arms_of[1].run.m.n = 3;
     CHECK(!kbi_comparison_enough(&c, 0));
@@ -603,8 +608,8 @@ static void test_contest_enough(void) {
     CHECK(kbi_comparison_enough(&c, 0));
 }
 
-// Bytes that an implementation uses of the shared buffers, and the number of copies that exceed twice the L2
-// cache.
+// Tests how many bytes of the shared buffers an implementation uses, and how many copies together exceed twice the
+// L2 cache.
 static void test_room(void) {
     kbi_memory m;
     memset(&m, 0, sizeof m);
@@ -648,7 +653,7 @@ static void test_rounds_kept(void) {
         }
         for (int i = 0; i < 2; i++) kbi_measured_free(&arms_of[i].run.m);
     }
-    // without a block in the shared buffers, or with a separate block, the record reports no sharing
+    // if no block is in the shared buffers, or one block is not, the record does not report shared buffers
     kbi_comparison c = new_contest(2);
     c.staged = true, c.rounds = 1;
     for (int i = 0; i < 2; i++) {
@@ -703,7 +708,7 @@ static void test_units(void) {
     static kbi_timer timer;
     kbi_backend b = kbi_cpu;
     run->backend = &b, run->sampling.timer = &timer;
-    // rests: the slot is full and the run suspends; otherwise the run takes a sample, or has enough
+    // rests: the slot is full, so the run is suspended; otherwise the run takes another sample or ends
     static const struct {
         int order, settling, open, n, rests, enough;
     } slots[] = { { KBI_SLOT, 0, 0, 8, 1, 0 },      { KBI_SLOT, 0, 0, 9, 1, 0 },
@@ -740,19 +745,20 @@ static void test_units(void) {
         CHECK_INT(kbi_wants_audit(run), audits[i].want);
     }
     run->work.host = false, run->work.expect = 0;
-    for (int i = 0; i < 16; i++) { // work-change comparison needs all four conditions
+    for (int i = 0; i < 16; i++) { // the detection of changed work requires all four conditions
         b.capture.compare = i & 1 ? (void (*)(kbi_run*))abort : NULL;
         run->work.shape = i >> 1 & 1, machine_here.simulated = !(i >> 2 & 1), run->schedule.is_copy = !(i >> 3);
         run->call.phase = KBI_PHASE_COMPARE, run->call.last = KBI_PHASE_FINAL, run->work_change.compared = 0;
         CHECK_INT(kbi_choose_unit(run), i == 15 ? KBI_COMPARED : KBI_NO_UNIT);
     }
     machine_here.simulated = false, run->schedule.is_copy = false;
-    for (int i = 0; i < 8; i++) { // under an external tool every GPU kernel runs without timing
+    for (int i = 0; i < 8; i++) { // under an external profiler, every GPU kernel runs without timing
         machine_here.tool[0] = i & 1 ? 'x' : 0, b.gpu = i >> 1 & 1, run->work.host = !(i >> 2);
         CHECK_INT(kbi_only_checked(run), i == 7);
     }
     machine_here.tool[0] = 0, run->work.host = false, b.gpu = false;
-    for (int i = 0; i < 4; i++) { // a function called by pointer whose memory was allocated but not filled
+    // a benchmark function, called through a pointer, that allocated memory but did not fill it
+    for (int i = 0; i < 4; i++) {
         run->work.by_pointer = i & 1, run->work_change.compared = i >> 1, run->call.phase = KBI_PHASE_FINAL;
         CHECK_INT(kbi_choose_unit(run), i == 3 ? KBI_FINAL : KBI_NO_UNIT);
     }
@@ -762,7 +768,7 @@ static void test_units(void) {
     kbi_phase_enter(run, KBI_PHASE_WARM), CHECK_INT(run->call.phase, KBI_PHASE_WARM);
 }
 
-// A sample that a timer takes itself counts as a unit of the current kind.
+// If the timer takes a sample itself, the sample counts as one run of the current phase.
 static void sample_of_its_own(kbi_run* run) { kbi_add_sample(run, run->call.unit == KBI_WARM ? 100 : 200); }
 static void test_alone(void) {
     static kbi_timer timer;
@@ -778,7 +784,7 @@ static void test_alone(void) {
     KBENCH_FREE(run->m.samples);
 }
 
-// Single launches after the samples: which cases time them.
+// Tests which cases time single launches after the samples.
 static void test_turns(void) {
     static const struct {
         int steady, by_clock, stand_in, launches, order, n;
@@ -825,7 +831,7 @@ static void test_may(void) {
         const void* p;
         int64_t n;
         size_t size;
-        const char* message; // "": the range is valid
+        const char* message; // "": the arguments are valid
     } rows[] = { { p, 100, 1, "" },
                  { p, 101, 1, "fill of 101 words exceeds its block of 100 bytes" },
                  { p + 1, 99, 1, "" },
@@ -879,7 +885,7 @@ static void test_may(void) {
     CHECK_INT(run->memory.device_peak, 100), CHECK_INT(run->memory.host_peak, 1);
 }
 
-// Kinds of fills: each fill uses the next random stream, and constant fills are counted.
+// Each fill uses the next random stream, and constant fills are counted.
 static void test_fills(void) {
     kbi_run* run = new_run();
     kb_state* kb = new_state(run);
@@ -899,7 +905,7 @@ static void test_fills(void) {
     }
     CHECK_HAS(run->m.message, "kb_fill takes KB_ZERO");
     kbi_memory_free(run->backend, &run->memory, false, true);
-    // copies to and from the host, and how a copy to the host marks a block as an output
+    // tests copies to and from the host; a copy to the host marks a block as an output
     run = new_run(), kb = new_state(run);
     char *a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10), *b = (char*)kb_alloc(kb, KB_DEVICE, 1, 20), host[20];
     memset(host, 7, sizeof host);
@@ -917,7 +923,8 @@ static void test_fills(void) {
     CHECK(block[1].output && !block[0].output), CHECK_INT(run->memory.output_bytes, 20);
     kb_to_host(kb, host, a + 9, 1);
     CHECK(block[1].output && block[0].output), CHECK_INT(run->memory.output_bytes, 30);
-    kbi_memory_free(run->backend, &run->memory, false, false); // the next call still knows the outputs
+    // the next call still knows which blocks are outputs
+    kbi_memory_free(run->backend, &run->memory, false, false);
     a = (char*)kb_alloc(kb, KB_DEVICE, 1, 10);
     CHECK(run->memory.blocks[0].output && run->memory.blocks[1].output && run->memory.n == 1);
     kb_to_host(kb, host, a, 11);
@@ -946,7 +953,7 @@ static void test_held(void) {
         kbi_save_outputs(run);
         CHECK(run->memory.blocks[0].saved && !run->memory.blocks[1].saved), CHECK_INT(run->memory.saved_bytes, n);
         CHECK(!run->memory.blocks->changed);
-        out[n - 1] = 2; // the last byte is compared, too
+        out[n - 1] = 2; // a change of the last byte is found
         CHECK(kbi_restore_outputs(run)), CHECK(run->memory.blocks->changed), CHECK_INT(out[n - 1], 1);
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
         run->call.restored = true;
@@ -957,14 +964,14 @@ static void test_held(void) {
         kbi_restore_outputs(run);
         run->memory.blocks->changed = false;
         CHECK(!kbi_output_seen(run, false) && !kbi_output_seen(run, true));
-        // saved again: an output equal to its saved copy counts as changed by each run
+        // the contents are saved again: if the output already equals the saved copy, each run counts as a change
         memset(out, 5, n);
         kbi_save_outputs(run);
         CHECK(!run->memory.blocks->changed), CHECK_INT(run->memory.blocks->saved[0], 5);
         CHECK_INT(run->memory.saved_bytes, n);
         kbi_save_outputs(run);
         CHECK(run->memory.blocks->changed);
-        // kept for the next call, in allocation order, with their contents
+        // the blocks are kept for the next call in the order of allocation, with their contents
         out[n - 1] = 9, in[0] = 4;
         kbi_memory_reuse(run);
         CHECK(run->memory.n == 0 && run->memory.n_known == 2 && run->memory.layout_bytes == 0);
@@ -973,7 +980,7 @@ static void test_held(void) {
         CHECK(kb_alloc(kb, KB_HOST, 1, 50) == in && in[0] == 4 && run->memory.n == 2);
         CHECK_INT(run->memory.device, n), CHECK_INT(run->memory.host, 50);
         kbi_memory_reuse(run);
-        // a different size: all blocks are allocated again
+        // if one size differs, all blocks are allocated again
         CHECK(kb_alloc(kb, KB_DEVICE, 1, (int64_t)n + 1) != NULL && !run->memory.blocks[1].data);
         CHECK_INT(run->memory.device, n + 1), CHECK_INT(run->memory.host, 0);
         kbi_memory_free(run->backend, &run->memory, false, true);
@@ -981,8 +988,8 @@ static void test_held(void) {
     }
 }
 
-// A case whose outputs could not be restored is noted once, if it was verified, because the writer of the outputs
-// is unknown.
+// If the outputs of a verified case could not be restored, one note says so, because it is unknown which launch
+// wrote them.
 static void test_unheld(void) {
     for (int i = 0; i < 6; i++) { // i > 0: kb_open; i > 1: large buffers; i != 3: the result was verified
         bool embedded = i > 0, large = i > 1, verified = i != 3;
@@ -1003,7 +1010,7 @@ static void test_unheld(void) {
     }
 }
 
-// Whether all data of a call is constant.
+// Tests the detection of a call whose data is all constant.
 static void test_constant(void) {
     for (int how = 0; how < 9; how++) {
         kbi_run* run = new_run();
@@ -1020,7 +1027,7 @@ static void test_constant(void) {
         CHECK_THAT(kbi_all_constant(run) == (how == 0 || how == 7), "how %d", how);
         kbi_memory_free(run->backend, &run->memory, false, true);
     }
-    for (int k = 0; k < 4; k++) { // message for each damaged guard
+    for (int k = 0; k < 4; k++) { // each damaged guard gives a message
         static const char* const want[] = { "a byte 1 before a block of 10 bytes",
                                             "a byte 4096 before a block of 10 bytes",
                                             "a byte 1 behind the end of a block of 10 bytes",
@@ -1037,7 +1044,8 @@ static void test_constant(void) {
     }
 }
 
-// Memory use of a call: tracked blocks, plus the growth of the pool, or the fall of the device's free memory.
+// The memory use of a call is the sum of its tracked blocks and the growth of the pool, or the decrease of the
+// device's free memory.
 static int64_t free_is, pool_is;
 static int64_t free_now(void) { return free_is; }
 static int64_t pool_now(bool reset) { return reset ? 5 : pool_is; }
@@ -1064,7 +1072,8 @@ static void test_taken(void) {
         CHECK_INT(run->m.host_memory, 9);
         run->memory.host_peak = 8, kbi_memory_facts(run), CHECK_INT(run->m.host_memory, 9);
     }
-    // placement of memory: shift 0 for the first process, a multiple of the promised alignment for later ones
+    // placement of memory: the shift is 0 in the first process and a multiple of the guaranteed alignment in later
+    // processes
     int64_t different = 0;
     kbi_backend gpu = kbi_cpu;
     gpu.gpu = true;
@@ -1093,7 +1102,7 @@ static void test_taken(void) {
     for (int i = 0; i < 4; i++) CHECK_INT(kbi_block_total((size_t)sizes[i]), totals[i]);
 }
 
-// If memory for shared buffers is missing, no block stays allocated.
+// If there is too little memory for the shared buffers, no block stays allocated.
 static int alive, allowed;
 static void* alloc_some(kb_place place, size_t bytes) {
     return (void)place, alive >= allowed ? NULL : (alive++, malloc(bytes));
@@ -1179,7 +1188,7 @@ static void test_nvtx(void) {
             CHECK_INT(heard.e.category, 0);
         CHECK((heard.e.colour & 0xff404040u) == 0xff404040u);
         uint32_t colour = heard.e.colour;
-        // the colour depends on the operation
+        // the colour of an NVTX range depends on the operation
         other = 0, kbi_nvtx_show(&other, "other", "op"), CHECK(heard.e.colour == colour);
         other = 0, kbi_nvtx_show(&other, "other", "op2"), CHECK(heard.e.colour != colour);
         heard.starts = 1 + named;
@@ -1187,7 +1196,8 @@ static void test_nvtx(void) {
             CHECK_INT(heard.ends, named + 1);
         kbi_nvtx_show(&range, NULL, NULL), CHECK_INT(heard.ends, named + 1);
     }
-    // the phases of a case follow each other inside the range of the case; a copy of the case has no ranges
+    // the NVTX ranges of the phases are in sequence inside the range of the case; a copy of the case for --rotate
+    // has no ranges
     static const struct {
         kbi_phase phase;
         const char* name;
@@ -1213,7 +1223,7 @@ static void test_nvtx(void) {
     memset(&kbi_nvtx, 0, sizeof kbi_nvtx), kbi_nvtx.asked = true;
 }
 
-// Data of a profile: each text and counter is stored once, messages are joined.
+// In the data of a profile, each text and each counter is stored once, and messages are joined.
 static void test_insight(void) {
     kbi_insight* in = &kbi_meter.insight;
     int32_t a = kbi_insight_text(1, "first"), b = kbi_insight_text(2, "second");
@@ -1247,14 +1257,16 @@ static void test_insight(void) {
     KBENCH_FREE(all);
 }
 
-// Instruments run one after the other, if requested and made for this kind of work (host or device). Each
-// instrument runs until it has enough.
+// Instruments run one after the other. An instrument runs if it is requested and supports the kind of work (host
+// or device). Each instrument runs until it has enough data.
 static struct {
-    int opened[4], closed[4], begun, more; // more: number of further runs that the instrument requests
+    // opened, closed: number of calls per instrument; begun: number of blocks; more: number of further runs that
+    // the instrument requests
+    int opened[4], closed[4], begun, more;
 } looks;
 static bool opens_0(kb_state* kb) { return (void)kb, looks.opened[0]++, true; }
 static bool opens_1(kb_state* kb) { return (void)kb, looks.opened[1]++, true; }
-// fails to open and has reported the reason
+// simulates an instrument that fails to open and has reported the reason
 static bool opens_2(kb_state* kb) { return (void)kb, looks.opened[2]++, false; }
 static bool opens_3(kb_state* kb) { return (void)kb, looks.opened[3]++, true; }
 static int64_t looks_begin(kb_state* kb) { return (void)kb, ++looks.begun; }
@@ -1277,7 +1289,7 @@ static void test_inside(void) {
     kbi_insight_clear();
     run->backend = &b, b.gpu = true, b.timing.wait = NULL, recipe.inside = 6;
     kbi_process.instruments = of;
-    for (int end = 0; end < 2; end++) { // end 0: the instrument has enough; end 1: the case ends earlier
+    for (int end = 0; end < 2; end++) { // end 0: the instrument has enough data; end 1: the case ends earlier
         memset(&looks, 0, sizeof looks);
         looks.more = 1;
         CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[3]), CHECK_INT(kbi_inside_begin(run), 1);
@@ -1289,10 +1301,10 @@ static void test_inside(void) {
         KBENCH_FREE(kbi_inside_take(run));
         CHECK_INT(looks.closed[3], 1), CHECK_INT(looks.closed[0], 0), CHECK(!in->by);
     }
-    run->work.host = true, recipe.inside = 3; // host work: the instruments for host work
+    run->work.host = true, recipe.inside = 3; // host work is profiled only by instruments for host work
     memset(&looks, 0, sizeof looks);
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]), CHECK(!looks.opened[0] && looks.opened[1] == 1);
-    // without a GPU all work uses the instruments for host work
+    // without a GPU, all work is profiled by instruments for host work
     run->work.host = false, b.gpu = false, kbi_insight_clear();
     CHECK(kbi_inside_wants(run)), CHECK(in->by == &of[1]);
     kbi_insight_clear();
@@ -1314,7 +1326,7 @@ static void test_wall(void) {
     run->work_change.n_early = 3, CHECK_INT(kbi_wall_runs(run), 1);
     recipe.launches = 0;
     CHECK(kbi_measure_wall_bias() >= 1e-3);
-    // a sample that another process interrupted is discarded: at most a third of the samples, and 8 more
+    // samples that another process interrupted are discarded, but at most a third of the samples plus 8
     kbi_turn here_now = kbi_turn_now();
     if (here_now.waits < 0 || here_now.ran <= 0) return; // the system has no scheduler statistics
     for (int kind = 0; kind < 4; kind++) {
@@ -1323,13 +1335,14 @@ static void test_wall(void) {
         kbi_meter.thread_clock_coarse = kind == 2, kbi_meter.undisturbed = kbi_meter.disturbed = 0;
         for (int i = 0; i < 6; i++) {
             int lost = 0;
-            for (int again = 0; again < 5 && !lost; again++) { // unless the scheduler really interrupted the test
+            // repeats if the scheduler really interrupted the test
+            for (int again = 0; again < 5 && !lost; again++) {
                 kbi_meter.turn = kbi_turn_now(), kbi_meter.turn.ran -= 1000000;
                 int64_t was = kbi_meter.disturbed;
                 bool said = kbi_wall_lost(run, kind == 3 ? 1e6 : 5e6);
                 lost = kbi_meter.disturbed > was;
                 if (kind) CHECK(!said && !lost);
-                if (lost) CHECK_THAT(said == (i < 4), "loss %d without kept samples", i);
+                if (lost) CHECK_THAT(said == (i < 4), "interruption %d: wrong decision", i);
                 if (kind) break;
             }
         }
@@ -1389,7 +1402,7 @@ static void test_amounts(void) {
     kb_count(kb, name, 1, unit);
     CHECK_INT(run->m.n_counters, 1), CHECK_STR(run->m.counters[0].name, name),
         CHECK_STR(run->m.counters[0].unit, unit);
-    kb_count(kb, name, 2, NULL); // the last value of a name counts
+    kb_count(kb, name, 2, NULL); // the last value of a name replaces earlier values
     CHECK_INT(run->m.n_counters, 1), CHECK_REAL(run->m.counters[0].value, 2, 0),
         CHECK_STR(run->m.counters[0].unit, "");
     for (int i = 1; i < KBI_COUNTERS; i++) {
@@ -1419,7 +1432,7 @@ static void test_amounts(void) {
         CHECK_HAS(run->m.message, "a name has 1 to 63"), CHECK_INT(run->m.n_counters, KBI_COUNTERS);
     }
     CHECK_REAL(run->m.counters[1].value, 1, 0);
-    // checks: verified if all pass; the largest error and the last tolerance are kept
+    // a case is verified if all checks pass; the record keeps the largest error and the last tolerance
     run = new_run(), kb = new_state(run);
     static const double errors[] = { 0.1, 0.3, 0.2 };
     for (int i = 0; i < 3; i++) {
@@ -1519,7 +1532,7 @@ static void test_call_clear(void) {
     kbi_call_clear();
     CHECK(getcwd(now, sizeof now) != NULL), CHECK_STR(now, first);
     CHECK(getitimer(ITIMER_REAL, &none) == 0 && !none.it_value.tv_sec && !none.it_interval.tv_sec);
-    // the directory is gone: the next one is kept
+    // the working directory was deleted, so the program stays in the directory of the call
     snprintf(kbi_meter.folder, sizeof kbi_meter.folder, "/none"), kbi_call_clear();
     CHECK_STR(kbi_meter.folder, ""), kbi_call_clear(), CHECK_STR(kbi_meter.folder, first);
 }

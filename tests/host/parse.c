@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Parsers of the command line and of axes: times, numbers, lists, names.
+// Tests the parsers of the command line and of axes: times, numbers, lists and names.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -64,7 +64,7 @@ static void test_names(void) {
     CHECK_STR(kb_flag_name(KB_FLAG_FLOOR), "FLOOR");
 }
 
-// the values of a list, separated by blanks
+// returns the values of a list, separated by blanks
 static const char* values(kb_axis_type type, const char* list) {
     static char out[4][200];
     static int turn;
@@ -75,7 +75,7 @@ static const char* values(kb_axis_type type, const char* list) {
     for (int i = 0; i < d.n && at < out[turn] + 150; ++i) {
         const kb_param* v = &d.values[i];
         CHECK(v->type == type && kbi_is(v->name, "n"));
-        // the same value in both fields; no -0
+        // both fields hold the same value, and -0 becomes 0
         if (type == KB_AXIS_INTS) CHECK(v->r == (double)v->i && (v->i || !signbit(v->r)));
         at += type == KB_AXIS_INTS    ? sprintf(at, "%s%lld", i ? " " : "", (long long)v->i)
               : type == KB_AXIS_REALS ? sprintf(at, "%s%g", i ? " " : "", v->r)
@@ -85,7 +85,7 @@ static const char* values(kb_axis_type type, const char* list) {
     return out[turn];
 }
 
-// An invalid element invalidates the whole list, alone, at the end or at the beginning.
+// An invalid element makes the whole list invalid, whether it is alone, at the end or at the beginning.
 static void refuses(kb_axis_type type, const char* bad) {
     for (int way = 0; way < 3; way++) {
         char list[64];
@@ -115,7 +115,7 @@ static void test_lists(void) {
     CHECK_STR(values(KB_AXIS_REALS, "-1:-0.7:+0.1"), "-1 -0.9 -0.8 -0.7");
     CHECK_STR(values(KB_AXIS_STRINGS, "a,b c"), "a b c");
     CHECK_STR(values(KB_AXIS_REALS, "inf,-inf,+Infinity,1"), "inf -inf inf 1");
-    errno = ERANGE; // left by an earlier call
+    errno = ERANGE; // as if an earlier call had set errno
     CHECK_STR(values(KB_AXIS_REALS, "0,0.0,-0,0^2,1e-300,2^-2,0^0"), "0 0 -0 0 1e-300 0.25 1");
     CHECK_STR(values(KB_AXIS_INTS, "0,-0,0^2"), "0 0 0");
     CHECK_STR(values(KB_AXIS_INTS, "999999999999999,-999999999999999"), "999999999999999 -999999999999999");
@@ -153,12 +153,12 @@ static void test_axis_ends(void) {
         for (int k = 0; k < d.n; k++)
             CHECK(d.values[k].r == axes[i].r[k] || (isnan(d.values[k].r) && isnan(axes[i].r[k])));
     }
-    for (int i = 0; i < KBI_COUNT(axes); i++) // a value after the end marker of the list
+    for (int i = 0; i < KBI_COUNT(axes); i++) // rejects a value after the end marker of the list
         CHECK_INT(kbi_axis_dimension(&a, &axes[i]).wrong != NULL, i >= 3);
     static const kb_axis ends[] = { KB_AXIS("i", 1, KB_LAST_INT, 2), KB_AXIS_STR("s", "a", NULL, "b"),
                                     KB_AXIS("i", 1, 0, 0), KB_AXIS("i", KB_LAST_INT), KB_AXIS_STR("s", "a") };
     for (int i = 0; i < KBI_COUNT(ends); i++) CHECK_INT(kbi_axis_dimension(&a, &ends[i]).wrong != NULL, i < 2);
-    kb_axis endless; // initialised by hand, without end marker
+    kb_axis endless; // an axis that a program initialised without an end marker
     memset(&endless, 0, sizeof endless);
     endless.name = "i", endless.type = KB_AXIS_INTS;
     for (int i = 0; i <= KB_AXIS_MAX; i++) endless.i[i] = i + 1;
@@ -166,7 +166,7 @@ static void test_axis_ends(void) {
     kbi_arena_free(&a);
 }
 
-// names from macros: any text, or string literals
+// names that macros make from any text or from string literals
 static void test_words(void) {
     static const char* const names[][2] = { { "norm", "norm" },
                                             { "tile(64, (1, 2))", "tile(64, (1, 2))" },
@@ -248,7 +248,7 @@ static void test_list_rules(void) {
     kbi_arena_free(&a);
 }
 
-// a set of keys: each key is new once, for any number and distribution of keys
+// in a set of keys, each key is reported as new exactly once, for any number and distribution of keys
 static void test_set(void) {
     kbi_set s = { NULL, 0, 0 };
     int wrong = 0;
@@ -262,8 +262,8 @@ static void test_set(void) {
     kbi_set_free(&s);
 }
 
-// random texts: an accepted text is a list of valid length, without a crash or an endless loop (for the
-// sanitizers)
+// random texts, for the sanitizers: parsing never crashes or loops forever, and an accepted list has a valid
+// length
 static void test_fuzz(void) {
     static const char letters[] = "0123456789:,+*-^.eE axn";
     uint64_t state = 1;

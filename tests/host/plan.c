@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// From the command line to the plan, with known answers. Tests the effect and limits of options and environment
-// variables, the values of axes, and the cases and groups of a whole plan, a shard and a selection.
+// Tests the way from the command line to the plan, with known answers. Covers the effect and limits of options and
+// environment variables, the values of axes, and the cases and groups of a complete plan, of a shard and of a
+// selection.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -11,7 +12,7 @@
 static kbi_options options;
 static char line_words[6000];
 
-// Whether the line is a valid command line; fills `options`.
+// Returns whether the line is a valid command line; fills `options`.
 static bool parse(const char* line) {
     static char* argv[200];
     int argc = 1;
@@ -110,7 +111,7 @@ static void test_limits(void) {
         if (i) CHECK_THAT(parse(line) && options.op.n == i, "%d lists: %d", i, options.op.n);
         snprintf(line + strlen(line), sizeof line - strlen(line), " --op o%d", i);
     }
-    CHECK(!parse(line)); // one more than the list holds
+    CHECK(!parse(line)); // one element more than the list can hold
     for (int n = 98; n < 102; n++) {
         memset(name, 'a', sizeof name), name[n] = 0;
         snprintf(line, sizeof line, "--save-baseline %s", name);
@@ -139,7 +140,7 @@ static void test_apart(void) {
                    rows[i].apart);
 }
 
-// Every option with a value changes the options, and every file option has a writer.
+// Every option with a value changes the parsed options, and every option that names an output file has a writer.
 static void test_wired(void) {
     static const char* const tries[] = { "a",   "1",    "2",     "0.1", "time", "2s", "2/5",  "few",
                                          "5 b", "wall", "never", "all", "x=1",  "0",  "json", "true" };
@@ -188,7 +189,7 @@ static void test_values(void) {
     CHECK(parse("--load a - x- -q")), CHECK_INT(kbi_wanted.n_load, 3), CHECK(options.on[KBI_OPTION_quiet]);
     CHECK(parse("--compare a b- -q")), CHECK_STR(kbi_wanted.compare[1], "b-"), CHECK(!parse("--compare a -q"));
     static const char* const files[] = { "json", "jsonl", "csv", "trace", "svg" };
-    for (int i = 0; i < KBI_COUNT(files); i++) { // an option is not taken as a file name
+    for (int i = 0; i < KBI_COUNT(files); i++) { // the next option is not mistaken for a file name
         const char *name = files[i], *figure = i == 4 ? " --plot time" : "";
         char line[4][60];
         snprintf(line[0], sizeof line[0], "--%s -q%s", name, figure);
@@ -226,7 +227,7 @@ static void test_values(void) {
     }
 }
 
-// The measuring recipe that results from the options.
+// Tests the measuring recipe that results from the options.
 static void test_recipe(void) {
     kbi_recipe r;
     CHECK(parse(""));
@@ -264,7 +265,8 @@ static void test_recipe(void) {
         }
 }
 
-// The shard of a task in a Slurm array (id, lowest, highest, step, count); "": not set.
+// Tests the shard of a task in a Slurm array. Columns: the task id, the lowest and highest id, the step and the
+// count; "": the variable is not set.
 static void test_shards_by_environment(void) {
     static const char* const slurm[] = { "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX",
                                          "SLURM_ARRAY_TASK_STEP", "SLURM_ARRAY_TASK_COUNT" };
@@ -346,7 +348,7 @@ static void test_axes(void) {
     static char many[2 * KBI_VALUES + 3];
     for (int i = 0; i <= KBI_VALUES; i++) many[2 * i] = 'a', many[2 * i + 1] = ',';
     many[2 * KBI_VALUES + 1] = 0;
-    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // one more than the maximum
+    CHECK_INT(length_of_list(KB_AXIS_STRINGS, many), 0); // one value more than the maximum
     CHECK_INT(length_of_list(KB_AXIS_STRINGS, many + 2), KBI_VALUES);
     kbi_arena a = KBI_BLANK;
     kbi_dimension d = kbi_parse_list(&a, "n", KB_AXIS_INTS, "-0,3", 4);
@@ -383,7 +385,7 @@ static void test_axes(void) {
     kbi_arena_free(&a);
 }
 
-// Lists of processors: parsing and formatting; a long list is truncated.
+// Tests the parsing and formatting of lists of processors; a long list is truncated.
 static void test_cpus(void) {
     kbi_cpus c, allowed, now;
     char out[80];
@@ -447,7 +449,7 @@ static bool plan_of(kbi_plan* plan, const char* line) {
     return kbi_plan_make(plan, &options, &all);
 }
 
-// The cases of a plan in short form, groups in brackets: "[a.one 1 3][...".
+// Returns the cases of a plan in short form, with groups in brackets: "[a.one 1 3][...".
 static const char* shown(const kbi_plan* plan) {
     static char out[4][4000];
     static int turn;
@@ -510,8 +512,8 @@ static void test_plans(void) {
     kbi_plan_free(&plan);
 }
 
-// Values of -a that an entry accepts: the lowest declared value of the axis, and positive values unless 0 is
-// declared.
+// With -a, an axis of integers accepts any positive value. It accepts 0 only if 0 or a negative value is declared,
+// and negative values only if a negative value is declared.
 static void test_lowest(void) {
     static const kb_axis axes[] = { KB_AXIS("n", 4, 2, 8),         KB_AXIS("zero", 3, 0),
                                     KB_AXIS("below", 5, -1),       KB_AXIS_REAL("p", 0.5),
@@ -548,7 +550,7 @@ static void test_listed(void) {
     check_list("--list --op c", "c/impl=gpu\nc/impl=cpu\n");
     check_list("--list-ops", "a   one two\nb fwd bwd  f32 bf16  one\nc   gpu cpu\n");
     check_list("--list-ops --op b,c -v", "b fwd bwd  f32 bf16  one\nc   gpu cpu\n    gpu        a note\n");
-    // each value listed once, as a whole word
+    // each value appears exactly once, as a complete word
     check_list("--list-ops --op b -a dir=one,f32 -a dtype=f32", "b one f32  f32  one\n");
     check_list("--list-sizes --op b", "b                small    n=4\nb                large    n=8\n"
                                       "b                large    n=16\n");
@@ -564,7 +566,7 @@ static void test_seconds(void) {
         double max_time;
         int n;
         double want;
-    } rows[] = { { "", 1, 1, 1.5 },           // half of the time again for the warm-up
+    } rows[] = { { "", 1, 1, 1.5 },           // one unit of time, and half of it again for the warm-up
                  { "", 1, 2, 4 },             // the baseline and its control
                  { "", 1, 3, 5.5 },           //
                  { "", 4, 1, 5 },             // at most one second of warm-up
@@ -580,7 +582,7 @@ static void test_seconds(void) {
     }
 }
 
-// Axes declared by a program: sizes must be readable, and there are at most 16 axes.
+// Axes that a program declares must have readable sizes, and a program may declare at most 16 axes.
 static void test_declared(void) {
     static const struct {
         const char* spec;
@@ -619,8 +621,8 @@ static void test_declared(void) {
     }
 }
 
-// Entries are sorted by file and line, in any order of registration. All entries of an operation follow its first
-// one.
+// Entries are sorted by file and line, regardless of the order of registration. All entries of an operation follow
+// the first entry of this operation.
 static void test_registry(void) {
     static kb_entry all[] = { { .operation = "zebra", .implementation = "two", .file = "b", .line = 7 },
                               { .operation = "zebra", .implementation = "three", .file = "b", .line = 7 },

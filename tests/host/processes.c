@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// --procs with planted differences between processes: the record's mean, interval, median process, flags and
-// comparisons. Also failures of one process, and the order of processes. Without arguments, this program is the test;
-// with arguments, it is a program of benchmarks with scripted times.
+// Tests --procs with planted differences between processes: the mean, interval, median process, flags and
+// comparisons in the record. Also tests failures of one process, and the order of the processes. Without
+// arguments, this program is the test; with arguments, it is a program of benchmarks with scripted times.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -11,11 +11,13 @@
 
 #define IS(op) (strncmp(name, op "/", strlen(op) + 1) == 0)
 static const double alone_ns[] = { 10000, 10100, 9900, 10050, 9980 };
-static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 }; // baseline / `mine`, per process
-static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 }; // baseline / its A/A control, per process
+// time of the baseline divided by time of `mine`, per process
+static const double ratios[] = { 1.031, 1.029, 1.033, 1.03, 1.027 };
+// time of the baseline divided by time of its A/A control, per process
+static const double equals[] = { 1.002, 0.999, 1.001, 1.0, 0.9985 };
 
 static double hashed(const char* name,
-                     int placement) { // pseudo-random number from 0 to 1 for a case, process and run
+                     int placement) { // returns a pseudo-random number from 0 to 1 for a case, process and run
     const char* world = getenv("PROCS_WORLD");
     uint64_t z = kbi_hash(1469598103934665603u + (uint64_t)(placement + (world ? 100 * atoi(world) : 0)) * 977, name);
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -23,7 +25,8 @@ static double hashed(const char* name,
     return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
 }
 
-// The time of a sample in ns: constant within a process, except for the cases `noisy` and `simulated`.
+// Returns the time of a sample in ns, which is constant within a process, except for the cases `noisy` and
+// `simulated`.
 static double script(const char* name, int64_t i, uint64_t* flags) {
     int p = scripted.placement % 5;
     double wave = 1 + 0.001 * (double)(i * 7 % 5 - 2); // its median is 1
@@ -143,7 +146,7 @@ static int numbers(int i, const char* key, double* of) { // reads a list
     return n;
 }
 
-// The geometric mean; sd gets the standard deviation of the logarithms.
+// Returns the geometric mean, and stores the standard deviation of the logarithms in *sd.
 static double mean_of(const double* values, int n, double* sd) {
     double sum = 0, squares = 0;
     for (int i = 0; i < n; i++) sum += log(values[i]) / n;
@@ -175,7 +178,8 @@ static void test_times(void) {
         CHECK_REAL(number(0, "gpu_efficiency"), 5e6 / time / 1e6 / 1000 * 100, 1e-9);
         CHECK_REAL(number(0, "max_error"), 0.001 * (n - 1), 1e-9); // the largest error of all processes
         CHECK_INT(number(0, "samples"), 30);
-        CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12); // the process with the median time, or the faster of two
+        // the record shows the process with the median time, or the faster one of two
+        CHECK_REAL(number(0, "time_ms_raw"), 0.01, 1e-12);
         CHECK_STR(get(0, "verified"), "true");
         CHECK_STR(get(0, "flags"), n == 2 ? "[\"NOISY\"]" : "[]"); // t(0.975; 1) is 12.7
     }
@@ -188,9 +192,10 @@ static void test_times(void) {
     run("", "--op alone --iters 3 --procs 5"); // one process has too few samples for an interval
     CHECK_STR(get(0, "flags"), "[]");
     CHECK(number(0, "precision") > 0);
-    run("", "--op slow --iters 30 --procs 5"); // one of five processes is 10 % slower: the interval includes it
+    // one of five processes is 10 % slower, and the interval includes its time
+    run("", "--op slow --iters 30 --procs 5");
     CHECK(number(0, "time_ms_ci_high") > 0.0107 && number(0, "precision") > 0.05);
-    CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // although the interval within each process is narrow
+    CHECK_STR(get(0, "flags"), "[\"NOISY\"]"); // NOISY is set although the interval within each process is narrow
     run("", "--op slow --iters 30 --procs 5 --quiet");
     CHECK(!strstr(said, "+-:"));
 }
@@ -199,7 +204,7 @@ static void test_times(void) {
 static void test_flags(void) {
     run("", "--op warned --iters 30 --procs 5");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
-    run("", "--op warned --iters 30 --procs 4"); // two of four are not more than half
+    run("", "--op warned --iters 30 --procs 4"); // two of four processes are not more than half
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\"]");
     run("", "--op warned --iters 30 --procs 3");
     CHECK_STR(get(0, "flags"), "[\"THROTTLED\", \"SHARED_GPU\"]");
@@ -272,7 +277,7 @@ static void test_contest(void) {
     CHECK_STR(get(mine, "verdict"), "\"FASTER\"");
     CHECK_REAL(number(base, "speedup"), 1, 1e-12);
     CHECK_STR(get(base, "verdict"), "null");
-    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9); // the control equals the baseline here
+    CHECK_REAL(number(mine, "noise_floor"), 0, 1e-9); // the control has the same times as the baseline here
     CHECK_STR(get(base, "winner"), "\"mine\"");
     CHECK_STR(get(base, "winner_certain"), "true");
     CHECK_STR(get(base, "baseline"), "\"base\"");
@@ -288,7 +293,8 @@ static void test_contest(void) {
     CHECK_STR(get(record("contest/impl=mine"), "verdict"), "\"FASTER\"");
 }
 
-// The pooled comparison alone: the rounds of the control differ, then one process has none.
+// Tests the pooled comparison without the program. First the processes have different numbers of control rounds,
+// then one process has no control rounds.
 static void test_ratios(void) {
     kbi_measured measured[2][5];
     double samples[2][5][2], sd;
@@ -325,7 +331,7 @@ static void test_ratios(void) {
     CHECK_REAL(q.low, exp(mean - reach), 1e-9);
     CHECK_STR(results[0].winner, "mine");
     CHECK_INT(results[1].winner_certain, 1);
-    // The same comparison without a result from the last process.
+    // Repeats the comparison without a result from the last process.
     kbi_pools_open(&pools, &memory, 2, 5);
     kbi_compared_open(&c, results, 2, 5);
     for (int k = 0; k < 10; k++) c.m[k] = k < 9 ? &measured[k % 2][k / 2] : NULL;
@@ -386,8 +392,8 @@ static void test_code(void) {
     CHECK_INT(verdict_of(true, 1.003, 1e-3, &noise), KB_EQUIVALENT);
 }
 
-// Each process of --procs runs a whole batch before the next process starts. A batch has at least 16 cases, if
-// there are as many.
+// Each process of --procs runs a complete batch of cases before the next process starts. A batch has at least 16
+// cases, unless fewer remain.
 static void test_laps(void) {
     static const int counts[] = { 1, 16, 17, 40 };
     for (int k = 0; k < KBI_COUNT(counts); k++) {
@@ -413,13 +419,13 @@ static void test_laps(void) {
     snprintf(line, sizeof line, "%.*s", (int)strcspn(first, "\n"), first);
     CHECK_INT(times_in(first, line), times_in(first, "simulated"));
     run("",
-        "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time"); // sorts the table, but not the file
+        "--op simulated -a n=1:20 --iters 6 --procs 3 --sort -time"); // --sort sorts the table, but not the file
     CHECK(strstr(said, "n=20") && strstr(said, "n=20") < strstr(said, "n=19 "));
     CHECK_HAS(get(0, "name"), "n=1\"");
 }
 
 // 160 cases of 2 us to 5 ms, whose processes differ by 1 %. The interval of five processes covers the median of 15
-// other processes in 95 % of cases. The interval within one process does not cover it.
+// other processes in 95 % of cases. The interval within one process does not cover this median.
 static void test_coverage(void) {
     static double low[2][160], high[2][160];
     static const char* const how[] = { "--op simulated --iters 6 --procs 5", "--op simulated --iters 6" };

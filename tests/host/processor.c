@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The kernel's information about the processor, read from folders with the same layout, and the messages if it is
-// missing.
+// Tests the information of the Linux kernel about the processor, read from folders with the layout of /sys and
+// /proc, and the messages if the information is missing.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
 #include "kit.h"
 
-static char root[200]; // folder beside this program
+static char root[200]; // folder next to this program
 
 static void put(const char* path, const char* text) {
     char whole[300];
@@ -24,7 +24,8 @@ static void put(const char* path, const char* text) {
 
 static void test_clock(void) {
     char governor[32] = "";
-    CHECK(!kbi_cpu_says(root, 1, "scaling_governor", governor, (int)sizeof governor)); // as in a virtual machine
+    // the governor is unknown, as in a virtual machine
+    CHECK(!kbi_cpu_says(root, 1, "scaling_governor", governor, (int)sizeof governor));
     CHECK(isnan(kbi_cpu_mhz(root, 1)));
     CHECK_INT(kbi_cpu_boost(root), -1);
     kbi_machine m;
@@ -44,7 +45,7 @@ static void test_clock(void) {
     CHECK_INT(kbi_cpu_boost(root), 1);
     put("cpufreq/boost", "0");
     CHECK_INT(kbi_cpu_boost(root), 0);
-    put("intel_pstate/no_turbo", "0"); // opposite meaning: 0 is boost
+    put("intel_pstate/no_turbo", "0"); // no_turbo has the opposite meaning: 0 means that boost is on
     CHECK_INT(kbi_cpu_boost(root), 1);
     put("intel_pstate/no_turbo", "1");
     CHECK_INT(kbi_cpu_boost(root), 0);
@@ -82,7 +83,7 @@ static void test_here(void) {
     CHECK(kbi_cpus_pin(&allowed));
 }
 
-// Counts start at the beginning of the samples.
+// The counters are relative to the beginning of the samples.
 static void test_load(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
@@ -127,7 +128,7 @@ static void test_lists(void) {
         CHECK_STR(kbi_cpus_show(&c, text, sizeof text), good[i][1]);
     }
     for (int i = 0; i < KBI_COUNT(bad); i++) CHECK_THAT(!kbi_cpus_parse(bad[i], &c), "'%s' is accepted", bad[i]);
-    CHECK(kbi_cpus_parse("0,2,4,6,8,10,12,14,16", &c)); // as many as fit
+    CHECK(kbi_cpus_parse("0,2,4,6,8,10,12,14,16", &c)); // the text lists as many processors as fit
     CHECK_STR(kbi_cpus_show(&c, text, 16), "0,2,4,6,8,...");
 }
 

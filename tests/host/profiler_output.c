@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Reading the output of ncu and nsys: units, numbers, other output in between, and
-// launches assigned to cases by their marks. The files imitate the columns of known versions of the tools.
+// Tests the parser of the output of ncu and nsys: units, numbers, other output in between, and launches that
+// marker kernels assign to cases. The files imitate the columns of known versions of the tools.
 #include "test.h"
 #include "kit.h"
 
@@ -35,7 +35,7 @@ static const char* unit(const kbi_launches* l, const char* name) {
 }
 #define VALUE(number, kernel, name) kbi_launches_value(look(number, kernel), name)
 
-// A second table after the first, with one more column: its values belong to the second table.
+// The output contains a second table with one more column. Its values are read by the columns of the second table.
 static void test_ncu_tables(void) {
     kbi_text whole = KBI_BLANK, text = KBI_BLANK;
     int line = 0;
@@ -68,8 +68,8 @@ static void test_ncu_raw(void) {
     CHECK_STR(scale->block, "(256, 1, 1)");
     CHECK_REAL(scale->ns, 400000, 0);
     CHECK_REAL(all->ns, 500000, 0);
-    // sums are added, the configuration of a launch is the maximum, percentages are averaged with the time as
-    // weight
+    // totals over launches: amounts are added, launch configurations give their maximum, percentages are averaged
+    // with the times as weights
     CHECK_REAL(VALUE(0, "", "dram__bytes.sum"), 805306368.0 + 805306369 + 1024, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_REAL(VALUE(0, "", "sm__warps_active.avg.pct_of_peak_sustained_active"), (90 * 3 + 80 + 20) / 5.0, 1e-12);
@@ -79,7 +79,7 @@ static void test_ncu_raw(void) {
     CHECK_REAL(VALUE(0, "", "dram__throughput.avg.pct_of_peak_sustained_elapsed"), (91.5 * 3 + 93.5) / 4, 1e-12);
     CHECK(isnan(VALUE(0, "reduce", "dram__throughput.avg.pct_of_peak_sustained_elapsed")));
     CHECK_STR(unit(all, "gpu__time_duration.sum"), "ns");
-    // ignored: text values, device attributes and breakdown metrics
+    // the parser ignores text values, device attributes and breakdown metrics
     CHECK(isnan(VALUE(0, "", "launch__func_cache_config")));
     CHECK(isnan(VALUE(0, "", "device__attribute_clock_rate")));
     CHECK_STR(look(2, "name")->kernel, "name with \"quotes\", and a comma");
@@ -100,7 +100,8 @@ static void test_nsys(void) {
     CHECK_REAL(VALUE(0, "", "nsys.kernel_ns"), 10000, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_operations"), 1, 0);
     CHECK_REAL(VALUE(0, "", "nsys.memory_bytes"), 4000, 1e-12);
-    CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0); // including gaps; overlapping work counts once
+    // the span includes gaps, and overlapping work is added once
+    CHECK_REAL(VALUE(0, "", "nsys.span_ns"), 12000, 0);
     CHECK_REAL(VALUE(0, "", "launch__registers_per_thread"), 40, 0);
     CHECK_INT(look(1, "")->calls, 0);
     read_file("tests/fixtures/nsys_old.csv");
@@ -122,7 +123,8 @@ static void test_numbers(void) {
     check_number("4.0e-05", 4e-5);
     check_number("-3", -3);
     static const char* const none[] = { "n/a", "", "inf", "12 (3)", "1e999", "65,77", "1.234,567", "27.595.520" };
-    for (int i = 0; i < KBI_COUNT(none); i++) check_number(none[i], NAN); // including formats of other locales
+    // number formats of other locales are not accepted
+    for (int i = 0; i < KBI_COUNT(none); i++) check_number(none[i], NAN);
     char out[40];
     CHECK_REAL(kbi_unit_base("Gbyte/second", out), 1e9, 0);
     CHECK_STR(out, "byte/s");
@@ -135,7 +137,7 @@ static void test_numbers(void) {
     CHECK_REAL(kbi_unit_base("", out), 1, 0);
 }
 
-// A case without an end mark is not reported.
+// A case without a marker kernel at its end is not reported.
 static void test_half(void) {
     static const char head[] = "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"gpu__time_duration.sum\"\n";
     char text[1000];
@@ -150,7 +152,7 @@ static void test_half(void) {
     CHECK(kbi_launches_total(&looks, 1));
 }
 
-// Truncated or corrupted files: nothing is read beyond the text.
+// In truncated or corrupted files, the parser reads nothing beyond the end of the text.
 static void test_broken(void) {
     CHECK(!read_text(""));
     CHECK(!read_text("==ERROR== nothing\n"));
@@ -225,11 +227,12 @@ static void test_units(void) {
           !kbi_ncu_metric("a_b"));
 }
 
-// Totals over launches: name and unit of a metric decide between sum, maximum, minimum and mean.
+// For totals over launches, the name and the unit of a metric decide between sum, maximum, minimum and mean.
 static void test_added(void) {
     static const struct {
         const char *name, *unit;
-        double first, second, want; // values of launches of 1 and of 3 ns
+        // first, second: values of the metric for a launch of 1 ns and a launch of 3 ns; want: their total
+        double first, second, want;
     } rows[] = { { "a.sum", "", 2, 5, 7 },         { "a.sum", "Kbyte", 2, 5, 7000 }, { "a.max", "", 2, 5, 5 },
                  { "a.max", "", -5, -2, -2 },      { "a.max", "", 5, 2, 5 },         { "a.min", "", 2, 5, 2 },
                  { "a.min", "", 5, 2, 2 },         { "launch__x", "", 2, 5, 5 },     { "launch__x", "", 5, 2, 5 },
@@ -240,7 +243,7 @@ static void test_added(void) {
         kbi_launch_list_free(&looks);
         int all = kbi_launches_find(&looks, 0, NULL, NULL, NULL);
         kbi_launches* l = &looks.of[all];
-        for (int k = 0; k < 40; k++) { // after many other metrics
+        for (int k = 0; k < 40; k++) { // repeats the test after many other metrics
             char other[24];
             snprintf(other, sizeof other, "m%d.sum", k);
             kbi_metric_add(&looks, l, other, "", k, 1);
@@ -252,7 +255,7 @@ static void test_added(void) {
                    rows[i].name, rows[i].unit, kbi_launches_value(l, rows[i].name));
         CHECK_REAL(kbi_launches_value(l, "m39.sum"), 39, 0), CHECK(isnan(kbi_launches_value(l, "m40.sum")));
     }
-    // kernels with different name, grid or block are separate
+    // kernels that differ in name, grid or block size are separate
     kbi_launch_list_free(&looks);
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 40; i++) {
@@ -317,7 +320,7 @@ static void test_shown(void) {
     }
 }
 
-// Rows of kernels; long names are shortened.
+// Tests the table rows of kernels; long names are shortened.
 static void test_rows(void) {
     static char name[160];
     static const int lengths[] = { 1, 100, 101, 150 };

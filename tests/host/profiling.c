@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // --profile, --trace, --counters, --sass and --energy on the virtual GPU: results and failures for blocks of known
-// work. Profiling must not change the times. Without arguments, this program is the test; with arguments, it is the
-// program of benchmarks that the test runs.
+// work. Tests profiling, which must not change the times. Without arguments, this program is the test; with
+// arguments, it is the program of benchmarks that the test runs.
 #include "test.h"
 #include "json.h"
 #include "virtual_gpu.h"
@@ -41,7 +41,7 @@ KBENCH_IMPL(rivals, wrong) {
 KBENCH_IMPL(rivals, second) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &wide, 6000); }
 }
-KBENCH(waits) { // behind a gate, this block would wait for ever
+KBENCH(waits) { // with a launch gate, this block would wait forever
     kb_expect(kb, KB_EXPECT_SYNC);
     KB_TIME(kb) {
         put(kb->stream, KERNEL, &plain, 5000);
@@ -55,7 +55,7 @@ KBENCH(many) {
         for (int i = 0; i < 14; i++) put(kb->stream, KERNEL, &of[i], 1000 + 100 * i);
     }
 }
-// Profiling must not share a process with timing. The test has 20 groups, more than one batch.
+// Profiling and timing must not run in the same process. The test has 20 groups, which are more than one batch.
 KBENCH(apart, KB_AXIS("n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)) {
     bool looks = kb->run->recipe->inside != 0;
     if (!looks && (kbi_meter.cupti.loaded || tracing.on)) kb_fail(kb, "CUPTI is here");
@@ -74,7 +74,7 @@ KBENCH(streams) {
     KB_TIME(kb) { put(kb->stream, KERNEL, &plain, 1e6); }
     kb_bytes(kb, 3.9e9);
 }
-KBENCH(dies) { // dies only while being profiled
+KBENCH(dies) { // ends the process only while it is profiled
     KB_TIME(kb) {
         if (kb->run->recipe->inside) abort();
         put(kb->stream, KERNEL, &plain, 5000);
@@ -118,7 +118,8 @@ static const char* text(int i, const char* key) {
     return s ? s : "(none)";
 }
 static void said(const char* what) {
-    char squeezed[60000], *to = squeezed; // runs of spaces count as one, because column widths vary
+    // consecutive spaces are compared as one space, because column widths vary
+    char squeezed[60000], *to = squeezed;
     for (const char* s = output; *s; s++)
         if (*s != ' ' || to == squeezed || to[-1] != ' ') *to++ = *s;
     *to = 0;
@@ -136,7 +137,8 @@ static void test_profile(void) {
     not_said("local"), not_said("clusters");
     said("cudaLaunchKernel 8 24.00 us 100% 3.000 us");
     not_said("cuLaunchKernel"), not_said("_v7000"),
-        not_said("kbi_"); // kernels of the driver and the harness, and API suffixes
+        // the output must not contain kernels of the driver and of kbench, or suffixes of API names
+        not_said("kbi_");
     said("per run: 5.000 us from first start to last end, no gaps");
     said("3.000 us per launch");
 
@@ -156,7 +158,8 @@ static void test_profile(void) {
     CHECK_INT(file.n, 3);
     said("plain 8 40.00 us 100%"), said("wide 8 48.00 us 100%");
     said(
-        "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)"); // registers for 40 warps: 2 blocks of 16
+        // the registers suffice for 40 warps, so for 2 blocks of 16 warps
+        "42 registers, shared 4.00 KiB, 50% of the warps (limit: registers)");
     not_said("72.00 us");
     run("VIRTUAL_CUPTI=1 --op waits --profile");
     CHECK_INT(code, 0);
@@ -188,7 +191,7 @@ static void test_profile(void) {
     not_said("on the GPU in");
 }
 
-// Sums over synthetic events: overlap of kernels and copies.
+// Tests sums over synthetic events, such as the overlap of kernels and copies.
 static void test_sums(void) {
     union {
         kbi_inside head;
@@ -228,7 +231,7 @@ static void test_sums(void) {
     kbi_profile_free(&p);
 }
 
-// The timeline file: a script checks its schema and counts its events.
+// A script checks the schema of the timeline file and counts the events in it.
 static void test_trace(void) {
     if (system("python3 -c ''") != 0) {
         SKIP("no python3, which checks the timeline");
@@ -237,8 +240,8 @@ static void test_trace(void) {
     run("VIRTUAL_CUPTI=1 --op mixed,rivals,on_host --trace build/test/host/profiling.trace");
     CHECK_INT(code, 1);        // one of the implementations is wrong
     not_said("on the GPU in"); // only --profile prints the table
-    // 8 runs of mixed and of two implementations give 24 blocks. Calls and submitted work: 5 per run of mixed, 1
-    // per run of an implementation.
+    // 8 runs of each of `mixed` and two implementations give 24 blocks. A run of `mixed` has 5 calls that submit
+    // work; a run of an implementation has 1.
     CHECK_INT(
         system("python3 tests/host/trace.py build/test/host/profiling.trace block=24 call=56 kernel=40 copy=8 memset=8 "
                "> build/test/host/profiling.out"),
@@ -247,14 +250,16 @@ static void test_trace(void) {
     output[f ? fread(output, 1, sizeof output - 1, f) : 0] = 0;
     if (f) fclose(f);
     CHECK_STR(output, "good\n");
-    run("--op one --trace build/test/host/profiling.trace"); // nothing was recorded, but the file is still a timeline
+    // nothing was recorded, but the file is still a valid timeline
+    run("--op one --trace build/test/host/profiling.trace");
     CHECK_INT(system("python3 tests/host/trace.py build/test/host/profiling.trace block=0 > build/test/host/profiling.out"),
               0);
     start("VIRTUAL_CUPTI=1 --op one --trace build/no/such/folder/x");
     CHECK_INT(code, 2);
     said("cannot write --trace");
     start("--load build/test/host/profiling.json --profile"); // profiles are not saved in any file
-    CHECK(code != 0);                                         // 2, unless a sanitizer reports leaks at exit
+    // the exit code is 2, unless a sanitizer reports leaks at exit
+    CHECK(code != 0);
     said("--load shows records and runs nothing, so --profile has no effect");
 }
 
@@ -277,8 +282,8 @@ static void test_code(void) {
     run("VIRTUAL_CUPTI=1 --op one --sass");
     said("--sass: plain is not in this program's file");
     remove("build/test/host/cuobjdump");
-    // The shell command contains the program, the kernel and the file as quoted words; otherwise no command is
-    // built.
+    // The shell command contains the program, the kernel and the file as quoted words. If a word cannot be quoted
+    // or does not fit, no command is built.
     static const char* const hostile[][2] = { { "cuobjdump", "a;b" },   { "cuobjdump", "a b" },
                                               { "cuobjdump", "$(b)" },  { "cuobjdump", "a'b" },
                                               { "cuobjdump", "a\nb" },  { "cuobjdump", "`b`" },
@@ -305,8 +310,9 @@ static double counted(int i, const char* name) {
     return at ? strtod(at + strlen(key), NULL) : (double)NAN;
 }
 
-// Counters, the flags DECLARED_BYTES and DECLARED_FLOPS derived from them, and the bound. L2 has 60 MiB. Each GPU
-// operation takes 1 ms, because a rate above the peak for the declared bytes would be an error.
+// Tests counters, the flags DECLARED_BYTES and DECLARED_FLOPS, which are derived from counters, and the bound. L2
+// has 60 MiB. Each GPU operation takes 1 ms, because a rate above the peak for the declared bytes would be an
+// error.
 static void test_counters(void) {
 #define FFMA "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum:"
 #define FP32 ",dram__bytes.sum:1000000000,smsp__sass_thread_inst_executed_op_fp32_pred_on.sum:"
@@ -316,7 +322,7 @@ static void test_counters(void) {
         " --op declares --counters");
     CHECK_INT(code, 0);
     CHECK_REAL(counted(0, "dram_bytes"), 1e9, 0);
-    CHECK(isnan(counted(0, "gpu_time_ns"))); // would include the profiler's own work
+    CHECK(isnan(counted(0, "gpu_time_ns"))); // gpu_time_ns would include the profiler's own work
     CHECK_REAL(counted(0, "occupancy_pct"), 51.5, 0);
     CHECK_REAL(counted(0, "mine"), 5, 0); // counters of kb_count and of the hardware in one record
     CHECK_STR(text(0, "occupancy_achieved"), "51.5");
@@ -330,27 +336,27 @@ static void test_counters(void) {
     CHECK_THAT(strstr(output, " bound by memory") < strstr(output, " dram_pct"), "the order in: %s", output);
     said("\n mine 5");
     said("dram_bytes 954 MiB"), said("dram_pct 91 %"), said("intensity_dram 1");
-    // A profiled range that is four times as long as the block: percentages of elapsed time are multiplied by four.
+    // If the profiled range is four times as long as the block, percentages of elapsed time are multiplied by
+    // four.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=gpu__time_duration.sum:4000000,"
         "dram__throughput.avg.pct_of_peak_sustained_elapsed:20,lts__t_sectors.avg.pct_of_peak_sustained_elapsed:30,"
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:15 --op declares --counters=few --hot");
     CHECK_REAL(counted(0, "dram_pct"), 80, 0.01), CHECK_REAL(counted(0, "l2_pct"), 100, 0);
-    CHECK_REAL(counted(0, "tensor_pct"), 15, 0); // percentage of active cycles, which is not scaled
+    CHECK_REAL(counted(0, "tensor_pct"), 15, 0); // a percentage of active cycles is not scaled
     CHECK_STR(text(0, "bound"), "\"L2\"");
-    // DRAM has not seen all writes of a short kernel at its end. The rate relative to the peak then determines the
-    // bound, if no unit is busier.
+    // When a short kernel ends, some of its writes have not reached DRAM. If no unit is busier, the ratio of the
+    // rate to the peak then determines the bound.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:3900000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
         " --op streams --counters=few");
     CHECK_STR(text(0, "bound"), "\"memory\"");
     CHECK_HAS(text(0, "message"), "bound by memory: DRAM 40 %, L2 30 %, tensor cores 0 %, copy roof 9");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:40" BUSY
-        " --op streams --counters=few --hot"); // hot: the traffic may be from L2
+        " --op streams --counters=few --hot"); // with --hot, the traffic may come from L2
     CHECK_STR(text(0, "bound"), "\"latency\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:1000000000,dram__throughput.avg.pct_of_peak_sustained_elapsed:91" BUSY
         " --op declares --counters");
     not_said("tensor_pct"), not_said("ffma");
-    // The counters are a second proof that a cold launch finds no data in L2. A case that is not cold gets no
-    // time.
+    // The counters also prove that a cold launch finds no data in L2. A case that is not cold gets no time.
     CHECK_REAL(counted(0, "evicted_pct"), 100, 0);
     run("VIRTUAL_CUPTI=1 --op declares --counters --hot");
     CHECK(isnan(counted(0, "evicted_pct"))); // a hot case evicts nothing
@@ -372,7 +378,7 @@ static void test_counters(void) {
     start("VIRTUAL_CUPTI=1 --env");
     not_said("by the counters");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
-    // Declared bytes: twice the measured bytes, then half of them.
+    // The declared bytes are twice the measured bytes, then half of the measured bytes.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:500000000 --op declares --counters");
     CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "kb_bytes declares 954 MiB, but DRAM moved 477 MiB");
@@ -380,13 +386,14 @@ static void test_counters(void) {
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED_BYTES"), "flags %s", text(0, "flags"));
     CHECK_HAS(text(0, "message"), "DRAM moved 1.86 GiB, 2.00 times the bytes of kb_bytes");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__bytes.sum:0,lts__t_bytes.sum:500000000 --op declares --counters --hot");
-    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES"); // hot: L2 traffic is compared
+    // with --hot, the declared bytes are compared with the L2 traffic
+    CHECK_HAS(text(0, "flags"), "DECLARED_BYTES");
     CHECK_HAS(text(0, "message"), "but L2 moved 477 MiB");
     // Declared operations: 1e9.
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000" FP32 "500000000 --op declares --counters");
     CHECK_THAT(!strstr(text(0, "flags"), "DECLARED"), "flags %s", text(0, "flags"));
     CHECK_REAL(counted(0, "ffma"), 5e8, 0);
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // from the declared operations
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // the intensity uses the declared operations
     CHECK(isnan(counted(0, "intensity_l2")));       // no L2 traffic
     CHECK_HAS(text(0, "counter_units"), "\"intensity_dram\": \"FLOP/B\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,lts__t_bytes.sum:2000000000" FP32
@@ -396,7 +403,7 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA
         "500000000,sm__inst_executed_pipe_tensor.sum:2,smsp__sass_thread_inst_executed_op_fp16_pred_on.sum:64" FP32
         "500000000 --op one --counters");
-    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // tensor instructions that only move data
+    CHECK_REAL(counted(0, "intensity_dram"), 1, 0); // tensor instructions that only move data are no operations
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=" FFMA "500000000,sm__inst_executed_pipe_tensor.sum:600000" FP32
         "500000000 --op one --counters");
     CHECK(isnan(counted(0, "intensity_dram"))); // operations on tensor cores are not counted
@@ -411,12 +418,12 @@ static void test_counters(void) {
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=dram__throughput.avg.pct_of_peak_sustained_elapsed:20" BUSY
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"latency\"");
-    CHECK_THAT(isnan(counted(0, "ffma")), "few does not include ffma");
+    CHECK_THAT(isnan(counted(0, "ffma")), "--counters=few does not include ffma");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active:75" BUSY
         " --op declares --counters=few");
     CHECK_STR(text(0, "bound"), "\"compute\"");
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=sm__ops_path_tensor_src_fp16_dst_fp32.sum:64 --op declares --counters=all --profile");
-    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // the spelling that this chip supports
+    CHECK_REAL(counted(0, "tensor_fp16_ops"), 64, 0); // the metric has the name that this chip supports
     said("plain 8");                                  // --profile with --counters
     run("VIRTUAL_CUPTI=1 VIRTUAL_METRICS=a__b.sum:3 --op declares --counters=a__b.sum,no_such__c.sum");
     CHECK_REAL(counted(0, "a__b.sum"), 3, 0);
@@ -452,8 +459,8 @@ static void test_counters(void) {
     }
 }
 
-// Energy: the virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is followed
-// by a gap of 400 ns.
+// Tests energy. The virtual GPU takes 1 kW while it works and 80 W while it is idle. In a graph, each kernel is
+// followed by a gap of 400 ns.
 static void test_energy(void) {
     run("--op one,declares --energy --no-isolate"); // with --no-isolate, and without CUPTI
     CHECK_INT(code, 0);
@@ -484,7 +491,7 @@ static void test_energy(void) {
                  { "breaks", "NVML's energy counter failed while the block ran" } };
     for (int i = 0; i < 3; i++) {
         char arguments[200];
-        if (i == 1 && test_rounds(2) < 2) continue; // takes seconds, so only in make test-all
+        if (i == 1 && test_rounds(2) < 2) continue; // takes seconds, so it runs only in "make test-all"
         snprintf(arguments, sizeof arguments, "VIRTUAL_ENERGY=%s --op one --energy", rows[i].how);
         run(arguments);
         CHECK_INT(code, 0);

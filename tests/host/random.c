@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-/* Random numbers and floats of 16 and 8 bits: known answers, conversions compared with their definitions, moments,
- * filling in parts. */
+/* Tests random numbers and floats of 16 and 8 bits: known answers, conversions compared with their definitions,
+   moments, and filling an array in parts. */
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -145,7 +145,8 @@ static void test_values(void) {
     kbi_fill_host(wide, 0, 4, KB_I64, KB_UNIFORM, 0, 0);
     for (i = 0; i < 4; i++) bad += wide[i] != (int64_t)big[i];
     CHECK(!bad);
-    kbi_fill_host(f, 0, 4, KB_F32, KB_NORMAL, 0, 0); /* mpmath applied to the words above, rounded to float */
+    /* expected values: computed by mpmath from the words above, rounded to float */
+    kbi_fill_host(f, 0, 4, KB_F32, KB_NORMAL, 0, 0);
     CHECK(f[0] == 0.9911375045776367f && f[1] == -0.9246627688407898f && f[2] == -0.6176090836524963f &&
           f[3] == -0.48206835985183716f);
     int32_t s32[4];
@@ -202,7 +203,7 @@ static void test_load(void) {
     CHECK(kbi_dtype_size(-1) == 0 && kbi_dtype_size(16) == 0);
 }
 
-/* 2^20 deviates; each bound is 5 standard errors */
+/* 2^20 random values; each bound is 5 standard errors */
 static void test_moments(void) {
     enum { N = 1 << 20 };
     float* z = (float*)malloc(N * sizeof *z);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Record files under failures: records that cannot be written yet are kept, then written or reported as lost.
-// Neighbouring files are left alone unless a killed run left them behind. The target of a symbolic link is replaced
-// atomically.
+// Tests record files when writes fail. Records that cannot be written yet are kept, then written later or reported
+// as lost. Other files in the folder stay unchanged, except temporary files of a killed run. The target of a
+// symbolic link is replaced atomically.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A disk with `room` bytes left (-1: unlimited) that accepts at most `piece` bytes at once. If `refused` is 0, a
-// write to the full disk returns 0 without an error.
+// Simulates a disk with `room` free bytes (-1: unlimited) that accepts at most `piece` bytes per call. If
+// `refused` is 0, a write to the full disk returns 0 without an error.
 static struct {
     long room;
     size_t piece;
@@ -33,7 +33,7 @@ static ssize_t played_write(int file, const void* from, size_t n) {
 }
 static int sync_error;
 static int played_fsync(int file) { return sync_error ? (errno = sync_error, -1) : fsync(file); }
-static int read_good, read_error; // after `read_good` successful reads, this error; 0: none
+static int read_good, read_error; // read_error: errno after `read_good` successful reads; 0: no error
 static ssize_t played_read(int file, void* to, size_t n) {
     if (read_error && read_good-- <= 0) return errno = read_error, -1;
     return read(file, to, read_error && n > 100 ? 100 : n);
@@ -58,7 +58,7 @@ static char folder[200], told[4000];
 static int told_kept = -1;
 static FILE* told_in;
 
-static void hear(void) { // captures the messages of kbench
+static void hear(void) { // starts capturing the messages of kbench
     fflush(stderr);
     told_in = tmpfile(), told_kept = dup(2);
     dup2(fileno(told_in), 2);
@@ -72,7 +72,8 @@ static const char* heard(void) {
     return told;
 }
 
-static const char* in(const char* name) { // a path in the test's folder; valid for the last 32 calls
+// returns a path in the test's folder, which is valid for the next 31 calls
+static const char* in(const char* name) {
     static char paths[32][500];
     static int at;
     char* path = paths[at++ % 32];
@@ -94,7 +95,7 @@ static bool there(const char* name) {
     struct stat about;
     return lstat(in(name), &about) == 0;
 }
-static int files(void) { // number of files in the folder
+static int files(void) { // returns the number of files in the folder
     int n = 0;
     DIR* d = opendir(folder);
     for (struct dirent* e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
@@ -127,10 +128,10 @@ static void test_full(void) {
         disk.room = 100, disk.piece = 30;
         kbi_store_add(&s, &a, 1, true), kbi_store_add(&s, &b, 1, true);
         const char* text = heard();
-        CHECK_INT(count(text, "\n"), 1); // reported once; the array is written in the end
+        CHECK_INT(count(text, "\n"), 1); // the failure is reported once, and the array is written in the end
         snprintf(said, sizeof said, "writing --jsonl %s failed: No space left on device\n", in("r.jsonl"));
         CHECK_HAS(text, said);
-        CHECK_STR(text_of("r.json"), OLD); // the old array stays until the new one is complete
+        CHECK_STR(text_of("r.json"), OLD); // the old array stays until the new array is complete
         size_t waiting = s.lines.waiting.n;
         hear();
         disk.room = room ? -1 : 0;
@@ -153,8 +154,8 @@ static void test_full(void) {
         }
         disk.room = -1, disk.piece = 0;
     }
-    for (int how = 0; how < 3;
-         how++) { // failures at the end only: the last bytes; the disk; fsync is not supported
+    // failures at the end only. 0: the last bytes cannot be written; 1: fsync fails; 2: fsync is not supported
+    for (int how = 0; how < 3; how++) {
         kbi_store s;
         char said[600];
         unlink(in("r.json"));
@@ -172,7 +173,8 @@ static void test_full(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// A slow reader is waited for as long as it accepts data; a reader that accepts none times out.
+// kbench waits for a slow reader as long as the reader accepts data. If the reader accepts no data, the wait times
+// out.
 static void test_slow(void) {
     enum { SIZE = 300000 };
     static char some[SIZE];
@@ -266,8 +268,8 @@ static void test_open(void) {
     opens(in("a"), "", "--jsonl needs the name of a file"), opens("-", "-", "would mix on stdout");
     opens(in("no/a"), NULL, "No such file or directory"), opens(NULL, in("no/a"), "No such file or directory");
     CHECK_INT(files(), 4);
-    // the name stays a link; its target is replaced and keeps its mode; a benchmark function may change the
-    // directory
+    // the name stays a symbolic link, and its target is replaced and keeps its mode, even if a benchmark function
+    // changes the directory
     char here[500];
     kbi_store s;
     struct stat about;
@@ -277,8 +279,8 @@ static void test_open(void) {
     kbi_store_add(&s, &r, 1, true), CHECK(kbi_store_close(&s));
     CHECK(lstat(in("link"), &about) == 0 && S_ISLNK(about.st_mode) && stat(in("array"), &about) == 0);
     CHECK_INT(about.st_mode & 07777, 0640), CHECK_HAS(text_of("array"), "\"one\"");
-    CHECK_INT(count(text_of("lines"), "\n"), 2); // after the existing line
-    // a relative name of a file that does not exist yet
+    CHECK_INT(count(text_of("lines"), "\n"), 2); // the record is appended after the existing line
+    // a relative file name, and the file does not exist yet
     CHECK(chdir(folder) == 0 && kbi_store_open(&s, "new", NULL) && chdir(here) == 0 && kbi_store_close(&s));
     CHECK_STR(text_of("new"), "[]\n");
     // results of an earlier run are not replaced by an empty array
@@ -309,7 +311,8 @@ static void test_lines(void) {
         text += strlen(before[i]);
         CHECK(*text == (i == 2 ? '\n' : '{') && text[strlen(text) - 1] == '\n');
     }
-    // replacement by --resume: through a link; with no lines to keep; while another process replaces the file, too
+    // replacement by --resume: through a symbolic link; without lines to keep; while another process also replaces
+    // the file
     for (int how = 0; how < 3; how++) {
         kbi_text lines = KBI_BLANK;
         put("l", ONE "\n{\"name\": \"torn"), chmod(in("l"), 0604), unlink(in("k"));
@@ -368,7 +371,8 @@ static void test_ours(void) {
         CHECK_THAT(kbi_file_ours(file, &kbi_line_mark) == rows[i].lines && errno == 0, "lines: %s", rows[i].text);
         close(file);
     }
-    int file = open(in("h"), O_RDWR); // zeros, as after a power failure; then more blanks than the check reads
+    // the file begins with zeros, as after a power failure, then with more blanks than the check reads
+    int file = open(in("h"), O_RDWR);
     CHECK(ftruncate(file, 0) == 0 && ftruncate(file, 100) == 0);
     CHECK(!kbi_file_ours(file, &kbi_array_mark) && !kbi_file_ours(file, &kbi_line_mark)), close(file);
     FILE* f = fopen(in("h"), "w");
@@ -378,14 +382,15 @@ static void test_ours(void) {
     unlink(in("h"));
 }
 
-// Changes of a JSON Lines file while a run writes to it. The records of the run end up in the file or beside it.
+// Changes of a JSON Lines file while a run writes to it. The records of the run must be in the file, or in a
+// second file next to it.
 static void test_changed(void) {
     enum { NOTHING, REPLACED, REMOVED, CUT, OTHERS, GROWN, REWRITTEN, FOLDER, HOWS };
     kb_result a = record("one"), b = record("two");
     char beside[60], said[100];
     snprintf(beside, sizeof beside, "l.%ld.jsonl", (long)getpid());
     for (int how = 0; how < HOWS; how++)
-        for (int late = 0; late < 2; late++) { // before or after the last record
+        for (int late = 0; late < 2; late++) { // late: the change comes after the last record, otherwise before it
             kbi_store s;
             bool lost = how == REPLACED || how == REMOVED || how == CUT || how == FOLDER;
             put("l", ONE "\n");
@@ -420,7 +425,8 @@ static void test_changed(void) {
     kb_result_free(&a), kb_result_free(&b);
 }
 
-// One process at a time: a second process waits, and writes beside the file if the first does not end.
+// Only one process at a time writes to a file. A second process waits; if the first process does not end, the
+// second writes to another file next to it.
 static void test_locked(void) {
     int ends[2];
     char byte = 0;
@@ -440,7 +446,7 @@ static void test_locked(void) {
     CHECK(read(ends[0], &byte, 1) == 1 && byte == 1);
     waited = 0, opens(NULL, in("l"), "another process has locked it"), CHECK_THAT(waited >= 10000 && waited < 10100, "%d ms", waited);
     kill(child, SIGKILL), waitpid(child, NULL, 0);
-    // a lock that another process takes during the run and never releases
+    // another process locks the file during the run and never releases the lock
     char beside[60];
     CHECK(kbi_store_open(&s, NULL, in("l")));
     child = fork();
@@ -490,7 +496,8 @@ static void test_unreadable(void) {
     kbi_text_free(&all), unlink(in("l")), unlink(in("a")), kb_result_free(&r);
 }
 
-// A file that changed during the run is kept: if two runs write the same file, the second to end writes beside it.
+// A file that changed during the run is kept. If two runs write the same file, the run that ends last writes to
+// another file next to it.
 static void test_two(void) {
     kbi_store s;
     kb_result r = record("one");
@@ -508,7 +515,8 @@ static void test_two(void) {
     CHECK_INT(files(), 0), kb_result_free(&r);
 }
 
-// A pipe without a reader is waited for, up to two seconds. With a reader, records are written as they come.
+// kbench waits up to two seconds for a reader of a pipe. If the pipe has a reader, each record is written
+// immediately.
 static void test_pipe(void) {
     char got[8000];
     kb_result r = record("one");
@@ -522,7 +530,7 @@ static void test_pipe(void) {
             kbi_store_add(&s, &r, 1, true);
             ssize_t n = read(reader, got, sizeof got - 1);
             got[KBI_MAX(n, 0)] = 0;
-            CHECK_INT(count(got, "\"one\""), 2); // once as name, once as operation
+            CHECK_INT(count(got, "\"one\""), 2); // "one" appears once as the name and once as the operation
         }
         CHECK(kbi_store_close(&s)), close(reader);
     }

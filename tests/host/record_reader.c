@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Reading records: every key as it was written, from arrays and lines, old files and damaged ones.
+// Tests the reader of records: every key has the value that was written, for arrays and lines, and for old and
+// damaged files.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -34,7 +35,7 @@ static const char* said(kbi_records* r, bool* good) {
     return to;
 }
 
-// Fills every field of a record.
+// Returns a record in which every field has a value.
 static void fill(kb_result* r) {
     static const kb_param params[] = { { "rows", KB_AXIS_INTS, -3, 0, NULL },
                                        { "alpha", KB_AXIS_REALS, 0, 0.1, NULL },
@@ -92,7 +93,7 @@ static void test_round_trip(void) {
         kbi_records_free(&r);
         kbi_text_free(&file);
     }
-    // the file truncated at every byte: only complete records are returned, and never a wrong value
+    // if the file is truncated at any byte, only complete records are returned, and no value is wrong
     for (size_t n = 0; n<lines.n; n += n + 300> lines.n ? 1 : 7) {
         put_file(lines.s, n);
         const char* text = said(&r, &good);
@@ -111,7 +112,8 @@ static void test_round_trip(void) {
 }
 
 #define A "{\"name\": \"a\", \"operation\": \"o\""
-// Text of a file, its number of records (-1: the file is rejected), and a part of the message.
+// Each row contains the text of a file, its number of records (-1: the file is rejected), and a part of the
+// message.
 static const struct file {
     const char* text;
     int n;
@@ -231,7 +233,7 @@ static void test_escapes(void) {
     }
 }
 
-// An invalid pattern leaves the records unchanged, whatever the stack contained.
+// An invalid pattern leaves the records unchanged, regardless of old contents of the stack.
 static void test_chosen(void) {
     kbi_options o;
     kbi_records r;
@@ -252,14 +254,14 @@ static void test_chosen(void) {
     kbi_records_free(&r);
 }
 
-// Files with one excessive element, too large for the table above.
+// Files with one oversized element, which do not fit into the table above.
 static void test_large(void) {
     kbi_records r;
     bool good;
     static const struct {
         const char *before, *again, *after;
         int times;
-        const char* says; // "": the file is accepted
+        const char* says; // says: expected message; "": the file is accepted
     } large[] = { { A ", \"later\": ", "[", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "{\"a\": ", "", 100000, "nested more than 32 deep" },
                   { A ", \"later\": ", "[", "]]]]]]]]]]}", 10, "" },
@@ -298,7 +300,7 @@ static void test_large(void) {
     kbi_records_free(&r);
 }
 
-// A record replaces an earlier one of the same measurement. A record of another run, or of another benchmark with
+// A record replaces an earlier one of the same measurement. A record of another run, or of another benchmark of
 // the same name, is appended.
 static void test_again(void) {
     kbi_records r;
@@ -321,8 +323,8 @@ static void test_again(void) {
     kbi_records_free(&r);
 }
 
-// Schemas 1 and 2 had a key `mode`; it is read as cache and timer, wherever the key stands. Records are written in
-// the current schema.
+// Schemas 1 and 2 had a key `mode`; its value is read as cache and timer, regardless of the position of the key.
+// Records are written in the current schema.
 static void test_older(void) {
     static const struct {
         const char *keys, *cache, *timer;
@@ -389,7 +391,7 @@ static void test_env(void) {
 // The first keys of a record.
 #define RECORD(name) "{\"name\": \"" name "\", \"operation\": \"o\""
 
-// Reads the file as --resume does. Returns the number of lines.
+// Reads the file as --resume does, and compares the results with the expected lines. Returns the number of lines.
 static int past_of(const char* text) {
     put_file(text, strlen(text));
     int file = open(path, O_RDONLY);
@@ -398,8 +400,7 @@ static int past_of(const char* text) {
 }
 
 static void test_resume(void) {
-    // which records match a case: all keys that identify program, machine and seed must match, other keys do not
-    // matter
+    // a record matches a case if all keys that identify program, machine and seed match; other keys do not matter
 #define PAST(name, binary, more) "{\"name\": \"" name "\", \"operation\": \"o\", \"binary\": \"" binary "\", " more "}"
 #define HERE "\"backend\": \"c\", \"gpu\": \"g\", \"device\": 0, \"cpu\": \"p\", \"seed\": 1"
     static const struct {
@@ -427,7 +428,7 @@ static void test_resume(void) {
         CHECK_THAT(kbi_past_of(r, "a", "b", NULL) == rows[i].program && kbi_past_of(r, "a", "b", &like) == rows[i].here,
                    "line %d", i);
     }
-    // which lines are records, and which are incomplete
+    // line: text; each line is a record, an incomplete record, or neither
     static const struct {
         const char* line;
         bool record, old;
@@ -476,8 +477,8 @@ static void test_resume(void) {
         CHECK_STR(got.s, want.s), close(opened);
         kbi_text_free(&text), kbi_text_free(&want), kbi_text_free(&got);
     }
-    // a group is done if all of its cases that run here are done; the last of several lines counts, and all are
-    // replaced
+    // a group is done if all of its cases in this run are done; of several lines for one case, the last one
+    // decides, and all are replaced
     static const char ok[] = ", \"status\": \"ok\"}\n", failed[] = ", \"status\": \"failed\"}\n";
     kbi_text text = { NULL, 0, 0 };
     const char* binary = kbi_binary_hash();
@@ -499,7 +500,7 @@ static void test_resume(void) {
 
 // --- files that are written ---
 
-// Whether kbench may overwrite a file: it is empty or begins with the signature of its kind.
+// kbench may overwrite a file only if the file is empty or begins with the signature of its type.
 static void test_marks(void) {
     static const kbi_signature mark = { "# A", "mark", 2 }, whole = { "", "mark", 1 };
     static const struct {
@@ -509,7 +510,7 @@ static void test_marks(void) {
     } rows[] = { { "", &mark, true },
                  { "# A\na mark\n", &mark, true },
                  { "# A mark", &mark, true },
-                 { "# A\n\na mark\n", &mark, false }, // the signature is too far down
+                 { "# A\n\na mark\n", &mark, false }, // the signature is too far from the beginning
                  { "# A mar\nk", &mark, false },
                  { "x\n# A mark\n", &mark, false },
                  { "[]", &mark, false },
@@ -541,7 +542,8 @@ static const char* heard(void) {
     return out;
 }
 
-// Every possible outcome of a case, alone and together with an incomparable pair, for each --fail-on.
+// Tests every possible outcome of a case for each --fail-on, alone and together with a pair that cannot be
+// compared.
 static void test_toll(void) {
     static const char* const on[] = { "regress", "change", "noise", "never", NULL, "unknown" };
     static const struct {
@@ -574,7 +576,7 @@ static void test_toll(void) {
                 CHECK_THAT(code == want, "row %d, --fail-on %s%s: %d, not %d", i, on[k] ? on[k] : "(none)",
                            apart ? ", one not comparable" : "", code, want);
             }
-        kbi_wanted.fail_on = "noise", a.apart = 0; // without a comparison only goals count
+        kbi_wanted.fail_on = "noise", a.apart = 0; // without a comparison, only --goal determines the exit code
         int code = kbi_regression_code(&a, false, rows[i].missed);
         CHECK_INT(code, rows[i].codes[2] == 4 ? 0 : rows[i].codes[2]);
     }
@@ -657,7 +659,7 @@ static void test_shards(void) {
     } of[] = { { "c", "2/3", 0, 3 }, { "x", NULL, 0, 1 },  { "a", "1/3", 0, 1 },       { "b", "1/3", 0, 2 },
                { "a", "1/3", 1, 1 }, { "c", "2/3", 0, 3 }, { "y", "1/3", 0, KB_NONE }, { "a", "1/3", 0, 1 },
                { "a", "1/3", 0, 1 }, { "b", "1/3", 1, 2 } };
-    static const char order[] = "axbcabyaca"; // x and y have no place in the plan and stay
+    static const char order[] = "axbcabyaca"; // x and y are not in the plan, so they keep their positions
     static const char devices[] = "0000110000";
     static kb_result results[KBI_COUNT(of)];
     kbi_records r;
@@ -706,7 +708,7 @@ static void test_shards(void) {
     results[3].shard = NULL, kbi_wanted.on[KBI_REPORT_ignore_env] = false, CHECK(kbi_load_alike(&r));
 }
 
-// Times of a round are stored at the places of the same cases in the first round.
+// The times of a round are stored at the indices that the same cases have in the first round.
 static void test_race(void) {
     static kb_result first[5], later[6];
     static const struct {
@@ -764,13 +766,13 @@ static void test_added(void) {
         for (int k = 0; k < 2; k++) kbi_json_result(&want, &r[k]), kbi_puts(&want, "\n");
         CHECK_STR(got.s, want.s);
         kbi_text_free(&got), kbi_text_free(&want);
-        unlink(path); // an array under an absolute path, for a new and an existing file
+        unlink(path); // an array at an absolute path, for a new and for an existing file
         for (int k = 0; k < 2 && !i; k++) CHECK(kb_write_json(r, 2 - k, here.s));
         if (!i) CHECK(kb_write_json(r, 0, here.s) && kbi_file_text(path, &got)), CHECK_STR(got.s, "[]\n");
         kbi_text_free(&got), kbi_text_free(&here);
     }
     for (int i = 0; i < 2; i++) kb_result_free(&r[i]);
-    // a pipe whose reader opens it later
+    // a pipe that the reader opens later
     kbi_text pipe = { NULL, 0, 0 };
     kbi_putf(&pipe, "%s.pipe", path), unlink(pipe.s);
     CHECK(mkfifo(pipe.s, 0600) == 0);
@@ -788,7 +790,7 @@ static void test_added(void) {
     unlink(pipe.s), kbi_text_free(&pipe);
 }
 
-static int free_file(void) { // the lowest free file descriptor
+static int free_file(void) { // returns the lowest free file descriptor
     int file = dup(1);
     close(file);
     return file;

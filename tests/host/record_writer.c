@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// kb_write_json and the formatting of numbers: values are the same after reading, whatever the strings contain and
-// whatever decimal point the locale uses.
+// Tests kb_write_json and the formatting of numbers. The values must be unchanged after reading, for any contents
+// of strings and any decimal point of the locale.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "json.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// A simulated locale with another decimal point; calls of the three functions by the test are affected as well.
+// Simulates a locale with another decimal point. The test's own calls of the three functions are affected, too.
 static const char* point = ".";
 static struct lconv* played_localeconv(void) {
     static struct lconv l;
@@ -37,7 +37,8 @@ static int played_snprintf(char* out, size_t size, const char* format, ...) {
     *q = 0;
     return snprintf(out, size, "%s", localised);
 }
-static double played_strtod(const char* s, char** end) { // with another decimal point, "1.5" is read as 1 with a rest
+// with another decimal point, strtod reads "1.5" as 1 and stops at the point
+static double played_strtod(const char* s, char** end) {
     char text[200];
     size_t n = 0, wide = strlen(point);
     const char* at = strstr(s, point);
@@ -53,8 +54,8 @@ static double played_strtod(const char* s, char** end) { // with another decimal
     if (end) *end = (char*)(uintptr_t)(s + used + (at && used > (size_t)(at - s) ? wide - 1 : 0));
     return x;
 }
-// A system that interrupts every other call while `interruptions` is positive, and transfers at most 7 bytes at
-// once.
+// Simulates a system that interrupts every second call while `interruptions` is positive, and transfers at most 7
+// bytes per call.
 static int interruptions;
 static size_t interrupted(size_t n) { return interruptions > 0 && n > 7 ? 7 : n; }
 static ssize_t played_write(int file, const void* from, size_t n) {
@@ -85,7 +86,7 @@ static uint64_t next(void) {
     state ^= state << 17;
     return state;
 }
-static double any_double(void) { // any finite double, from random bits
+static double any_double(void) { // returns a finite double made of random bits
     double x;
     do {
         uint64_t bits = next();
@@ -95,7 +96,7 @@ static double any_double(void) { // any finite double, from random bits
 }
 static int same(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
 
-// a typical measured number, or a number near a boundary of decimal and binary formats
+// returns a typical measured number, or a number near a boundary of decimal or binary formats
 static double some_double(void) {
     uint64_t bits = next();
     double x = 1;
@@ -112,7 +113,7 @@ static double some_double(void) {
     return next() & 1 ? -x : x;
 }
 
-// kbi_number gives the shortest text of 15 to 17 digits that reads back exactly; kbi_scan reads every number as
+// kbi_number writes the shortest text of 15 to 17 digits that is read back exactly. kbi_scan reads every number as
 // strtod does.
 static void test_exactly(void) {
     char out[40], want[40];
@@ -136,10 +137,10 @@ static void test_exactly(void) {
 
 // A signal that interrupts a write or a read loses no data; a real error is returned at once.
 static void test_interrupted(void) {
-    static const char text[] = "what a worker tells its supervisor, longer than what one call takes";
+    static const char text[] = "a message of a worker to its supervisor, longer than one call transfers";
     char back[sizeof text];
     int ends[2];
-    alarm(20); // in case a write to a full disk is repeated endlessly
+    alarm(20); // ends the test if a write to a full disk is repeated endlessly
     if (!CHECK(pipe(ends) == 0)) return;
     interruptions = 9, CHECK(kbi_write_all(ends[1], text, sizeof text));
     interruptions = 9, CHECK(kbi_read_all(ends[0], back, sizeof back));
@@ -155,7 +156,7 @@ static void test_interrupted(void) {
     alarm(0);
 }
 
-// The hash of an executable depends on every bit, on the order and on the number of bytes.
+// The hash of an executable depends on every bit, and on the order and number of bytes.
 static void test_hash(void) {
     uint64_t words[5] = { 1, 2, 3, 4, 5 }, plain = kbi_hash_words(7, words, 5);
     uint64_t one = (7 ^ 1) * 0x9e3779b97f4a7c15u;
@@ -185,7 +186,7 @@ static void test_numbers(void) {
     CHECK(kbi_scan("9223372036854775807", &whole, &behind) && whole.fits && whole.i == INT64_MAX);
     CHECK(kbi_scan("9223372036854775808", &whole, &behind) && !whole.fits && !whole.i);
     CHECK(kbi_scan("11111111111111111110", &whole, &behind) && !whole.fits &&
-          whole.x > 1.1e19); // its first 19 digits would fit
+          whole.x > 1.1e19); // the first 19 digits of the number would fit into 64 bits
     CHECK(kbi_scan("00012", &whole, &behind) == false);
     static const double list[] = { 0,
                                    1,
@@ -235,7 +236,7 @@ static void test_numbers(void) {
     point = ".";
 }
 
-// user input has decimal points and commas between numbers, whatever the locale
+// in user input, numbers have decimal points and are separated by commas in every locale
 static void test_input(void) {
     static const char* const points[] = { ".", "," };
     for (int p = 0; p < 2; ++p) {
@@ -281,7 +282,7 @@ static void unescape(const char* s, char* out) {
             if (code < 0x80)
                 *out++ = (char)code;
             else
-                out += sprintf(out, "\xef\xbf\xbd"); // only the replacement character U+FFFD stands for itself here
+                out += sprintf(out, "\xef\xbf\xbd"); // of all \u escapes, only U+FFFD occurs here
             s += 4;
         } else {
             const char* at = strchr("n\nt\tr\rb\bf\f", *s);
@@ -392,8 +393,8 @@ static void test_fuzz(void) {
     kb_result_free(&r);
 }
 
-// The table of keys: every key has a group, and the keys of a group are contiguous. Groups follow the order of the
-// manual. Files have the same keys in the same order.
+// In the table of keys, every key has a group, and the keys of a group are contiguous. Groups follow the order of
+// the manual. Files have the same keys in the same order.
 static void test_keys(void) {
     static const char* const groups[] = { "what",  "time",   "rate",    "memory", "contest",
                                           "trust", "kernel", "machine", "run" };
@@ -455,7 +456,7 @@ static void test_keys(void) {
     CHECK_INT(at, sizeof groups / sizeof *groups - 1);
     CHECK_INT(found, sizeof homes / sizeof *homes);
     json_free(&f);
-    // A file without valid records is not replaced, and a record without a name is not valid.
+    // If no record is valid, the existing file is not replaced. A record without a name is not valid.
     unlink(path);
     CHECK(kb_write_json(&r, 0, path));
     kb_result_free(&r);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Rates are judged against planted peaks. A rate above the device's peak is flagged ABOVE_ROOF and gets no time.
-// Other rates get their percentage of the peak that applies. Each peak is measured once per run, on first use, even
-// if a worker died. Without arguments, this program is the test; with arguments, it is a program of benchmarks with
-// scripted times of 10 us.
+// Tests how rates are judged against planted peaks. A case whose rate exceeds the device's peak gets the flag
+// ABOVE_ROOF and no time. The record of any other case contains the rate as a percentage of the peak that applies.
+// Each peak is measured once per run, when it is first needed, even if a worker died. Without arguments, this
+// program is the test; with arguments, it is a program of benchmarks with scripted times of 10 us.
 #include "test.h"
 #include "json.h"
 #include <stdlib.h>
@@ -15,7 +15,8 @@ static double script(const char* name, int64_t i, uint64_t* flags) {
     return 1e9 * SECONDS * (1 + 0.0005 * (double)(i % 5 - 2));
 }
 
-// Planted peaks in 1e12 per second; each request is logged. ROOFS selects a machine without some peaks.
+// Planted peaks in 1e12 operations or bytes per second; each request for a peak is logged. ROOFS selects a machine
+// without some peaks.
 static double planted(int which) {
     static const double roofs[] = { 1, 1.3, 0.9, 30, 60, 400, 700, 720, 1400, 1500 };
     const char *machine = getenv("ROOFS"), *log = getenv("ROOFS_LOG");
@@ -34,7 +35,7 @@ typedef struct row {
     double flops;       // 1e12 a second; 0: not declared
     int traffic;        // kb_bytes_as; -1: kb_bytes
     double bytes;       // 1e12 a second; 0: not declared
-    const char* want;   // name of the peak; "ABOVE_ROOF"; "": a time without a percentage
+    const char* want;   // name of the peak, or "ABOVE_ROOF"; "": a time without a percentage
     double percent;
 } row;
 #define UNSAID -1
@@ -42,7 +43,8 @@ typedef struct row {
 static const row true_ones[] = {
     { "f32",            0,      UNSAID,  55,   UNSAID, 0, "f32",  55 / 0.60 },
     { "f32_s",          "f32",  UNSAID,  55,   UNSAID, 0, "f32",  55 / 0.60 },
-    { "f32_said",       "bf16", KB_F32,  55,   UNSAID, 0, "f32",  55 / 0.60 }, // bf16 softmax that adds in f32
+    // a bf16 softmax that accumulates in f32
+    { "f32_said",       "bf16", KB_F32,  55,   UNSAID, 0, "f32",  55 / 0.60 },
     { "f32_a_little",   "f32",  KB_F32,  62.5, UNSAID, 0, "f32",  62.5 / 0.60 },
     { "tf32",           0,      UNSAID,  390,  UNSAID, 0, "tf32", 39 / 0.4 },
     { "tf32_of_f32",    "f32",  UNSAID,  390,  UNSAID, 0, "tf32", 39 / 0.4 },
@@ -118,7 +120,7 @@ KBENCH(no_such_bytes) {
     KB_TIME(kb) { kb_keep(kb); }
     kb_bytes_as(kb, 1e6, (kb_traffic)9);
 }
-KBENCH(overwritten) { // the last declaration counts
+KBENCH(overwritten) { // the last declaration applies
     KB_TIME(kb) { kb_keep(kb); }
     kb_flops_as(kb, 1e9, KB_F64);
     kb_flops(kb, 50e12 * SECONDS);
@@ -196,8 +198,8 @@ static void check_roof(const char* operation, const char* want, double percent) 
                         : strcmp(want, "copy") && strcmp(want, "read") && strcmp(want, "write") ? "\"compute\""
                                                                                                 : "\"memory\"";
     CHECK_THAT(strcmp(get(operation, "bound"), bound) == 0, "%s: bound %s", operation, get(operation, "bound"));
-    // The record names the peak of the arithmetic even if memory is the bound; the arithmetic is then farther
-    // below its peak.
+    // The record names the arithmetic peak even if memory is the bound. The arithmetic rate is then a smaller
+    // fraction of its peak.
     double share = 100 * number(operation, "gflops") / number(operation, "compute_roof_gflops");
     bool computes = strcmp(bound, "\"compute\"") == 0, known = strcmp(get(operation, "compute_roof"), "null") != 0;
     CHECK_THAT(computes ? strcmp(get(operation, "compute_roof"), roof) == 0 && fabs(share - percent) < 0.002 * percent
@@ -265,7 +267,7 @@ static void test_lazily(void) {
         CHECK_THAT(measured(kbi_roof_names[i]) == want, "%s measured %d times", kbi_roof_names[i],
                    measured(kbi_roof_names[i]));
     }
-    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // the worker dies in the middle
+    run("", "--op f16,f16_said,reads,dies,x_f16_s,x_unsaid,x_read"); // the worker dies in the middle of the cases
     CHECK_HAS(get("dies", "flags"), "CRASHED");
     check_roof("f16", "f16", 69 / 0.7);
     check_roof("f16_said", "f16", 69 / 0.7);
@@ -277,7 +279,7 @@ static void test_lazily(void) {
     check_roof("f32", "f32", 55 / 0.6);
 }
 
-// The time for measuring peaks does not count for a case's timeout.
+// The time for measuring peaks does not count towards the timeout of a case.
 static void test_slowly(void) {
     run("slow", "--op reads,f32 --timeout 500ms");
     check_roof("reads", "copy", 125);
@@ -302,7 +304,7 @@ static void test_judge(void) {
     kbi_measured m;
     kbi_measured_clear(&m);
     for (int i = 0; i < KBI_ROOFS; i++) kbi_roof_put(&m.roofs, i, planted(i), planted(i), 0);
-    snprintf(m.cache, sizeof m.cache, "hot"); // hot: data in L2 can exceed the copy peak
+    snprintf(m.cache, sizeof m.cache, "hot"); // with --hot, the rate of data in L2 can exceed the copy peak
     kb_result r = judged(&m, 4e12 * SECONDS, NAN);
     CHECK(!above(&r) && r.status == KB_OK);
     CHECK_REAL(r.gpu_efficiency, 400, 1e-9);
@@ -310,14 +312,16 @@ static void test_judge(void) {
     r = judged(&m, NAN, 2000e12 * SECONDS); // no cache makes arithmetic faster
     CHECK(above(&r));
     kb_result_free(&r);
-    snprintf(m.cache, sizeof m.cache, "cold"); // cold, but small: the data may still be in a cache
+    // the case is cold, but its data is small, so it may still be in a cache
+    snprintf(m.cache, sizeof m.cache, "cold");
     r = judged_in(&m, 1e-6, 4e6, NAN);
     CHECK(!above(&r));
     kb_result_free(&r);
     r = judged_in(&m, 2e-6, 8e6, NAN);
     CHECK(above(&r));
     kb_result_free(&r);
-    // Data that takes less power reaches higher rates (900e12). Only rates above this maximum are impossible.
+    // Data that takes less power reaches higher rates (900e12). Only rates above the maximum for such data are
+    // impossible.
     m.arithmetic = KB_BF16;
     m.roofs.most[KBI_ROOF_BF16] = m.roofs.most[KBI_ROOF_F16] = 900e12;
     r = judged(&m, NAN, 940e12 * SECONDS);
@@ -333,7 +337,7 @@ static void test_judge(void) {
     CHECK(!above(&r));
     CHECK_REAL(r.gpu_efficiency, 900, 1e-9);
     CHECK_STR(r.roof, "copy");
-    CHECK(r.bound == NULL); // the bound is not memory
+    CHECK(r.bound == NULL); // the bound of the case is not memory
     kb_result_free(&r);
     r = judged(&m, 1.3e12 * SECONDS, NAN);
     CHECK_STR(r.bound, "memory");
@@ -361,14 +365,15 @@ static void test_core(void) {
                    r.of[which[i]]);
         CHECK(r.took[which[i]] > 0);
     }
-#ifndef TEST_SANITIZE // the sanitizer checks every access
+#ifndef TEST_SANITIZE // not with a sanitizer, which checks every access
     // Reading is at least as fast as the reading half of a copy.
     CHECK_THAT(r.of[KBI_ROOF_READ] > 0.42 * r.of[KBI_ROOF_COPY], "read %g, copy %g", r.of[KBI_ROOF_READ],
                r.of[KBI_ROOF_COPY]);
 #endif
     // A peak is measured for at least 50 ms, which is longer than a time slice of the scheduler (up to 20 ms).
     CHECK_THAT(r.took[KBI_ROOF_F32] >= 0.05, "%g s for measuring the f32 peak", r.took[KBI_ROOF_F32]);
-    double ratio = 0, f32 = 0, f64 = 0; // f32 has twice as many lanes; a busy machine needs retries
+    // f32 has twice as many SIMD lanes as f64; on a busy machine, the comparison is repeated
+    double ratio = 0, f32 = 0, f64 = 0;
     for (int i = 0; i < 20 && !(ratio > 1.6 && ratio < 2.4); i++) {
         kbi_core_roof(&r, KBI_ROOF_F32);
         kbi_core_roof(&r, KBI_ROOF_F64);
@@ -380,7 +385,7 @@ static void test_core(void) {
     CHECK(r.of[KBI_ROOF_FP8] >= 0 && !(r.of[KBI_ROOF_FP8] > 0));
 }
 
-// Other programs on the same core reduce the share of time, but not the measured peak.
+// Other programs on the same core take a share of the time, but do not reduce the measured peak.
 static void test_crowded(void) {
     enum { OTHERS = 3 };
     kbi_roofs alone, crowded;

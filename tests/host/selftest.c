@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The self-test: its kernels work, its planted slowdowns have the right size, and its thresholds are right. On this
-// CPU, the self-test reports whether each threshold was met. With arguments, this program is a program of benchmarks.
+// Tests the self-test: its kernels work, its planted slowdowns have the right size, and its thresholds are
+// correct. On this CPU, the self-test must report for each threshold whether it was met. With arguments, this
+// program is a program of benchmarks.
 #include "test.h"
 #include <stdlib.h>
 #include "kit.h"
@@ -8,11 +9,11 @@
 #include "examples/addons/selftest.cu"
 
 static void test_bars(void) {
-    // The least k for which the tail of a binomial distribution (5 %) beyond k is below 1 %; computed elsewhere
-    // with exact fractions.
+    // k is the smallest number for which a binomial variable (n trials, 5 %) exceeds k with a probability below 1
+    // %. The expected values were computed with exact fractions.
     static const int n[] = { 0, 1, 2, 10, 14, 50, 210 }, most[] = { 0, 1, 1, 3, 3, 7, 18 };
     for (int i = 0; i < KBI_COUNT(n); i++) CHECK_INT(kbi_binomial_most(n[i], 0.05), most[i]);
-    // For three processes: times in ms, and CUPTI's times minus these times.
+    // Input for three processes: times in ms, and the times of CUPTI minus these times.
     static const struct {
         kbi_bar_case of;
         double want;
@@ -66,13 +67,15 @@ static void test_judge(void) {
     CHECK_INT(judged("same_1", 0, 9, KB_SLOWER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, 9, KB_FASTER, 0, true), KBI_WRONG);
     CHECK_INT(judged("same_1", 0, (double)NAN, KB_NO_VERDICT, 0, true), KBI_LOST);
-    CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED); // not of this threshold
+    // the case does not belong to this threshold
+    CHECK_INT(judged("slower_2", 0, 9, KB_SLOWER, 0, true), KBI_UNJUDGED);
     CHECK_INT(judged("slower_2", 2, 9, KB_SLOWER, 0, true), KBI_RIGHT);
     CHECK_INT(judged("slower_2", 2, 9, KB_EQUIVALENT, 0.02, false), KBI_WRONG);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.005, false), KBI_WRONG);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, false), KBI_DROWNED);
-    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG); // noise is no excuse on a GPU
-    reach = 0.011; // beyond 0.99: on the host, code placement can cost 1 %
+    // on a GPU, noise does not excuse a missed threshold
+    CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.015, true), KBI_WRONG);
+    reach = 0.011; // below 0.99, because code placement on the host can cost 1 %
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, false), KBI_DROWNED);
     CHECK_INT(judged("slower_2", 2, 9, KB_UNRESOLVED, 0.01, true), KBI_WRONG);
     CHECK_INT(judged("slower_5", 5, 9, KB_UNRESOLVED, 0.01, false), KBI_WRONG);
@@ -102,7 +105,7 @@ static const char* caught(void) {
     return got;
 }
 
-// The self-test's threshold, with ten implementations. The failed implementations, and no others, are listed with
+// Tests a threshold of the self-test with ten implementations. Only the failed implementations are listed with
 // their times.
 static void test_sort(void) {
     static const struct {
@@ -138,11 +141,11 @@ static void test_sort(void) {
     CHECK_INT(b.failed, 1);
 }
 
-// The bar "twice the work": disturbed sizes are ignored, and a size without a number fails the bar.
+// In the threshold "twice the work", disturbed sizes are ignored, and a size without a time fails.
 static void test_steps(void) {
     enum { N = 6 };
     static const struct {
-        double each[N]; // time of a step; the bar ignores the first size
+        double each[N]; // time of each size; the threshold ignores the first size
         int noisy;      // bit k: size k was disturbed
         const char* want;
     } rows[] = {
@@ -223,7 +226,8 @@ static void test_run(const char* self) {
     FILE* f = popen(command, "r");
     while (f && fgets(line, sizeof line, f)) {
         passed += strncmp(line, "pass  ", 6) == 0;
-        failed += strncmp(line, "FAIL  ", 6) == 0; // other programs may disturb the bars
+        // other programs may disturb the measurements, so some thresholds may fail
+        failed += strncmp(line, "FAIL  ", 6) == 0;
         skipped += strncmp(line, "skip  ", 6) == 0;
         mistakes += strstr(line, "pass  planted mistakes               8 of 8") != NULL;
         if (strstr(line, "on the CPU, in ")) end = line[0];

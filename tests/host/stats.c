@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Statistics: known answers of NumPy and SciPy (stats_expected.h), planted behaviours, Monte Carlo simulation.
+// Tests the statistics: known answers of NumPy and SciPy (stats_expected.h), planted behaviours, and Monte Carlo
+// simulation.
 // a program of its own: it counts what kbench allocates.
 #include "test.h"
 #include <stdint.h>
@@ -42,7 +43,7 @@ typedef struct expected_gamma {
 // -- checks ------------------------------------------------------------------------------------------------
 
 static const char* current = "";
-#undef CHECK // names the tested part as well
+#undef CHECK // redefined, so that a failure also names the tested part
 #define CHECK(c) test_check((c) ? 1 : 0, __FILE__, __LINE__, "%s [%s]", #c, current)
 #define check(ok, what, line) test_check((ok) ? 1 : 0, __FILE__, (line), "%s [%s]", (what), current)
 
@@ -72,7 +73,7 @@ static double uniform(void) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
 }
-// each part restarts the random numbers, so parts do not depend on each other
+// each part restarts the random numbers, so that the parts do not depend on each other
 static void begin(const char* part) {
     current = part;
     rng_state = 42;
@@ -84,7 +85,7 @@ static int compare_doubles(const void* a, const void* b) {
     return (u > v) - (u < v);
 }
 
-// For finite values every field of a summary must be finite, except the documented ones.
+// Returns whether every field of a summary is finite; fields that few samples leave undefined may also be NaN.
 static int summary_is_sound(const kb_stats* s, int64_t n) {
     const double always[] = {
         s->median,        s->mean,           s->min, s->max, s->mad, s->p5, s->p25, s->p75, s->p95,
@@ -301,18 +302,19 @@ static void test_modes(void) {
     }
     plant(100, 0.008, 0, 0, 0, 0);
     for (int64_t i = 0; i < 100; i += 2) sample[i] *= 1.08;
-    sample[11] = 5600 * 1.034; // two stragglers between the modes
+    sample[11] = 5600 * 1.034; // two samples lie between the modes
     sample[77] = 5600 * 1.048;
     sample[50] = 56000; // an extreme value with the largest gap
     CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1320; // exact modes, each with MAD 0
     CHECK(kb_summarize(sample, 100).bimodal);
-    // 5 % apart: possibly the step of a coarse timer ...
+    // two values 5 % apart may come from the resolution of a coarse timer ...
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 6400 : 6720;
-    // ... unless the step is known
+    // ... ... unless the resolution is known
     CHECK(!kb_summarize(sample, 100).bimodal && kbi_summarize(sample, 100, 32.0).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = 6400 + 32 * ((i * 7) % 3) + (i % 2 ? 640 : 0);
-    CHECK(kb_summarize(sample, 100).bimodal);                          // the step is visible within the modes
+    // the resolution is visible within the modes
+    CHECK(kb_summarize(sample, 100).bimodal);
     for (int64_t i = 0; i < 100; i++) sample[i] = i % 2 ? 1000 : 1005; // 0.5 % apart
     CHECK(!kbi_summarize(sample, 100, 0.01).bimodal);
 }
@@ -320,7 +322,8 @@ static void test_modes(void) {
 static void test_quantised(void) {
     begin("quantised");
     for (int round = 0; round < 50; round++) {
-        for (double cv = 0.0005; cv < 0.05; cv *= 2) { // from a single tick to dozens of ticks
+        // the samples span from a single clock tick to dozens of ticks
+        for (double cv = 0.0005; cv < 0.05; cv *= 2) {
             plant(120, cv, 0, 0, 0, 32.0);
             const kb_stats s = kb_summarize(sample, 120);
             CHECK(summary_is_sound(&s, 120) && !s.bimodal && s.outliers_severe <= 0.01);
@@ -347,7 +350,7 @@ static void test_outlier(void) {
     CHECK(fabs(s.mad / before.mad - 1) < 0.2 && s.cv > 5 && fabs(s.drift - before.drift) < 0.005);
 }
 
-// Counts the significant ones of all 10! orders of 10 different block medians (Heap's algorithm).
+// Counts how many of all 10! orders of 10 different block medians are significant (Heap's algorithm).
 static int significant_orders(void) {
     double a[10];
     int at[10] = { 0 }, found, i = 1;
@@ -369,7 +372,7 @@ static int significant_orders(void) {
     return found;
 }
 
-// Numbers of planted samples of 1000 with detected drift, and with two detected modes.
+// Returns how many of 1000 simulated sample sets have a detected drift, and how many have two detected modes.
 static void shares(int64_t n, double cv, double rho, double trend, double step, int* drifting, int* modes) {
     *drifting = *modes = 0;
     for (int i = 0; i < 1000; i++) {
@@ -486,8 +489,8 @@ static void test_spread(void) {
     CLOSE(3 - s[0].lo, 2.7764451051978 * sqrt(2.5 / 5), 1e-9);
     kbi_spread_of(alone, 5, 1, time, 1.0, s); // prediction interval for one further process
     CLOSE(s[0].hi - 3, 2.7764451051978 * sqrt(2.5 * 1.2), 1e-9);
-    // the second has a tenth of the scatter by chance and is raised; the first keeps its scatter; the last has no
-    // similar case
+    // the second case has a tenth of the scatter by chance, so its scatter is raised; the first keeps its scatter;
+    // the last has no similar case
     const double four[] = { 0, 1, 2, 5.0, 5.1, 5.2, 7, 8, 9, 0, 0.001, 0.002 };
     kbi_spread_of(four, 3, 4, time, 0.0, s);
     CHECK(s[0].sd == 1 && s[0].df > 2 && s[0].df < 4 && s[2].df > 2);
@@ -501,7 +504,8 @@ static void test_spread(void) {
     CHECK(s[1].n == 1 && s[1].mean == 7 && is_nan(s[1].lo) && is_nan(s[1].hi));
     CHECK(s[2].n == 0 && is_nan(s[2].mean) && is_nan(s[2].lo));
     CHECK(s[3].n == 3 && s[3].lo == 2 && s[3].hi == 2);
-    const double unknown[] = { NAN, 0, -1 }; // cases of unknown length are pooled as if equally long
+    // cases of unknown duration are pooled as if their durations were equal
+    const double unknown[] = { NAN, 0, -1 };
     kbi_spread_of(four, 3, 3, unknown, 0.0, s);
     CHECK(s[1].sd > 0.1 + 1e-3);
     kbi_spread_of(four, 3, 0, time, 0.0, s);
@@ -524,7 +528,7 @@ static void test_add(void) {
 
 // -- Monte-Carlo -------------------------------------------------------------------------------------------
 
-// Percentage of intervals of log-normal AR(1) samples that contain the true median, 1.
+// Returns the percentage of intervals of log-normal AR(1) samples that contain the true median (1).
 static double coverage(int64_t n, double rho, double sigma, int runs) {
     int held = 0;
     for (int r = 0; r < runs; r++) {
@@ -560,9 +564,9 @@ static void test_coverage(void) {
     COVERED(coverage(30, 0.6, 0.5, 4000));
 }
 
-// Percentage of comparisons whose interval excludes 1. Two implementations are compared, and the first is slower by
-// `gain`. Rounds of two in random order, noise 1 % with a tail, on a machine with drift, a step or autocorrelated
-// noise.
+// Returns the percentage of comparisons whose interval excludes 1. Two implementations are compared, and the first
+// is slower by `gain`. Each round runs both in random order, with noise of 1 % and outliers, on a machine with
+// drift, a sudden change or autocorrelated noise.
 static double called_different(int rounds, double gain, double trend, double step, double rho, int runs) {
     static double ratios[512];
     int called = 0;
@@ -620,7 +624,7 @@ static void test_parts(void) {
     CLOSE(kbi_inflation(0.99, 10), 199, 1e-12);
     CLOSE(kbi_inflation(0, 100), 1.01 / 0.99, 1e-12);
     CHECK(kbi_inflation(-0.5, 100) == 1 && kbi_inflation(-0.02, 100) == 1 && kbi_inflation(-0.005, 100) > 1);
-    for (int64_t n = 10; n <= 137; n++) { // blocks of nearly equal size, without a gap
+    for (int64_t n = 10; n <= 137; n++) { // the blocks have nearly equal size and no gaps between them
         int64_t before = 0;
         for (int b = 0; b < KBI_STATS_BLOCKS; b++) {
             const int64_t end = kbi_block_end(b, n);
@@ -639,7 +643,8 @@ static void test_parts(void) {
     CHECK(kbi_step_of(steps, 6, -10, &distinct) == 1 && kbi_step_of(steps, 6, 9.9, &distinct) == 0 && distinct == 4);
     CHECK(kbi_step_of(steps, 2, 10, &distinct) == 0 && distinct == 1);
     CHECK(kbi_step_of(steps, 0, 10, &distinct) == 0 && distinct == 0);
-    // fences: 1.5 and 3 times the interquartile range beyond the quartiles; the range is at least the step
+    // outlier fences: 1.5 and 3 times the interquartile range beyond the quartiles; the interquartile range is
+    // taken as at least the resolution
     kb_stats s = kbi_stats_none(10);
     const double far[] = { -20.1, -20, -5.1, -5, 0, 35, 35.1, 50, 50.1, 60 };
     s.p25 = 10, s.p75 = 20;
@@ -647,8 +652,8 @@ static void test_parts(void) {
     kbi_outliers(far, 10, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.3);
     kbi_outliers(far, 11.9, &s), CHECK(s.outliers_mild == 0.4 && s.outliers_severe == 0.1); // fences at 37.85 and 55.7
     kbi_outliers(far, 40, &s), CHECK(s.outliers_mild == 0 && s.outliers_severe == 0);
-    // Two modes: each has at least a tenth of the samples. The gap is at least 5 MAD or steps and 1 % of the
-    // median, and contains at most 2 % of the samples.
+    // Two modes: each has at least a tenth of the samples. The gap between them is at least 5 MAD, 5 times the
+    // resolution and 1 % of the median, and contains at most 2 % of the samples.
     double x[200], scratch[200];
     const struct {
         int n, low, between;
@@ -665,7 +670,7 @@ static void test_parts(void) {
                  { 100, 90, 0, 0.1, 0, -1, 0, 1 },     { 100, 93, 0, 0.1, 0, 1, 0, 0 } };
     for (int i = 0; i < COUNT(rows); i++) {
         const int low = rows[i].low, in = rows[i].between, n = rows[i].n;
-        for (int k = 0; k < n; k++) { // the upper group scatters: half of it is off its median
+        for (int k = 0; k < n; k++) { // the upper group scatters: half of its samples differ from its median
             const int at = k - low - in;
             x[k] = k < low ? 1 : at < 0 ? 1 + rows[i].gap * (k - low + 1) / (in + 1) : 1 + rows[i].gap;
             if (at >= 0)
@@ -676,7 +681,7 @@ static void test_parts(void) {
     }
 }
 
-// Pooling among cases of similar length, as described above kbi_spread_of.
+// Tests pooling among cases of similar duration, as described at kbi_spread_of.
 static void test_pooled(void) {
     enum { CASES = 7, PROCESSES = 4 };
     double values[CASES * PROCESSES], times[CASES];
@@ -701,7 +706,8 @@ static void test_pooled(void) {
     CLOSE(kbi_spread_reach(&known, 0.05, 0.75), 2 * 3.182446305284263, 1e-8);
     CLOSE(kbi_spread_reach(&known, 0.1, 0), 2.353363434801824, 1e-8);
     CHECK(is_nan(kbi_spread_reach(&one, 0.05, 0)));
-    // a case whose processes agree exactly does not change the scatter of the others, at any position
+    // a case whose processes have exactly equal times does not change the scatter of the other cases, at any
+    // position
     kbi_spread agreed[5], without[4];
     for (int c = 0; c < 4; c++) {
         const double some[3] = { 0, 0.01 * (1 + c * c), -0.02 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// What the CUDA calls of a block mean for its time: which work kb->stream waits for, and which calls are errors.
+// Tests the analysis of the CUDA calls in a block: for which work kb->stream waits, and which calls are errors.
 #include "test.h"
 #include "virtual_gpu.h"
 
@@ -53,8 +53,8 @@ static void test_order(void) {
     starts(KB);
     FINE(0);
     CHECK(v.captures), CHECK_STR(v.note, ""), CHECK_INT(v.work, 1);
-    // Forked and joined streams: one, two, through a third, in a chain, and a stream that was created inside the
-    // block.
+    // Correct streams that are forked and joined: one, two, one joined through a third, a chain, and a stream
+    // created inside the block.
     fork_to(A), starts(A), join_from(A), starts(KB);
     FINE(0);
     fork_to(A), wait_for(B, E), starts(A), starts(B), note(F, A), note(G, B), wait_for(KB, F), wait_for(KB, G);
@@ -63,7 +63,8 @@ static void test_order(void) {
     FINE(0);
     create(A), fork_to(A), starts(A), join_from(A);
     FINE(0);
-    // Not joined: no join at all, one of two streams, work after the join, work after the event.
+    // Streams that are not joined: no join at all, a join of only one of two streams, work after the join, work
+    // after the event.
     starts(KB), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "cudaLaunchKernel of spin, call 2 of the block: its work went to " NOT_WAITED);
     fork_to(A), wait_for(B, E), starts(A), starts(B), join_from(A);
@@ -76,13 +77,13 @@ static void test_order(void) {
     starts(A), join_from(A), starts(KB);
     WRONG(0, KB_FLAG_SIDE_STREAM,
           "call 1 of the block: its work went to another stream that does not wait for kb->stream");
-    // An event that the block did not record orders nothing. If an event is recorded twice, a later wait uses the
-    // second record.
+    // A wait for an event that the block did not record does not order any work. If an event is recorded twice, a
+    // later wait uses the second record.
     wait_for(A, E), starts(A), join_from(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "does not wait for kb->stream");
     fork_to(A), starts(A), note(F, A), note(F, KB), wait_for(KB, F);
     WRONG(0, KB_FLAG_SIDE_STREAM, NOT_WAITED);
-    // A handle that is reused for a new stream is another stream.
+    // If a handle is reused for a new stream, it means another stream.
     fork_to(A), starts(A), join_from(A), create(A), starts(A);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 7 of");
     // The default streams. With KB_EXPECT_NO_CAPTURE, the legacy default stream and kb->stream wait for each
@@ -95,7 +96,7 @@ static void test_order(void) {
     WRONG(KB_EXPECT_NO_CAPTURE, KB_FLAG_SIDE_STREAM, "call 2 of");
     starts(KBI_STREAM_PER_THREAD);
     WRONG(0, KB_FLAG_SIDE_STREAM, "the per-thread default stream that kb->stream does not wait for");
-    // A host wait also joins a stream, but is reported as synchronisation.
+    // A host synchronisation also joins a stream, but is reported.
     fork_to(A), starts(A), call(CALL_SYNC_STREAM, "cudaStreamSynchronize", A, 0), starts(KB);
     WRONG(0, KB_FLAG_SYNC_INSIDE, "cudaStreamSynchronize, call 4");
     fork_to(A), starts(A), call(CALL_SYNC, "cudaDeviceSynchronize", 0, 0);
@@ -186,7 +187,8 @@ static void test_words(void) {
         call(CALL_SYNC_STREAM, "cudaStreamSynchronize", KBI_STREAM_LEGACY, 0);
     call(CALL_ALLOC, "cudaFree", 0, 0);
     WRONG(0, KB_FLAG_SIDE_STREAM, "call 2 of the block: its work went to the default stream");
-    // Errors: of a launch, fetched by the block or not; of an allocation; a driver error that the runtime handled.
+    // Errors: of a launch, whether or not the block fetches the error; of an allocation; a driver error that the
+    // runtime handled.
     starts(KB), starts(KB), made[1].error = 1;
     WRONG(0, KB_FLAG_CUDA_ERROR, "cudaLaunchKernel of spin, call 2 of the block: it failed (cudaErrorOfSomeKind)");
     starts(KB), made[0].error = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The supervisor process, tested without real workers. The supervisor parses a worker's messages in pieces of any
-// size, and finds the case that killed a worker. The supervisor also requests the next case and divides the time of
-// --budget.
+// Tests the supervisor process without real workers. The supervisor must parse the messages of a worker in pieces
+// of any size, and find the case that killed a worker. It also tests how the supervisor requests the next case and
+// divides the time of --budget.
 // a program of its own: it replaces functions of the C library.
 #include "test.h"
 #include "guarded.h"
@@ -26,7 +26,7 @@ static int played_kill(pid_t process, int number) {
 #undef poll
 #undef kill
 
-enum { FIRST = 5, CASES = 3 }; // the group is part of a longer plan
+enum { FIRST = 5, CASES = 3 }; // indices in the plan: the group is part of a longer plan
 
 static kb_entry entry;
 static kbi_case cases[FIRST + CASES];
@@ -37,7 +37,7 @@ static int64_t spent_ns[CASES];
 static char wanted[CASES];
 static kbi_verdict verdicts[CASES];
 
-static kbi_supervisor* fresh(void) { // a supervisor that has requested a group
+static kbi_supervisor* fresh(void) { // returns a supervisor that has requested a group
     static kbi_supervisor s;
     for (int i = 0; i < CASES; i++) kbi_measured_free(&measured[i]);
     memset(&s, 0, sizeof s), memset(measured, 0, sizeof measured), memset(spent_ns, 0, sizeof spent_ns);
@@ -52,7 +52,7 @@ static kbi_supervisor* fresh(void) { // a supervisor that has requested a group
     return &s;
 }
 
-static pid_t child(int code, int by_signal) { // a worker that ends at once
+static pid_t child(int code, int by_signal) { // starts a worker that ends at once
     pid_t process = fork();
     if (process == 0) {
         setpgid(0, 0);
@@ -71,12 +71,12 @@ static void test_possible(void) {
     const struct {
         int type, index;
         uint64_t size;
-        bool measuring, looking; // whether the message is valid then
+        bool measuring, looking; // whether the message is valid while the worker measures, and while it profiles
     } rows[] = { { KBI_HELLO, 0, sizeof(kbi_machine), true, true },
                  { KBI_HELLO, 0, sizeof(kbi_machine) - 1, false, false },
                  { KBI_ENTER, FIRST, 0, true, true },
                  { KBI_ENTER, FIRST + CASES - 1, 0, true, true },
-                 { KBI_ENTER, FIRST + 1, 0, false, false }, // this case is not wanted
+                 { KBI_ENTER, FIRST + 1, 0, false, false }, // this case was not requested
                  { KBI_ENTER, FIRST - 1, 0, false, false },
                  { KBI_ENTER, FIRST + CASES, 0, false, false },
                  { KBI_ENTER, FIRST, 1, false, false },
@@ -140,7 +140,7 @@ static void test_receive(void) {
         ssize_t size = read(ends[0], all, sizeof all);
         close(ends[0]), close(ends[1]);
         if (!CHECK(pipe(ends) == 0)) return;
-        s->worker.link = ends[0], s->worker.process = 1 << 30; // a process that does not exist
+        s->worker.link = ends[0], s->worker.process = 1 << 30; // the id of a process that does not exist
         pid_t writer = fork();
         for (ssize_t done = 0; writer == 0 && done < size; done += (ssize_t)piece)
             if (write(ends[1], all + done, KBI_MIN(piece, (size_t)(size - done))) < 0) _exit(1);
@@ -155,12 +155,12 @@ static void test_receive(void) {
         CHECK_INT(measured[2].n, 3);
         for (int i = 0; i < 3; i++) CHECK_REAL(measured[2].samples[i], ns[i], 0);
         CHECK_REAL(measured[2].round_ns[0], ns[3], 0), CHECK(!measured[2].control_ns);
-        // Invalid messages: of another program, or with data outside the group.
+        // Invalid messages come from another program, or contain an index outside the group.
         send(ends[1], KBI_RESULT, FIRST + 1, body, sizeof body - 1);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid), CHECK(wanted[1]);
         send(ends[1], 77, 0, NULL, 0);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(s->worker.invalid);
-        // The worker ends in the middle of a message.
+        // Another test: the worker ends in the middle of a message.
         CHECK(write(ends[1], all, sizeof(kbi_message) + 1) > 0), close(ends[1]);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), CHECK(!s->worker.invalid);
         CHECK_INT(kbi_receive(s), KBI_LINK_LOST), close(ends[0]);
@@ -178,8 +178,8 @@ static void lost(kbi_supervisor* s, int code, int by_signal) {
     CHECK_INT(s->worker.process, 0);
 }
 
-// A crash is blamed on the current case. Without a current case, the third crash is blamed on the first remaining
-// case.
+// A crash is attributed to the current case. Without a current case, the third crash is attributed to the first
+// remaining case.
 static void test_lost(void) {
     kbi_supervisor* s = fresh();
     s->group.current = 1, s->worker.first = FIRST + 1;
@@ -194,8 +194,9 @@ static void test_lost(void) {
     }
     CHECK(!wanted[1] && wanted[2]), CHECK_STR(measured[1].message, "signal 15 (Terminated)"), CHECK_INT(s->done, 1);
     s = fresh(), s->group.deaths = 5, memset(wanted, 0, sizeof wanted);
-    lost(s, 1, 0), CHECK_INT(s->done, 0); // no case is left to blame
-    // The message says if the process had run other cases before. After a failure, the next job gets a new worker.
+    lost(s, 1, 0), CHECK_INT(s->done, 0); // no case is left
+    // The message says whether the process had run other cases before. After a failure, the next job gets a new
+    // worker.
     s = fresh(), s->group.current = 2, s->worker.mixed = true;
     lost(s, 0, SIGTERM);
     CHECK(!wanted[2]), CHECK_INT(s->group.current, -1), CHECK(s->worker.failed);
@@ -209,7 +210,8 @@ static void test_lost(void) {
     KBENCH_FREE(found[0]), found[0] = NULL;
 }
 
-// A worker that does not exit is killed after two seconds; there is no wait for a worker that has exited.
+// A worker that does not exit is killed after two seconds. The supervisor does not wait if the worker has already
+// exited.
 static void test_leaving(void) {
     for (int stays = 0; stays < 2; stays++) {
         int ends[2], status;
@@ -234,13 +236,13 @@ static void test_leaving(void) {
     }
 }
 
-// A silent worker: the current case gets --timeout. Time that belongs to no case gets 120 s, or --timeout if that
-// is longer.
+// If a worker sends no message, its current case may take the time of --timeout. Work that belongs to no case may
+// take 120 s, or the time of --timeout if it is longer.
 static void test_listen(void) {
     static const struct {
         double timeout, since, spent; // s
         int current;
-        bool machine, gone; // the worker measures the machine; the worker exits
+        bool machine, gone; // machine: the worker measures the machine; gone: the worker exits
         const char* says;   // message of the second case, which is the first requested case; "": no message
     } rows[] = { { 1, 1.2, 0, 1, false, false, "longer than 1.000 s" },
                  { 2, 1.5, 0.6, 1, false, false, "longer than 2.000 s" },
@@ -276,7 +278,7 @@ static void test_listen(void) {
 
 // --- time per case, and requests ---
 
-// The time of a wait counts for the current case, or for no case while the worker measures the machine.
+// The time of a wait counts as time of the current case, but not while the worker measures the machine.
 static void test_spent(void) {
     int ends[2];
     for (int how = 0; how < 3; how++) {
@@ -361,8 +363,8 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, 4, 2), CHECK_REAL(b.shares, 14, 0), CHECK_REAL(b.cases, 8, 0);
     kbi_budget_add(&b, &o, 0, 2), kbi_budget_add(&b, &o, 1, -1), CHECK_REAL(b.shares, 12.5, 0),
         CHECK_REAL(b.cases, 7, 0);
-    // The share: the time left, divided among the remaining cases, less the average overhead of the finished
-    // cases.
+    // The share of a case is the remaining time, divided by the number of remaining cases, minus the average
+    // overhead of the finished cases.
     const int64_t second = 1000000000;
     b.until = 30 * second, b.shares = 10, b.cases = 4;
     CHECK_REAL(kbi_budget_share(&b, &o, 10 * second), 2, 1e-12);
@@ -377,10 +379,10 @@ static void test_budget(void) {
     kbi_budget_took(&b, &o, 1, 1.0, kbi_group_seconds(&o, 1.0, 1) + 2);
     CHECK(b.begun), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 1, 0);
     kbi_budget_took(&b, &o, 3, 1.0, 0), CHECK_REAL(b.overhead, 2, 1e-12), CHECK_REAL(b.measured, 4, 0);
-    // The budget is over if a process has no time left for the next batch. The first of several processes leaves
-    // as much time as its batch took.
+    // The budget is over if a process has no time left for the next batch. The first of several processes ends
+    // early enough to leave each further process as much time as its own batch took.
     static const struct {
-        int until, begun, process, processes, now; // s; the batch began at 10 s
+        int until, begun, process, processes, now; // in seconds; the batch began at 10 s
         bool over;
     } rows[] = { { 30, 1, 0, 1, 29, false }, { 30, 1, 0, 1, 30, true },  { 30, 0, 0, 1, 40, false },
                  { 0, 1, 0, 1, 40, false },  { 30, 1, 0, 2, 19, false }, { 30, 1, 0, 2, 20, true },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The table of hand-written records: machines, groups, headings and units come from the records, in whatever order
-// they are passed and whatever text they contain.
+// Tests the table of hand-written records. Machines, groups, headings and units must be correct for any order and
+// any text of the records.
 #include "test.h"
 #include <stdlib.h>
 #include "guarded.h"
@@ -31,7 +31,7 @@ static void param(kb_result* r, const char* name, int64_t value) {
 static void clear(void) {
     while (count) kb_result_free(&records[--count]);
 }
-// the table if `at_a_time` records are passed per call; 0: all at once
+// returns the table if `at_a_time` records are passed per call; 0: all records in one call
 static const char* shown(int width, int at_a_time, const char* sort, const char* columns) {
     FILE* f = tmpfile();
     kbi_how how;
@@ -60,7 +60,7 @@ static void test_machines(void) {
     CHECK_HAS(shown(80, 0, NULL, NULL),
               "kbench 9.9.9 Something sm_90 driver 580.1 CUDA 13.0 copy 4236 GB/s\n\n");
     CHECK_INT(times("kbench 9.9.9"), 1);
-    records[1].copy_roof_gbps = 4240; // measured again after a crash: still the same machine
+    records[1].copy_roof_gbps = 4240; // a peak that was measured again after a crash does not make another machine
     shown(80, 0, NULL, NULL);
     CHECK_INT(times("kbench 9.9.9"), 1);
     records[1].device = 1; // another device of the same kind
@@ -76,7 +76,7 @@ static void test_machines(void) {
     clear();
 }
 
-// Records of a group differ only in the implementation and belong to one run; the order of the axes does not
+// The records of a group differ only in the implementation and belong to one run. The order of the axes does not
 // matter.
 static void test_groups(void) {
     for (int i = 0; i < 6; i++) {
@@ -113,7 +113,7 @@ static void test_groups(void) {
     free(all);
     for (int i = 2; i < 6; i++) records[i].run_id = "another";
     shown(80, 0, NULL, NULL);
-    CHECK_INT(times("fastest"), 5); // including the legend and the summary
+    CHECK_INT(times("fastest"), 5); // the number includes the legend and the summary
     count = 1;
     CHECK_HAS(shown(80, 0, NULL, NULL), "\n1 case: 1 ok\n");
     count = 6;
@@ -124,7 +124,7 @@ static void test_rates(void) {
     kb_result* r = add("sweep", "default", 3, 1);
     r->gflops = 900, param(r, "n", 1);
     r = add("sweep", "default", 3, 1);
-    r->gflops = 4000, param(r, "n", 2); // still readable in the next larger unit
+    r->gflops = 4000, param(r, "n", 2); // the value is still readable in the next larger unit
     r = add("sweep", "default", 3, 1);
     r->gflops = 4e5, param(r, "n", 3); // not readable in GFLOP/s
     shown(80, 0, NULL, NULL);
@@ -134,9 +134,9 @@ static void test_rates(void) {
                     "\n"
                     "sweep                  time ms     +-  TFLOP/s\n"
                     " n=3                     1.000  0.10%    400.0\n");
-    CHECK_INT(times("GB/s"), 1); // only in the heading of the machine
+    CHECK_INT(times("GB/s"), 1); // GB/s appears only in the heading of the machine
     CHECK_INT(times("roof"), 0);
-    records[1].items_per_second = 2.5e6; // a column appears with the first row that needs it, and stays
+    records[1].items_per_second = 2.5e6; // a column appears in the first row that needs it and in all later rows
     shown(80, 0, NULL, NULL);
     CHECK_HAS(text, "sweep                  time ms     +-  GFLOP/s\n");
     CHECK_HAS(text, "sweep                  time ms     +-  TFLOP/s Mitems/s\n"
@@ -151,8 +151,9 @@ static void test_rates(void) {
     clear();
 }
 
-// The column of a time has one unit: the first in which all times are readable. If there is none, a new heading
-// starts with the row that is not readable, and again when the former unit fits.
+// The column of times has one unit: the first unit in which all times are readable. If no such unit exists, the
+// first row that is not readable starts a new heading, and so does the first later row for which the former unit
+// fits.
 static void test_units(void) {
     static const struct {
         double ms[3];
@@ -179,7 +180,7 @@ static void test_units(void) {
               "time ms     +-\n n=1                     500.0  0.10%\n n=2                     400.0  0.10%\n\n");
     CHECK_HAS(text, "time ns     +-\n n=3                     700.0  0.10%\n");
     clear();
-    // in a comparison, the slowest and the fastest time share the column
+    // in a comparison, the slowest and the fastest time have the same column and unit
     for (int k = 0; k < 2; k++)
         add("far", k ? "fast" : "slow", 2, k ? 0.003 : 20)->memory_bytes = k ? 3 << 20 : 1 << 30;
     CHECK_HAS(shown(80, 0, NULL, NULL), "time us     +-  mem MiB\n"
@@ -212,12 +213,12 @@ static void test_width(void) {
         for (const char* s = text; *s; s += strcspn(s, "\n"), s += *s == '\n')
             CHECK_THAT((int)strcspn(s, "\n") <= width, "%d: '%.*s'", width, (int)strcspn(s, "\n"), s);
         CHECK_THAT(times("fastest?") == 2, "%d", width);
-        CHECK_THAT(strstr(text, "_of_a_name_so_long") || width < 60, "%d: the label is too short", width);
+        CHECK_THAT(strstr(text, "_of_a_name_so_long") || width < 60, "%d columns: the label is too short", width);
         free(heading);
         if (width == 160) CHECK_INT(gone, 0);
         if (width == 80) CHECK_INT(gone, 6);
         if (width == 40) CHECK_INT(gone, 9);
-        if (width == 40) CHECK_INT(times("+\n"), 2); // more marks than fit
+        if (width == 40) CHECK_INT(times("+\n"), 2); // a row has more marks than fit
     }
     clear();
 }
@@ -307,7 +308,7 @@ static void test_words(void) {
     }
 }
 
-// the significantly fastest implementation, and in how many comparisons
+// the summary names the significantly fastest implementation and the number of its comparisons
 static kb_result* rival(const char* op, const char* impl, double speedup, double off, const char* winner, int sure) {
     kb_result* r = add(op, impl, 20, 1 / speedup);
     r->baseline = "base", r->winner = winner, r->winner_certain = sure, r->speedup = speedup;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// Texts for readers: growing buffers, numbers with units, columns, the progress line, kb_print, and suggestions for
-// misspelt names.
+// Tests texts that people read: growing buffers, numbers with units, columns, the progress line, kb_print, and
+// suggestions for misspelt names.
 #include "test.h"
 #include "guarded.h"
 #include <stdlib.h>
@@ -32,7 +32,8 @@ static void test_growing(void) {
     char long_one[2000];
     kbi_text t = { NULL, 0, 0 };
     size_t n = 0;
-    for (int size = 509; size < 515; size++) { // sizes around the length of the first formatting attempt
+    // sizes around the length of the buffer for the first formatting attempt
+    for (int size = 509; size < 515; size++) {
         memset(long_one, 'a' + size % 26, sizeof long_one), long_one[size] = 0;
         kbi_putf(&t, "%s", long_one);
         n += (size_t)size;
@@ -44,7 +45,7 @@ static void test_growing(void) {
     for (int i = 0; i < 300; i++) kbi_putf(&t, "%c%d,", 'x', i % 10);
     CHECK_INT(t.n, 900), CHECK(strncmp(t.s + 897, "x9,", 4) == 0 && strncmp(t.s, "x0,x1,", 6) == 0);
     kbi_text_free(&t);
-    // blocks of an arena: aligned, zeroed, not overlapping
+    // the blocks of an arena are aligned, zeroed and do not overlap
     kbi_arena a;
     char* pieces[200];
     memset(&a, 0, sizeof a);
@@ -181,7 +182,7 @@ static void test_columns(void) {
     CHECK_STR(cell("speedup"), "1.23~"), CHECK_STR(cell("memory"), "1024"), CHECK_STR(cell("ecc"), "yes");
     r->verdict = KB_FASTER;
     CHECK_STR(cell("speedup"), "1.23");
-    // the unit suits the largest value, if the smallest value stays readable
+    // the unit suits the largest value, provided that the smallest value stays readable
     kbi_cell c = cell_of("items/s");
     static const struct {
         double a, b, scale;
@@ -205,12 +206,13 @@ static void test_columns(void) {
     CHECK(kbi_cell_reads(&c, all, 3));
     rows[0].items_per_second = 0.001; // readable in no unit
     CHECK(!kbi_cell_reads(&c, all, 3));
-    c = cell_of("time"), c.scale = 1; // in ms, although us would suit better
+    c = cell_of("time"), c.scale = 1; // the unit is ms, although us would suit better
     rows[0].time_ms = 0.01, rows[1].time_ms = 0.02;
     CHECK(kbi_cell_reads(&c, all, 3));
     rows[0].time_ms = 0.0099;
     CHECK(!kbi_cell_reads(&c, all, 3));
-    c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50; // in s; 0.05 s is still readable
+    // the unit is s, because 0.05 s is still readable
+    c.scale = 1e-3, rows[0].time_ms = 99999e3, rows[1].time_ms = 50;
     CHECK(kbi_cell_reads(&c, all, 3));
     c.scale = 1e3, rows[0].time_ms = 100; // 100000 us
     CHECK(!kbi_cell_reads(&c, all, 3));
@@ -233,7 +235,7 @@ static void test_progress(void) {
     hold(stderr);
     kbi_progress_show(&p, 0, 7, "first");
     kbi_progress_show(&p, 0, 7, "at once again");
-    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K"); // default width of 80 columns
+    CHECK_STR(caught(stderr), "\r[1/7]  first\033[K"); // the default width is 80 columns
     static const struct {
         double finished;
         const char* says;
@@ -333,7 +335,7 @@ static void test_shown(void) {
     CHECK_STR(kbi_show(9.99e14, 3, out), "999000000000000"), CHECK_STR(kbi_show(-1e300, 3, out), "-1.00e+300");
     CHECK_STR(kbi_show_percent(NAN, out), "-"), CHECK_STR(kbi_show(NAN, 3, out), "-"),
         CHECK_STR(kbi_show(1.5, 3, out), "1.50");
-    // numbers in files: the fewest of 15 to 17 digits that read back exactly, formatted as by printf
+    // numbers in files have the fewest digits (15 to 17) that are read back exactly, formatted as by printf
     uint64_t state = 7;
     for (int i = 0; i < 30000; i++) {
         char want[40];
@@ -387,7 +389,7 @@ static void test_written(void) {
         if (rows[i].clean) kbi_clean(&t, rows[i].s), CHECK_STR(t.s, rows[i].clean);
         kbi_text_free(&t);
     }
-    // characters that control a terminal: the first and last of each range, and their neighbours
+    // characters that control a terminal: the first and last character of each range, and their neighbours
     static const struct {
         const char *s, *spelled; // NULL: printed unchanged
     } obeyed[] = { { "\x01", "\\x01" },
@@ -460,7 +462,7 @@ static void test_written(void) {
         kbi_json_real(&t, -INFINITY);
     CHECK_STR(t.s, "0.25 null null");
     kbi_text_free(&t);
-    // in a buffer of fixed size only whole characters are written
+    // in a buffer of fixed size, only complete characters are written
     static const struct {
         const char *before, *s, *want; // want: the text in a buffer of 12 bytes
     } fits[] = { { "", "12345678901", "12345678901" },
@@ -497,7 +499,7 @@ static void test_found(void) {
           !kbi_same_name("ab", "b"));
     CHECK(kbi_same_name_n("abc", 2, "AB", 2) && !kbi_same_name_n("abc", 3, "ab", 2) &&
           !kbi_same_name_n("ab", 2, "abc", 3));
-    // from the table published by the authors of FNV
+    // expected values: from the table published by the authors of FNV
     CHECK(kbi_hash(14695981039346656037u, "a") == 0xaf63dc4c8601ec8cu);
     CHECK(kbi_hash(14695981039346656037u, "foobar") == 0x85944171f73967e8u && kbi_hash(5, "") == 5);
     CHECK(kbi_hash(14695981039346656037u, "\xff") == (14695981039346656037u ^ 255) * 1099511628211u);
@@ -519,7 +521,7 @@ static void test_found(void) {
         CHECK_THAT(best.distance == near[i].distance, "%s: %s is %d apart", near[i].wanted,
                    near[i].offered ? near[i].offered : "nothing", best.distance);
     }
-    // a set and a map of many keys; 0 is a valid key
+    // tests a set and a map of many keys; 0 is a valid key
     kbi_set set = KBI_BLANK;
     kbi_map map = KBI_BLANK;
     int wrong = 0;
@@ -538,7 +540,7 @@ static void test_found(void) {
     KBENCH_FREE(map.slots);
 }
 
-// Complete reads and writes, even if the data arrives in parts.
+// Reads and writes are complete, even if the data arrives in parts.
 static void test_pipes(void) {
     int ends[2];
     char got[16] = "", path[] = "/tmp/kbench_texts.XXXXXX", line[8];
@@ -561,13 +563,13 @@ static void test_pipes(void) {
     int then = dup(1);
     CHECK_INT(then, open_now + 1); // all files were closed
     close(open_now), close(then);
-    kbi_open_standard_files(); // no standard file is missing, so none is opened
+    kbi_open_standard_files(); // no standard file descriptor is missing, so the call opens none
     then = dup(1), CHECK_INT(then, open_now), close(then);
     then = dup(0), close(0);
     kbi_open_standard_files();
     CHECK(fcntl(0, F_GETFD) == 0), CHECK(dup2(then, 0) == 0), close(then);
     then = dup(1), CHECK_INT(then, open_now), close(then);
-    // descriptors above the range that other code closes, and closed on exec
+    // the descriptor is above the range that other code closes, and is closed on exec
     int high = kbi_high_file(1);
     CHECK_THAT(high >= 100, "file %d", high), CHECK_INT(fcntl(high, F_GETFD), FD_CLOEXEC), close(high);
     struct rlimit few, was;
@@ -635,13 +637,14 @@ static void test_changes(void) {
     CHECK_STR(kbi_show_change(NAN, out), "-"), CHECK_STR(kbi_show_change(INFINITY, out), "-");
     CHECK_STR(kbi_show_interval(log(0.5), log(2), out), "[-50.0%, +100.0%]");
     CHECK_STR(kbi_show_interval(NAN, 0, out), "-"), CHECK_STR(kbi_show_interval(0, NAN, out), "-");
-    // single changes: their words, and whether a long list includes them
+    // tests single changes: the words that describe a change, and whether a long list includes the change
     kb_result before, after;
     kbi_change c;
     const char* colour;
     enum { BETTER = 1, WORSE, FAILS };
     static const struct {
-        int without, was, is, verdict, way, colour; // way: bits 1 regressed, 2 improved, 4 more memory, 8 less memory
+        // way: sum of 1 (regressed), 2 (improved), 4 (more memory) and 8 (less memory)
+        int without, was, is, verdict, way, colour;
         const char* says;
         bool notable;
     } words[] = { { 1, KB_OK, KB_OK, 0, 0, 0, "added", true },
@@ -674,7 +677,7 @@ static void test_changes(void) {
         CHECK_THAT(kbi_change_notable(&c) == words[i].notable, "change %d is %snotable", i,
                    words[i].notable ? "not " : "");
     }
-    // severity: a multiple of the threshold
+    // the severity depends on the ratio of the change to the threshold
     static const struct {
         double times;
         const char* says;
@@ -688,7 +691,7 @@ static void test_changes(void) {
         c.more = true, c.memory = 1 + 2 * grave[i].times * 0.1, CHECK_STR(kbi_severity(&c, 0.1), grave[i].says);
         c.more = false, CHECK_STR(kbi_severity(&c, 0.1), "minor");
     }
-    // summaries of many changes: each count alone, then the order of importance
+    // summaries of many changes: each number alone, then the order of importance
     kbi_assessment a;
     kbi_rules rules;
     memset(&rules, 0, sizeof rules);
@@ -785,12 +788,14 @@ static void test_tools(void) {
     CHECK_HAS(t.s, "\n24 more counters are in --csv and --json\n");
     kbi_text_free(&t);
     for (int i = 0; i < 2; i++) kb_result_free(&of[i]);
-    // repetitions: the medians of processes, as many for every case of a file; samples of one process are never
-    // split
+    // repetitions are the medians of processes, and every case of a file has equally many; the samples of one
+    // process are never split
     static const double processes[] = { 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111 };
     static const double samples[60] = { 1 };
     static const struct {
-        int of[3], want; // number of processes of three cases; -1: the case failed
+        // of: number of processes of each of three cases; -1: the case failed; want: expected number of
+        // repetitions
+        int of[3], want;
     } rows[] = { { { 0, 0, 0 }, 1 }, { { 12, 12, 12 }, 12 }, { { 5, 3, 4 }, 3 },   { { 5, -1, 4 }, 4 },
                  { { 5, 0, 4 }, 1 }, { { 2, 2, -1 }, 2 },    { { -1, -1, -1 }, 1 } };
     for (int i = 0; i < KBI_COUNT(rows); i++) {
@@ -875,7 +880,7 @@ static void test_choice(void) {
     }
     CHECK_STR(key, "a"), CHECK_STR(value, "b=c");
     for (int name = 62; name < 66; name++)
-        for (int said = 126; said < 130; said++) { // values up to the size of the buffer
+        for (int said = 126; said < 130; said++) { // values about as long as the buffer
             memset(many, 'k', sizeof many), many[name] = '=', many[name + 1 + said] = 0;
             const char* end = kbi_where_next(many, key, value);
             CHECK_THAT((end != NULL) == (name <= 63 && said <= 127), "%d and %d characters", name, said);
@@ -901,7 +906,7 @@ static void test_choice(void) {
     kb_result_free(&r);
 }
 
-// Parameter sweeps: which axes were swept, whether together, and the fitted power law.
+// Tests parameter sweeps: which axes were swept, whether they were swept together, and the fitted power law.
 static void test_sweeps(void) {
     static kb_result of[24];
     static kb_param params[24][3];
@@ -928,7 +933,7 @@ static void test_sweeps(void) {
         CHECK_INT(s.timed.n, n), CHECK_INT(s.n_who, 1);
         kbi_sweep_of(&s, s.timed, &swept);
         CHECK_INT(swept.n, 2), CHECK(swept.together == (together == 1));
-        // axes with most values first
+        // the axis with the most values is first
         CHECK_STR(swept.of[together ? 1 : 0], "n"), CHECK_STR(swept.of[together ? 0 : 1], "m");
         CHECK_INT(swept.values[0], 4), CHECK_INT(swept.values[1], together ? 4 : 3);
         CHECK_INT(kbi_axis_distinct(s.timed, "n"), 4), CHECK_INT(kbi_axis_distinct(s.timed, "k"), 1);
@@ -963,7 +968,7 @@ static void test_sweeps(void) {
     CHECK(!kbi_solve(b, 2));
 }
 
-// Values of a record as figures show them.
+// Tests values of a record as figures show them.
 static void test_metrics(void) {
     static const struct {
         int metric;
@@ -1022,7 +1027,8 @@ static void test_metrics(void) {
         kbi_light_of(&r, v);
         CHECK_REAL(v[0], light[i].want[0], 1e-12), CHECK_REAL(v[1], light[i].want[1], 1e-12);
     }
-    // samples: in units of their own median if the medians differ much; the range ends a little above most samples
+    // the figure of samples shows them relative to the median of their case if the medians differ much; the range
+    // of the axis ends a little above most samples
     static const double few[] = { 10, 11, 12, NAN, 30 }, others[] = { 12, 12 };
     r.time_ms = 10, other.time_ms = 12.5;
     CHECK_REAL(kbi_samples_by(lot, &r), 1, 0), CHECK_REAL(kbi_samples_by(lot, &other), 1, 0);
@@ -1036,13 +1042,15 @@ static void test_metrics(void) {
     r.time_ms_p95 = 30; // p95 includes all samples
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 30, 0), CHECK_INT(beyond, 0);
-    r.time_ms_p5 = r.time_ms_p95 = NAN; // unknown percentiles: the range uses medians alone
+    // if the percentiles are unknown, the range is computed from the medians alone
+    r.time_ms_p5 = r.time_ms_p95 = NAN;
     kbi_samples_range(lot, &lo, &hi, &beyond);
     CHECK_REAL(hi, 12, 0), CHECK_INT(beyond, 1);
     kb_result_free(&r), kb_result_free(&other);
 }
 
-// Display width of characters at the ends of their ranges; text that fits in a width; shortening in the middle.
+// Tests the display width of characters at the ends of their ranges, the part of a text that fits in a width, and
+// shortening in the middle.
 static void test_room(void) {
     static const struct {
         unsigned from, to;
@@ -1088,7 +1096,7 @@ static void test_room(void) {
     }
 }
 
-// Counts with units; a case name after its row, or on a new line if the row is too long.
+// Tests numbers with units, and the name of a case after its row, or on a new line if the row is too long.
 static void test_counts(void) {
     static const struct {
         double x;
@@ -1131,7 +1139,7 @@ static void test_counts(void) {
     }
 }
 
-// Nonzero counters, wrapped into columns.
+// Tests the list of nonzero counters, which is wrapped into columns.
 static void test_cells(void) {
     static const struct {
         const char* name;
@@ -1163,8 +1171,8 @@ static void test_cells(void) {
     }
 }
 
-// Measured peaks of a machine, taken from its records. Old records name no peak, so the peak follows from the
-// efficiency.
+// Tests the measured peaks of a machine, which are taken from its records. Old records name no peak, so the peak
+// follows from the efficiency.
 static void test_ceilings(void) {
     kb_result r[4];
     const kb_result* all[4];
@@ -1198,7 +1206,7 @@ static void test_ceilings(void) {
     for (int i = 0; i < 4; i++) kb_result_free(&r[i]);
 }
 
-// Lines of --env with measured peaks, in the usual units and with the measuring time.
+// Tests the lines of --env with measured peaks, in the usual units and with the measuring time.
 static void test_env_roofs(void) {
     kbi_roofs roofs;
     kbi_roofs_clear(&roofs);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The estimate of the remaining time, over whole simulated runs in which nothing is measured.
+// Tests the estimate of the remaining time in complete simulated runs, in which nothing is measured.
 #include "test.h"
 #include "guarded.h"
 #include "kit.h"
 
-// Simulates a run of groups with n cases each. Group k takes took(k, groups, allowed) seconds.
+// Simulates a run of groups with n cases each. Group k takes as many seconds as took(k, groups, allowed) returns.
 typedef struct played {
     double first; // the first estimate in seconds
     double late;  // the first estimate in the last tenth of the run, divided by the true remaining time
@@ -28,7 +28,8 @@ static played play(int groups, int n, double (*took)(int at, int groups, double 
         p.group_began = at;
         if (k == 0) r.first = kbi_time_left(&p, at);
         if (isnan(r.late) && k >= 0.9 * groups) r.late = kbi_time_left(&p, at) / (end - at);
-        CHECK(kbi_time_left(&p, at + 1e9) >= 0); // even if the run takes longer than planned
+        // the estimate is not negative, even if the run takes longer than planned
+        CHECK(kbi_time_left(&p, at + 1e9) >= 0);
         at += took(k, groups, allowed);
         p.took += at - p.group_began;
         p.finished += allowed;
@@ -45,8 +46,8 @@ static double in_turn(int at, int groups, double allowed) { return (void)groups,
 static double slow(int at, int groups, double allowed) { return (void)at, (void)groups, 12 * allowed; }
 static double none(int at, int groups, double allowed) { return (void)at, (void)groups, (void)allowed, 0.01; }
 
-// --budget, with expected values computed by hand: 100 s for ten separate cases, whose warm-up takes half of their
-// measuring time.
+// Tests --budget with expected values that were computed by hand: 100 s for ten separate cases, whose warm-up
+// takes half of their measuring time.
 static void test_budget(void) {
     kbi_options o;
     kbi_budget b;
@@ -60,16 +61,16 @@ static void test_budget(void) {
     kbi_budget_add(&b, &o, -2, 3), CHECK_REAL(b.cases, 10, 1e-12);
     b.shares = 15, b.until = 100000000000;
     CHECK_REAL(kbi_budget_share(&b, &o, 0), 100.0 / 15, 1e-9);
-    kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3); // 3 s more than its share
+    kbi_budget_took(&b, &o, 1, 2, kbi_group_seconds(&o, 2, 1) + 3); // the group takes 3 s more than its share
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 1, 1e-12), CHECK(b.begun);
     CHECK_REAL(kbi_budget_share(&b, &o, 10000000000), (90 - 30) / 15.0, 1e-9);
-    kbi_budget_took(&b, &o, 1, 2, 0.1); // less time than its share changes nothing
+    kbi_budget_took(&b, &o, 1, 2, 0.1); // a group that takes less than its share changes nothing
     CHECK_REAL(b.overhead, 3, 1e-9), CHECK_REAL(b.measured, 2, 1e-12);
     o.min_time = 50, CHECK_REAL(kbi_budget_share(&b, &o, 0), 50, 1e-9), o.min_time = 0.001;
     o.max_time = 2, o.on[KBI_OPTION_max_time] = true, CHECK_REAL(kbi_budget_share(&b, &o, 0), 2, 1e-9);
     CHECK_REAL(kbi_budget_share(&b, &o, 99999000000), 1e-3, 1e-12); // no time is left
-    // The budget is over at its end. The first of several processes stops earlier and leaves the second process
-    // the time that its own batch took.
+    // The budget is over when its time has passed. The first of several processes stops earlier and leaves the
+    // second process the time that its own batch took.
     CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until - 1) && kbi_budget_over(&b, 0, 1, 0, b.until));
     CHECK(!kbi_budget_over(&b, 0, 2, 0, b.until / 2 - 1) && kbi_budget_over(&b, 0, 2, 0, b.until / 2));
     CHECK(!kbi_budget_over(&b, 1, 2, 0, b.until) && !kbi_budget_over(&b, 2, 3, 0, b.until - 1));
@@ -77,7 +78,7 @@ static void test_budget(void) {
     b.begun = false, CHECK(!kbi_budget_over(&b, 0, 1, 0, b.until)); // the first group is always measured
 }
 
-// The progress line for this estimate of the remaining seconds.
+// Returns the progress line for this estimate of the remaining seconds.
 static void said_of(double estimated, int processes, char* line, size_t size) {
     kbi_progress p;
     memset(&p, 0, sizeof p);
@@ -166,8 +167,9 @@ int main(void) {
                            "%s, %d x %d: %.2f times the true time at the end", runs[i].name, groups[g], cases[c],
                            r.late);
             }
-    // The first estimate follows from the options.
-    CHECK_REAL(play(10, 1, whole, "").first, 15, 1e-9); // half a second of warm-up, one of samples
+    // The first estimate is computed from the options.
+    // half a second of warm-up and one second of samples per case
+    CHECK_REAL(play(10, 1, whole, "").first, 15, 1e-9);
     CHECK_REAL(play(10, 1, whole, "--fast").first, 3, 1e-9);
     CHECK_REAL(play(10, 2, whole, "").first, 40, 1e-9); // two warm-ups; the baseline is measured twice
     CHECK_REAL(play(10, 1, whole, "--max-time=4s").first, 50, 1e-9);

@@ -50,7 +50,8 @@ static void test_round_trip(void) {
     CHECK(!kbki_tuned_write(path, &t, H100));
     CHECK(!read_all());
     CHECK_INT(list.count, 1);
-    CHECK(kbki_tuned_find(&list, &t) && kbki_tuned_find(&list, &t)->by.way == KBKI_WG_SMALL); // the last line holds
+    // the last line for a key is valid
+    CHECK(kbki_tuned_find(&list, &t) && kbki_tuned_find(&list, &t)->by.way == KBKI_WG_SMALL);
     CHECK(!kbki_tuned_find(&list, &other));
     for (int i = 0; i < 5; i++) {
         kbki_tuned near = t;

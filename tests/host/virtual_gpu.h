@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The virtual GPU: a simulated CUDA runtime with a virtual clock. The virtual GPU simulates the disturbances of a
-// real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event readings are
-// larger for launches with many kernels and differ between pairs of events. A gate blocks the stream. This file
-// includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and cuBLASLt.
-// The environment variables VIRTUAL_... configure the virtual GPU.
+// real device: event overhead and its drift, and the cost of loading arguments after an eviction. Event times are
+// longer for launches with many kernels, and differ between pairs of events. A gate blocks the stream. This file
+// includes kbench.h, which calls the virtual GPU in place of the CUDA runtime, the driver, NVML, CUPTI and
+// cuBLASLt. The environment variables VIRTUAL_... configure the virtual GPU.
 #ifndef VIRTUAL_GPU_H
 #define VIRTUAL_GPU_H
 #include <stdbool.h>
@@ -18,8 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// System functions that kbench calls and whose failures a test needs. mmap fails after a number of stacks for
-// suspended functions, and signal() resets its handler. fork fails, and dlopen finds the simulated CUDA libraries.
+// Replacements of system functions that kbench calls, so that a test can make them fail. mmap fails after a number
+// of stacks for suspended functions, and signal() resets its handler. fork fails on request, and dlopen finds the
+// simulated CUDA libraries.
 static void* virtual_mmap(void* at, size_t n, int protection, int flags, int file, off_t offset) {
     static int stacks;
     if (file < 0 && getenv("VIRTUAL_STACKS") && ++stacks > atoi(getenv("VIRTUAL_STACKS"))) return MAP_FAILED;
@@ -34,8 +35,9 @@ static handling virtual_signal(int number, handling handler) {
     sigaction(number, &a, &before);
     return before.sa_handler;
 }
-// Counts the calls of the simulated libraries and the bytes. At exit, the counts are written to the file that
-// VIRTUAL_CALLS names. Only --no-isolate writes this file, because workers leave without exit handlers.
+// Counts the calls of each function of the simulated libraries, and the bytes that they copy or set. At exit,
+// these numbers are written to the file that VIRTUAL_CALLS names. Only a run with --no-isolate writes this file,
+// because workers end without exit handlers.
 static struct {
     const char* name;
     double n;
@@ -47,7 +49,8 @@ static void calls_written(void) {
 }
 static void called_for(const char* name, double n) {
     static bool wanted;
-    static unsigned char found[512]; // by address of the name: where its count was, because strcmp takes long
+    // cache, by address of the name: index of its counter, because strcmp takes long
+    static unsigned char found[512];
     unsigned char* at = &found[(uintptr_t)name / 8 % 512];
     int i = *at;
     if (!wanted) wanted = atexit(calls_written) == 0;
@@ -73,7 +76,7 @@ static int virtual_dlclose(void* library);
 #define dlclose virtual_dlclose
 #include "guarded.h"
 #include "kit.h"
-#define KBENCH_SELFTEST_PART // the virtual GPU knows the kernels of the self-test
+#define KBENCH_SELFTEST_PART // the virtual GPU simulates the kernels of the self-test
 #include "examples/addons/selftest.cu"
 #undef mmap
 #undef signal
@@ -84,7 +87,7 @@ static int virtual_dlclose(void* library);
 
 // --- the runtime ---
 
-typedef struct function { // also the properties of a kernel node
+typedef struct function { // a kernel function; also holds the properties of a kernel node
     char name[64];
     size_t bytes;                // of its arguments
     int blocks, threads, shared; // launch dimensions, if not 0
@@ -92,11 +95,12 @@ typedef struct function { // also the properties of a kernel node
     bool dry; // cannot write
 } function;
 
-// The self-test's kernels, of each module.
+// The kernels of the self-test, for each module.
 static function proofs[8][KBI_COUNT(kbi_proof_names)];
 static bool is_proof(const function* of) { return of >= proofs[0] && of < proofs[8]; }
 
-#pragma GCC diagnostic ignored "-Wmissing-field-initializers" // most operations set only their kind and time
+// most operations initialise only their kind and time
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 typedef enum operation_kind { KERNEL, EVENT, WAIT, COPY, HOST, ALLOCATION, SET } operation_kind;
 typedef struct operation {
     operation_kind kind;
@@ -133,18 +137,18 @@ static struct device {
     double drift; // drift of the event overhead, ns
     int launches, events;
     int device;            // the device chosen by this process
-    bool evicted, pending; // the arguments left the cache; an event waits for its kernel
+    bool evicted, pending; // evicted: the arguments are not in the cache; pending: an event waits for its kernel
     int cluster;           // cluster size of the next launch, in blocks
     int lost;              // number of launches that must reload page tables after an eviction
-    bool idle;             // idle: the clock is low, and nothing throttles
-    bool aside;            // a kernel's data persist in L2 despite evictions
+    bool idle;             // the GPU is idle: the clock is low, without a throttle reason
+    bool aside;            // data of a kernel persist in L2 despite evictions
     double cycles;         // clock cycles per ns; 0 means 1.98
     double worked;         // ns of kernels and copies since the energy counter was read
     bool no_copies;        // copies fail
     bool preempted;        // the next wait for all work takes longer than kb->stream's
     bool busy;             // every wait for all work takes longer: another stream is busy
     struct CUgraph_st* capture;
-    cudaError_t spoiled, last; // result of the capture; result of cudaGetLastError
+    cudaError_t spoiled, last; // spoiled: result of the capture; last: result of cudaGetLastError
     cudaError_t broken;        // a kernel failed: all later calls fail
     bool reset;                // the device was reset: older objects are invalid
     cudaStream_t destroyed;
@@ -165,7 +169,8 @@ static struct device {
     const char* no_launch;    // a kernel whose launches fail
 } gpu;
 
-// Variables that stay the same in a process. getenv at each launch took a seventh of the time of a run.
+// Returns an environment variable that does not change within a process. The value is cached, because calling
+// getenv at each launch took a seventh of the time of a run.
 static const char *virtual_tool, *virtual_aside, *virtual_launches;
 __attribute__((constructor)) static void read_environment(void) {
     virtual_tool = getenv("VIRTUAL_TOOL"), virtual_aside = getenv("VIRTUAL_ASIDE");
@@ -182,7 +187,7 @@ static cudaError_t did(cudaError_t e) {
     return e;
 }
 
-// Whether a capture is active, which then fails.
+// Returns whether a stream capture is active; if so, the capture fails.
 static bool forbidden(void) {
     if (gpu.capture) did(gpu.spoiled = cudaErrorStreamCaptureUnsupported);
     return gpu.capture != NULL;
@@ -200,11 +205,11 @@ typedef union activity {
 static struct tracing {
     void (*request)(uint8_t**, size_t*, size_t*);
     void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
-    unsigned on; // a bit for each kind
+    unsigned on; // a bit for each kind of activity record
     double host; // host clock, ns
     unsigned correlations;
-    bool switched; // switched on or off since the last launch
-    int kernels;   // kernels of the block that were recorded
+    bool switched; // tracing was switched on or off since the last launch
+    int kernels;   // number of recorded kernels of the block
     activity records[1 << 14];
     int n;
 } tracing;
@@ -218,7 +223,7 @@ static activity* record(int kind) {
     return r;
 }
 
-// Records a runtime call for an operation, and the driver call inside the runtime call.
+// Records a runtime call for an operation, and the driver call nested in the runtime call.
 static void trace_call(operation* o) {
     double start = host_now();
     activity* inner = record(KBI_ACTIVITY_DRIVER);
@@ -240,7 +245,7 @@ static void trace(const operation* o, double start) {
     if (r && o->kind == KERNEL) {
         r->kernel.start = (uint64_t)start;
         r->kernel.end = (uint64_t)(start + o->ns);
-        const char* loses = getenv("VIRTUAL_CUPTI_LOSES"); // loses the times of every n-th kernel
+        const char* loses = getenv("VIRTUAL_CUPTI_LOSES"); // the record of every n-th kernel is lost
         bool own = strncmp(o->of->name, "kbi_", 4) == 0;
         if (loses && !own && ++tracing.kernels % atoi(loses) == 0) r->kernel.start = r->kernel.end = 0;
         r->kernel.name = o->of->name;
@@ -313,7 +318,7 @@ static int trace_next(uint8_t* buffer, size_t valid, kbi_activity** r) {
 
 static struct calling {
     void (*called)(void*, int, uint32_t, const void*);
-    unsigned on; // a bit for each domain
+    unsigned on; // a bit for each callback domain
 } calling;
 static int call_subscribe(void** subscriber, void (*called_back)(void*, int, uint32_t, const void*), void* user) {
     called(__func__);
@@ -331,8 +336,8 @@ static void call_back(int domain, const char* name, const uint64_t* parameters, 
     kbi_api_call c = { ends, 0, name, parameters, ends ? &error : NULL, symbol };
     if (calling.on >> domain & 1) calling.called(NULL, domain, 0, &c);
 }
-// runtime NULL: a direct driver call. driver NULL: the driver was not reached. The words a and b of the parameters are
-// set.
+// runtime NULL: the program called the driver directly. driver NULL: the runtime did not call the driver. The
+// words a and b of the parameters are set.
 static int api(const char* runtime, const char* driver, int a, uint64_t at_a, int b, uint64_t at_b,
                const char* symbol, int error) {
     uint64_t w[9] = { 0 };
@@ -348,8 +353,8 @@ static int api(const char* runtime, const char* driver, int a, uint64_t at_a, in
 
 static struct ranging {
     bool initialised, open, pushed;
-    int starts, in_range; // passes; kernels of the last range
-    double read, missed;  // bytes read by kbench's own kernel; bytes of them that missed L2
+    int starts, in_range; // starts: number of passes; in_range: number of kernels in the last range
+    double read, missed;  // bytes that kbench's own kernel read; the part of them that missed L2
 } ranging;
 
 static double metric(const char* name) {
@@ -365,7 +370,8 @@ static double metric(const char* name) {
     return strcmp(name, "gpu__time_duration.sum") == 0 ? 1000.0 * ranging.in_range : 0;
 }
 
-// One function for all calls, distinguished by name. Structure sizes must be those of CUPTI.
+// One function simulates all calls and distinguishes them by name. Structures must have the sizes that CUPTI
+// defines.
 static int range_do(const char* name, uint64_t* w) {
     called(name);
     static char image[64];
@@ -448,7 +454,7 @@ static void* range_symbol(const char* name) {
 
 static double cost_of_arguments(size_t bytes) { return bytes <= 8 ? 0 : bytes < 200 ? 170 : bytes < 600 ? 380 : 600; }
 
-// The amount by which event readings grow with the shape of a launch.
+// Returns the amount in ns by which event times depend on the launch configuration.
 static double cost_of_shape(const function* f) {
     return 90.0 * (KBI_MIN(f->blocks, 132) > 1) + 0.05 * f->threads + 0.001 * f->shared + 40.0 * (f->cluster > 1) +
            110.0 * !f->dry;
@@ -474,7 +480,7 @@ static void execute(const operation* o, int kernels_behind) {
     if (o->kind == WAIT) {
         int64_t began = kbi_now(), limit = o->ns > 0 ? (int64_t)o->ns : INT64_MAX;
         while (!*o->flag && kbi_now() - began < limit)
-            usleep(200); // until the host opens the gate, or the watchdog does
+            usleep(200); // waits until the host or the watchdog opens the gate
     } else if (o->kind == EVENT) {
         o->event->stamp = floor(gpu.now / 32) * 32 + 150.0 * o->event->index; // each pair has its own offset
         gpu.now += 11;
@@ -502,7 +508,7 @@ static void execute(const operation* o, int kernels_behind) {
         gpu.pending = false;
         gpu.launches += strcmp(o->of->name, "kbi_null") != 0;
         gpu.drift = 60 * sin(gpu.launches / 900.0);
-        gpu.now += 13.7; // spreads times evenly between two event steps
+        gpu.now += 13.7; // spreads times evenly over the resolution of events
     } else {
         if (o->kind == COPY || o->kind == SET) trace(o, gpu.now);
         gpu.now += o->ns;
@@ -525,7 +531,8 @@ static void drain(cudaStream_t s) {
     s->n = 0;
 }
 
-static cudaError_t gone(cudaStream_t s) { // objects from before a reset, or destroyed objects
+// returns an error for an object that was destroyed or is older than the reset
+static cudaError_t gone(cudaStream_t s) {
     if (gpu.reset) return cudaErrorContextIsDestroyed;
     return s && s == gpu.destroyed ? cudaErrorInvalidResourceHandle : cudaSuccess;
 }
@@ -557,12 +564,12 @@ static cudaError_t submit(cudaStream_t s, operation o) {
         return cudaSuccess;
     }
     if (o.kind == KERNEL || o.kind == COPY || o.kind == SET) trace_call(&o);
-    if (virtual_tool && o.kind == KERNEL) drain(s); // tools that wait for every launch
+    if (virtual_tool && o.kind == KERNEL) drain(s); // simulates tools that wait for every launch
     if (o.kind == KERNEL && tracing.switched && getenv("VIRTUAL_CUPTI_STALLS")) drain(s); // CUPTI blocks
     if (o.kind == KERNEL) tracing.switched = false;
     if (o.kind == WAIT || s->n) // the gate is closed: later work waits
         s->queue[s->n++] = o;
-    else { // a launch takes the host 3 us
+    else { // the host takes 3 us for a launch
         gpu.now += 3000;
         execute(&o, 0);
     }
@@ -682,10 +689,10 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* all) {
 }
 cudaError_t cudaMemset(void* p, int value, size_t n) {
     called(__func__);
-    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20) // both ends, which will be checked
+    if (getenv("VIRTUAL_LIGHT") && n > (size_t)1 << 20) // sets both ends, because only they will be checked
         memset(p, value, 1 << 13), memset((char*)p + n - (1 << 13), value, 1 << 13);
     else if (n <= (size_t)64 << 20)
-        memset(p, value, n); // not the buffer that only evicts
+        memset(p, value, n); // skips the buffer that is only used to evict L2
     gpu.zeros = value == 0;
     called_for("bytes set", (double)n);
     return cudaSuccess;
@@ -712,7 +719,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t n, enum cudaMemcp
         memcpy(to, from, n);
     return submit(s, o);
 }
-// 100 MiB of the pool are always in use, independently of the cases.
+// Other code always uses 100 MiB of the pool, independently of the cases.
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int d) {
     called(__func__);
     return (void)d, (void)pool, cudaSuccess;
@@ -865,7 +872,7 @@ static void node_says(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
 }
 cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t n, struct cudaKernelNodeParams* p) {
     called(__func__);
-    node_says(n, p); // filled in, although the call may fail
+    node_says(n, p); // the result is filled in, although the call may fail
     return did(getenv("VIRTUAL_OTHER_RUNTIME") ? cudaErrorInvalidDeviceFunction : cudaSuccess); // launched it
 }
 cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t n, struct cudaMemcpy3DParms* p) {
@@ -883,7 +890,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* a, const void
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t n, cudaLaunchAttributeID id,
                                             cudaLaunchAttributeValue* v) {
     called(__func__);
-    (void)n, (void)id, (void)v; // the attributes for which the kernels were compiled differ from their launches
+    // the compiled attributes of the kernels differ from the attributes of their launches
+    (void)n, (void)id, (void)v;
     return cudaErrorInvalidValue;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* e, cudaGraph_t g, unsigned long long flags) {
@@ -900,11 +908,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
     operation o = { KERNEL, &whole_graph, 0, NULL, NULL, NULL };
     if (forbidden()) return gpu.spoiled;
     static int launches;
-    for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400; // the gap between nodes
+    for (int i = 0; i < e->graph.n; i++) o.ns += e->graph.nodes[i].ns + 400; // 400 ns: the gap between nodes
     if (getenv("VIRTUAL_HICCUP") && ++launches % 11 == 0) o.ns += 5e6;
     if (gpu.at_graph) o.ns += gpu.at_graph();
     if (gpu.cycles > 0) o.ns *= 1.98 / gpu.cycles;
-    count(&e->graph); // counted at once: only the total of a graph is visible
+    count(&e->graph); // its nodes are counted together, because only the total of a graph is visible
     return submit(s, o);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) {
@@ -966,8 +974,8 @@ static double read_ns(const char* p, size_t bytes, bool one_warp) {
     return one_warp ? (hit ? 20000 : 50000) : 1500 + (double)bytes / 4300;
 }
 
-// The self-test's kernels write the results that will be checked. The duration of such a kernel follows from its size
-// and its wait.
+// The kernels of the self-test write the results that will be checked. The duration of such a kernel depends on
+// its size and its waiting time.
 static double proof_ns(const function* of, void** a) {
     static struct {
         int kernel;
@@ -996,7 +1004,7 @@ static double proof_ns(const function* of, void** a) {
         memcpy(*(float**)a[1] + first, known[at].want, sizeof(float) * (size_t)checked);
     ns += p.kernel == KBI_PRODUCT ? 30.0 * p.n : 4.0 * (double)(p.in + p.out) / 4300;
     if (getenv("VIRTUAL_SKEW") && (of - proofs[0]) / KBI_COUNT(kbi_proof_names) == 3)
-        ns *= 1.04; // the second implementation, as if its code were placed badly
+        ns *= 1.04; // the second implementation is slower, as if its code were badly aligned
     if (getenv("VIRTUAL_BLUNT")) wait *= 0.1;
     return ns + wait;
 }
@@ -1016,7 +1024,8 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("null")) of->blocks = (int)gx; // a marker launch, if there are several blocks
     bool one = IS("clock") || (IS("null") && !virtual_launches),
          as_the_block_s =
-             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null"); // one thread; any shape
+             // kernels with one thread, or with any launch configuration
+             strstr(of->name, "empty") || is_proof(of) || IS("spin") || IS("null");
     if (gy != 1 || gz != 1 || by != 1 || bz != 1 || (shared && !as_the_block_s) || extra ||
         (one ? gx != 1 || bx != 1 : !as_the_block_s && bx % 32 != 0))
         printf("wrong launch of %s: %ux%ux%u, %ux%ux%u\n", of->name, gx, gy, gz, bx, by, bz);
@@ -1029,7 +1038,7 @@ static int launch(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, u
     if (IS("spin")) o.ns = 576 + NUMBER(0) / 1.98;
     if (IS("fma")) o.ns = 576 + 512.0 * NUMBER(1) * gx * bx / 50000;
     if (IS("fill")) gpu.zeros = false;
-    if (IS("clock")) { // starts at a step of the 32 ns clock, and ends at a step, or one step later
+    if (IS("clock")) { // starts at a tick of the 32 ns clock, and ends at a tick, or one tick later
         static int spans;
         uint64_t* out = *(uint64_t**)a[0];
         out[0] = (uint64_t)(NUMBER(1) / 1.98 / 32 + (spans++ % 3 == 0)) * 32;
@@ -1099,7 +1108,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** f, unsigne
     kbi_cu_get j = get_attribute;
     int (*k)(const char**, void*) = function_name;
     int (*l)(int*, void*, int, size_t) = function_fits;
-    bool gates = !getenv("VIRTUAL_NO_WAIT"); // then gates are unavailable
+    bool gates = !getenv("VIRTUAL_NO_WAIT"); // without stream memory operations, gates are unavailable
     *f = NULL;
     if (strcmp(name, "cuModuleLoadData") == 0) memcpy(f, &a, sizeof a);
     if (strcmp(name, "cuModuleGetFunction") == 0) memcpy(f, &b, sizeof b);
@@ -1130,8 +1139,8 @@ static int nvml_power(void* device, unsigned* milliwatts) {
     called(__func__);
     return (void)device, *milliwatts = 700000, 0;
 }
-// 1 kW during work, and 80 W between two readings without work; updated in steps. VIRTUAL_ENERGY selects a
-// fault: none, stuck or breaks.
+// Energy counter: 1 kW during work, and 80 W between two readings without work. The value changes in discrete
+// steps. VIRTUAL_ENERGY selects a fault: none, stuck or breaks.
 static int nvml_energy(void* device, unsigned long long* mj) {
     called(__func__);
     static double all = 1e6;
@@ -1167,7 +1176,7 @@ static int nvml_mig(void* device, unsigned* now, unsigned* pending) {
     return (void)device, *now = getenv("VIRTUAL_SHARED") != NULL, *pending = 0, 0;
 }
 static int nvml_processes(void* device, unsigned* n, void* out) {
-    called(__func__); // this process and another one
+    called(__func__); // returns this process and another process
     return (void)device, (void)out, *n = getenv("VIRTUAL_SHARED") ? 2 : 1, 0;
 }
 static int nvml_reasons(void* device, unsigned long long* mask) {
@@ -1182,7 +1191,7 @@ typedef struct matrix {
     int type;
     double side;
 } matrix;
-static int lt_version[] = { 13, 14 }; // the address of an element identifies the library
+static int lt_version[] = { 13, 14 }; // the address of an element is the handle of the library
 static int lt_create(void** handle) {
     if (getenv("VIRTUAL_CUBLAS_SLOW")) usleep(400000);
     called(__func__);
@@ -1241,7 +1250,7 @@ static int lt_multiply(void* handle, void* what, const void* alpha, const void* 
     if (is[1] == 0) memcpy(&want, &value32, 4);
     if (one != want || zero || algorithm || bytes != 32 << 20) return 7;
     if (in->type == 28 && getenv("VIRTUAL_NO_FP8")) return 15;
-    if (is[2] != 1) return 15; // 8-bit types must be transposed
+    if (is[2] != 1) return 15; // for 8-bit types, the first matrix must be transposed
     for (int i = 0; i < 7; i++)
         if (is[0] == rows[i].compute && is[1] == rows[i].scale && in->type == rows[i].in && out->type == rows[i].out)
             o.ns = 2e-3 * in->side * in->side * in->side / rows[i].tflops;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Unlicense
 // The engine's device functions in CUDA C. kbench.h contains them as PTX (section >>ptx), so that C and CUDA files use
 // the same engine, and a C file needs no nvcc. make.py in this folder generates the PTX, or compares it with kbench.h.
-// The driver compiles the PTX when a program starts, so its length costs time. A loop is therefore unrolled only if a
-// pragma says so. The signature in the comment right above a kernel goes into the header, too.
+// The driver compiles the PTX when a program starts, so its length costs time. A loop is therefore unrolled only
+// if a pragma requests it. make.py also copies the signature in the comment directly above a kernel to kbench.h.
 #include <cuda_fp16.h>
 #include <stdint.h>
 #include <string.h>
 
-#define BOTH static __forceinline__ __host__ __device__ // also for the host, on which a test compares the bits
+// also compiled for the host, because a test compares the bits there
+#define BOTH static __forceinline__ __host__ __device__
 
-// the codes of kb_dtype and kb_kind; the header checks them next to the PTX. Unsigned types have even codes
+// the codes of kb_dtype and kb_kind; kbench.h checks them next to the PTX. Unsigned types have even codes
 enum { F32 = 1, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64, TF32, E4M3, E5M2 };
 enum { ZERO, NORMAL, UNIFORM, IOTA };
 
@@ -40,7 +41,7 @@ extern "C" __global__ void kbi_read(const ulonglong2* p, uint64_t n16, uint32_t*
         seen ^= a.x ^ a.y ^ b.x ^ b.y ^ c.x ^ c.y ^ d.x ^ d.y;
     }
 #pragma unroll 1
-    for (; i < n16; i += threads) { // the incomplete last tile
+    for (; i < n16; i += threads) { // handles the incomplete last tile
         ulonglong2 a = __ldcg(p + i);
         seen ^= a.x ^ a.y;
     }
@@ -108,8 +109,8 @@ extern "C" __global__ void kbi_clock(uint64_t* out, uint64_t cycles) {
     out[1] = at[1] - at[0];
 }
 
-// With inline assembly, a step of all chains updates each register in place. All steps are then the same 16 lines,
-// which the header contains once.
+// With inline assembly, one multiply-add of all chains updates each register in place. The PTX then repeats the
+// same 16 lines, which the header contains once.
 #define FMA(i) "fma.rn.f32 %" #i ", %" #i ", %16, %17;\n"
 #define FMA4(a, b, c, d) FMA(a) FMA(b) FMA(c) FMA(d)
 #define STEP FMA4(0, 1, 2, 3) FMA4(4, 5, 6, 7) FMA4(8, 9, 10, 11) FMA4(12, 13, 14, 15)
@@ -176,7 +177,7 @@ BOTH double minus_log(uint32_t m) {
     return (double)(24 - e) * 0.69314718055994530942 - 2.0 * s * series;
 }
 
-// the first or second of two N(0,1) deviates (Box and Muller 1958)
+// returns the first or second of two normally distributed values with mean 0 and variance 1 (Box and Muller 1958)
 BOTH double normal(uint32_t word0, uint32_t word1, uint32_t second) {
     double r = sqrt(2.0 * minus_log((word0 >> 8) + 1u));
     uint32_t k = word1 >> 8, quarter = (k + 0x200000u) >> 22;
@@ -199,7 +200,7 @@ BOTH double normal(uint32_t word0, uint32_t word1, uint32_t second) {
     return (double)(float)(r * (((quarter + 1u) & 2u) ? -z : z));
 }
 
-// an 8-bit float with 3 or 2 mantissa bits; never NaN
+// returns the bits of an 8-bit float with 3 or 2 mantissa bits, which is never NaN
 BOTH uint32_t float8(uint32_t u, uint32_t fraction) {
     uint32_t a = u & 0x7fffffffu, e = a >> 23, shift = 23 - fraction;
     uint32_t most = fraction == 3 ? 0x7e : 0x7b, least = fraction == 3 ? 121 : 113;
@@ -212,7 +213,7 @@ BOTH uint32_t float8(uint32_t u, uint32_t fraction) {
     return (u >> 24 & 0x80u) | min(r, most);
 }
 
-// the bits of one element, from its value (floats) or its deviate (integers)
+// returns the bits of one element, from its value (floats) or its random number (integers)
 BOTH uint64_t value_bits(double v, uint32_t dtype) {
     float f = (float)v;
     uint32_t u;
@@ -232,13 +233,13 @@ BOTH uint64_t value_bits(double v, uint32_t dtype) {
     return (uint64_t)(int64_t)t;
 }
 
-// the bits of the element with this index
+// returns the bits of the element with this index
 BOTH uint64_t element_bits(uint64_t index, uint32_t dtype, uint32_t kind, uint64_t seed, uint32_t tensor) {
     uint32_t w[4], odd = (uint32_t)index & 1u, first = 0, second = 0, high = 0;
     int purpose = kind == UNIFORM && dtype - I64 < 2;
     if (kind != ZERO) {
 #pragma unroll 1
-        do { // the first pass has purpose 1 and gives the high half of 64 bits
+        do { // for 64-bit types, the first pass has purpose 1 and gives the upper 32 bits
             high = odd ? second : first;
             philox(w, index >> 2, tensor, (uint32_t)purpose, seed);
             first = (index & 2u) ? w[2] : w[0];
@@ -271,10 +272,12 @@ extern "C" __global__ void kbi_fill(void* p, uint64_t n, uint32_t dtype, uint32_
 
 // --- from here on: kbi_ptx_proving, a module of its own that only the self-test loads ---
 // Memory-bound kernels with 256 threads per block. The block that ends last waits for a given number of cycles and
-// restores the counter. Slower implementations, whose difference is known, thus have the same code as equal ones.
+// resets the counter of finished blocks. Slower implementations, whose difference is known, thus have the same
+// code as equal implementations.
 
 static __device__ void ending(uint32_t* ended, uint64_t wait) {
-    __threadfence(); // waits until this thread's writes are visible, so that no atomic is in flight in the wait
+    // waits until this thread's writes are visible, so that no atomic operation is in flight during the wait
+    __threadfence();
     __syncthreads();
     if (threadIdx.x || atomicInc(ended, gridDim.x - 1) != gridDim.x - 1) return;
     uint64_t begin = cycle();

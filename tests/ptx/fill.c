@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Unlicense
-// The source of the fill kernel and kbi_fill_host of kbench.h give the same bits, for every dtype and kind, any
-// length, alignment, seed and tensor, and elements far from the start. The kernel's source runs here on the host
-// (fill.cu).
+// Tests that the source of the fill kernel and kbi_fill_host of kbench.h give the same bits. Covers every dtype
+// and kind, any length, alignment, seed and tensor, and elements with large indices. The source of the kernel runs
+// on the host here (fill.cu).
 #include "test.h"
 #define KBENCH_IMPLEMENTATION
 #include "kbench.h"

@@ -7,16 +7,14 @@
     python3 tests/ptx/make.py --text             prints the texts as the driver gets them, one module after another;
                                                  needs no nvcc
 
---header FILE: compares only this file, whose name must end with kbench.h or selftest.cu. --nvcc FILE: another nvcc.
-Exit
-code 0: equal (or written); 1: different, with the nvcc that is named in the header; 3: different, with another nvcc; 2:
-cannot run.
+--header FILE compares only this file, whose name must end with kbench.h or selftest.cu. --nvcc FILE uses another nvcc.
+Exit codes: 0: the texts are equal, or were written; 1: the texts differ, although nvcc is the version that the header
+names; 2: the script cannot run; 3: the texts differ, and nvcc is another version.
 
-Lowering: nvcc writes the newest PTX version and a target since Turing, but these functions need neither. This script
-lowers the version and the target. ptxas would reject unsupported instructions (tests/compile/ptx.sh tests it). Other
-changes
-are layout: comments and white space are removed, names of parameters, registers and labels are shortened, and lines are
-filled with statements.
+nvcc writes the newest PTX version and a target of Turing or later, but these functions need neither. This script
+therefore lowers the version and the target. If an instruction were not supported there, ptxas would reject it
+(tests/compile/ptx.sh runs ptxas). All other changes affect only the layout: comments and white space are removed, names
+of parameters, registers and labels are shortened, and lines are filled with statements.
 """
 import argparse
 import difflib
@@ -36,7 +34,8 @@ END = "// clang-format on"
 VERSION, TARGET, ARCH = "6.4", "sm_70", 70
 COLUMNS = 118  # maximum length of a line of the header
 LITERAL = 4095  # C guarantees no longer string literals
-APART = re.compile(r"^// --- from here on: (\w+), a module of its own", re.M)  # in engine.cu: the second array's kernels
+# begins the kernels of the second array in engine.cu
+APART = re.compile(r"^// --- from here on: (\w+), a module of its own", re.M)
 DTYPES = "F32 F64 F16 BF16 I8 U8 I16 U16 I32 U32 I64 U64 TF32 E4M3 E5M2".split()
 KINDS = "ZERO NORMAL UNIFORM IOTA".split()
 
@@ -70,12 +69,12 @@ def nvcc_release(nvcc):
 
 
 def compile_ptx(nvcc):
-    """The PTX of nvcc for the oldest GPU from sm_70 on that this nvcc supports."""
+    """Returns the PTX of nvcc for the oldest GPU from sm_70 on that this nvcc supports."""
     arches = sorted(int(a) for a in re.findall(r"compute_(\d+)\b", output(nvcc, "--list-gpu-arch")))
     arch = next((a for a in arches if a >= ARCH), None) or stop("%s knows no GPU since Volta" % nvcc)
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "engine.ptx")
-        # the host makes the same bits without contraction, so the device must not contract either, nor flush
+        # the device must compute the same bits as the host, so it must not contract or flush to zero
         output(nvcc, "-ptx", "-std=c++14", "-arch=compute_%d" % arch, "-fmad=false", "-ftz=false", "-prec-div=true",
                "-prec-sqrt=true", SOURCE, "-o", out)
         with open(out) as f:
@@ -83,12 +82,12 @@ def compile_ptx(nvcc):
 
 
 def statements(body):
-    """The statements, labels and declarations of a function's body: one string each, with single spaces."""
+    """Returns the statements, labels and declarations of a function body, each as a string with single spaces."""
     body = re.sub(r"//[^\n]*", "", body)
     found = []
     for line in body.split("\n"):
         line = " ".join(line.split())
-        scope = re.match(r"^\{ ?([^{}]*;) ?\}$", line)  # an inline function of a CUDA header stands in one
+        scope = re.match(r"^\{ ?([^{}]*;) ?\}$", line)  # an inline function of a CUDA header is enclosed in braces
         line = scope.group(1) if scope else line
         label = re.match(r"^(\$\w+): ?(.*)$", line)
         if label:
@@ -143,7 +142,7 @@ def shortened(name, text):
 
 
 def head_of(name, text):
-    """The head of an entry, split after each parameter, so that a line can end there."""
+    """Returns the head of an entry, split after each parameter, so that a line can end there."""
     text = re.sub(r"\.ptr(?: \.\w+)? \.align \d+ ", "", " ".join(text.split()))
     return (".visible .entry %s(%s){" % (name, shortened(name, text))).replace(",", ",\n").split("\n")
 
@@ -164,14 +163,14 @@ def lower(ptx):
 
 
 def comments(source):
-    """The signature of each kernel: the comment above it in the source, up to the colon."""
+    """Returns the signature of each kernel: the comment above the kernel in the source, up to the colon."""
     above = re.compile(r'((?:^//[^\n]*\n)+)extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(', re.M)
     return {name: " ".join(re.sub(r"^// ?", "", text, flags=re.M).split()).split("):")[0] + ")"
             for text, name in above.findall(source)}
 
 
 def repeated(lines):
-    """(start, period, times) of the consecutive repetition that saves most statements, or None."""
+    """Returns (start, period, times) of the consecutive repetition whose removal saves most statements, or None."""
     best = None
     for start in range(len(lines)):
         for period in range(4, 33):
@@ -188,7 +187,7 @@ def literal(line):
 
 
 def pieces(lines):
-    """String literals of at most LITERAL characters as lines of C, with a comma after the last line of each literal."""
+    """Returns lines of C: string literals of at most LITERAL characters, with a comma after each literal."""
     out, length = [], 0
     for i, line in enumerate(lines):
         length += len(line)
@@ -228,7 +227,7 @@ def codes_check():
 
 
 def block(release, ptx, source, own):
-    """The generated lines of a file; own: of the second module, which the self-test loads."""
+    """Returns the generated lines of a file. own: whether they hold the second module, which the self-test loads."""
     said = comments(source)
     text = ("%s (no contraction, no flush to zero) and lowered to PTX %s for %s, so that every driver since CUDA 10.1 "
             "loads it on every GPU since Volta. The source is tests/ptx/engine.cu; tests/ptx/make.py "
@@ -269,7 +268,7 @@ def find_block(path):
 
 
 def header_text(lines):
-    """The PTX in the generated lines, one module after the other."""
+    """Returns the PTX in the generated lines, one module after the other."""
     macros, name = {}, None
     out = []
     for line in lines:
