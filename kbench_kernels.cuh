@@ -8350,8 +8350,8 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
-           sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
-    backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
+           sqrt(sum_k (A[m,k] B[k,n])^2), the expected size of a sum of terms with random signs. If K = 0, C is zero
+    backward is the same operation (X': transpose of X). For layout NN: dA = dC B' in layout NT, dB = A' dC in layout TN
     1 naive     one thread per element of C; the threads of a warp compute neighbouring rows
                 <- slow: each load instruction of a warp reads 32 rows of A, so 32 sectors for 32 elements
     2 coalesced the threads of a warp compute neighbouring columns
@@ -8363,20 +8363,21 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
                 <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
-                columns are 8 apart read the same banks, 437 M conflicts: no gain in bf16 before rung 6 moves them
+                columns are 8 apart read the same banks (437 M conflicts); bf16 is not faster until rung 6 moves them
     6 vec       loads and stores of four elements, A transposed when it is stored in its tile
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
                 <- loads overlap with FMAs and bypass the registers
     8 warptile  f32: tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands; split-K if
                 there are few tiles
-                <- 128 FMAs per six 16-byte loads, which are issued one step early (the tiling hierarchy of CUTLASS).
-                Operands of a band stay in L2, and a small product fills the GPU
+                <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
+                Operands of a band stay in L2, and split-K lets a small product use all SMs
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: >>matmul_select, the production kernel: all of 9 to 16, split-K, batches, any alignment
-    99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
-    predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 16 values for 64. An SM reads 128 bytes of
-                shared memory and starts 128 FMAs per clock. Which rung first has more FMA time than load time? */
+    19, 20: >>matmul_select, the production kernel: the ideas of 9 to 16, and split-K, batches, any alignment
+    99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
+    predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
+                bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
+                */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
@@ -8396,28 +8397,29 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
              t[1] = kbki_in("B", s->k* cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
-/*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
-    shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
-    */
+/*  The split-K factor for tiles of 128 x 256: as many slices as give each of 132 SMs a CTA, at most 32, and no
+    slice of K shorter than 64. The factor depends on the shape alone, so every GPU computes bitwise the same
+    result. */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->k / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Elements of the copy.
+// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Returns the number of
+// elements of a padded row.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-// bytes of both copies, for one product of a batch; a multiple of 256
+// Returns the bytes of both padded copies, for one product of a batch; a multiple of 256.
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-/*  The split-K factor of mmapipe (tiles of 128 x 128). Splitting starts when the tiles would leave most SMs idle.
-    The aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
+/*  The split-K factor of mmapipe (tiles of 128 x 128). K is split if the tiles alone would leave most SMs idle.
+    The factor is chosen to give each of 132 SMs two CTAs. No slice of K is shorter than 512. */
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8445,7 +8447,7 @@ KBKI_REF(matmul_fwd) {
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
         for (int64_t n = 0; n < cols; n++) c[n] = 0;
         for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
-        if (s->layout == KBK_NT) // B is K-major, and is read in that order
+        if (s->layout == KBK_NT) // B is K-major, so k is the inner loop
             for (int64_t n = 0; n < cols; n++, b += depth) {
                 double sum = 0, squares = 0;
                 for (int64_t k = 0; k < depth; k++) sum += a[k] * b[k], squares += a[k] * b[k] * (a[k] * b[k]);
@@ -8470,15 +8472,17 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
-    int64_t lda, ldb;                // leading dimensions: the stride that is not 1
-    // tiles in each direction; grid.x numbers them all, because grid.y ends at 65535
+    int64_t lda, ldb;                // leading dimensions of A and B: whichever stride is not 1
+    // number of tiles along N and along M; grid.x numbers all tiles, because grid.y is limited to 65535
     int64_t across, down;
-    int64_t sa, sb, sc;              // strides from one product of a batch to the next; grid.z is the product
-    unsigned* flags;                 // counters of the workspace
-    float* part;                     // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
+    // strides of A, B and C from one product of a batch to the next; grid.z is the index of the product
+    int64_t sa, sb, sc;
+    unsigned* flags;                 // counters in the workspace
+    float* part; // split-K: CTA (., y) sums over `deep` values of k and writes its partial C here
     // in >>matmul_hopper:
-    int64_t deep, layers, whole; // layers: products of a batch; whole: tiles that one cluster computes
-    int64_t slices;              // of K, in which the other tiles are split
+    // layers: number of products in the batch; whole: number of tiles that one cluster computes alone
+    int64_t deep, layers, whole;
+    int64_t slices;              // number of slices of K into which the remaining tiles are split
     bool store;                  // TMA stores C
 };
 template <class T>
@@ -8505,11 +8509,11 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Whether every row starts on a 16-byte boundary; rows are then whole 16-byte vectors, too.
+// Returns whether every row starts on a 16-byte boundary. The length of a row is then a multiple of 16 bytes, too.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
-// A batch of products, one per grid.z; at most 65535 per launch.
+// Launches a batch of products, with one product per index of grid.z and at most 65535 products per launch.
 template <class T, class Launch>
 const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch launch) {
     const int64_t most = 65535;
@@ -8519,7 +8523,8 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     }
     return kbki_launched();
 }
-// Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
+// Multiplies a sum by both scale factors (e4m3 only). If K = 0, the result is 0, even if a factor is infinite or
+// NaN.
 template <class T>
 __device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a,
                                                 const float* scale_b) {
@@ -8532,7 +8537,7 @@ template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
     return kbki_type<kbki_result<T>>::from(kbki_mm_scaled(io, sum));
 }
-// Which operands are K-major (contiguous along k): A in NN and NT, B in NT.
+// Tells which operands are K-major (contiguous along k): A in layouts NN and NT, B in layout NT.
 template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
 template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
@@ -8540,9 +8545,11 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-/*  A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of am and ak is 1, and one of bk and bn. A CTA
-    computes one tile of C. scale_a and scale_b: for e4m3. */
-// One thread per element of C. The threads of a warp have neighbouring rows: 32 rows of A and of C.
+/*  Of the kernels below: A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of the strides am
+    and ak is 1, and one of bk and bn is 1. A CTA computes one tile of C. scale_a and scale_b are used for e4m3
+    only. */
+// One thread per element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32 rows of A
+// and of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                        int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8556,7 +8563,7 @@ __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_
     c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// Coalescing: the threads of a warp have neighbouring columns of one row.
+// Coalescing: the threads of a warp compute neighbouring columns of one row.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                            int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8575,10 +8582,10 @@ template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                             int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
-    __shared__ float sa[32][33], sb[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
+    __shared__ float sa[32][33], sb[32][33]; // 33 columns: a transposed write has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
     int64_t across = (n + 31) / 32, i0 = blockIdx.x / across * 32, j0 = blockIdx.x % across * 32;
-    // Coalescing: neighbouring threads load along the contiguous index.
+    // Coalescing: neighbouring threads load neighbouring elements.
     int ay = ak == 1 ? y : x, ax = ak == 1 ? x : y;
     int by = bn == 1 ? y : x, bx = bn == 1 ? x : y;
     float sum = 0;
@@ -8588,14 +8595,14 @@ __global__ void __launch_bounds__(1024)
         sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both factors are 0
+        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both operands are 0
         __syncthreads();
     }
     if (i0 + y < m && j0 + x < n)
         c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
+// 1-D block tiling: 512 threads compute a tile of 64 x 64; a thread computes 8 elements of a column.
 template <class T>
 __global__ void __launch_bounds__(512)
     kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
@@ -8626,8 +8633,9 @@ __global__ void __launch_bounds__(512)
 }
 
 #define KBKI_MM_BAND 16
-// Tile of a CTA. Numbering runs down bands of 16 tile rows, so that CTAs resident together share operands in L2
-// (grouped ordering; CUTLASS calls it threadblock swizzle).
+// Returns the row and column of a CTA's tile. Tiles are numbered column by column within bands of 16 tile rows.
+// CTAs that run at the same time then share operands in L2 (grouped ordering; CUTLASS calls it threadblock
+// swizzle).
 template <class T>
 __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
@@ -8641,7 +8649,7 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes four neighbours of row i of an m x n matrix; wide: with one store.
+// Writes four neighbouring elements of row i of an m x n matrix. wide: by one store.
 template <class T>
 __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
@@ -8659,17 +8667,18 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
     }
 }
 
-/*  2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements. grid.z: the product of
-    a batch (bmm), whose matrices are batch_a, batch_b and m * n elements apart. */
+/*  2-D register blocking: 256 threads compute a tile of 128 x 128; a thread computes 8 x 8 elements. grid.z is
+    the index of the product in a batch (bmm). The matrices of consecutive products are batch_a, batch_b and m *
+    n elements apart. */
 template <class T>
 __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                               int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
-    // odd pitch: tiles are written without bank conflicts in either direction
+    // odd pitch: no bank conflicts, whether a tile is written by rows or by columns
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
-    bool along_a = ak == 1, along_b = bk == 1; // coalescing: threads run along the contiguous index
+    bool along_a = ak == 1, along_b = bk == 1; // coalescing: neighbouring threads load neighbouring elements
     float sum[8][8] = {};
     a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * m * n;
     for (int64_t k0 = 0; k0 < depth; k0 += 8) {
@@ -8698,12 +8707,12 @@ __global__ void __launch_bounds__(256, 2)
             if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
-/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
-    operand is transposed by the store; the pitch sends the stores of a warp to 32 different banks. The 8 x 8
-    results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
-    adjacent. */
+/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A
+    K-major operand is transposed when it is stored. With this pitch, the stores of a warp go to 32 different
+    banks. The 8 x 8 results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of
+    neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-// Multiplies one tile of depth 8.
+// Multiplies tiles that are 8 deep along k.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
     int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
@@ -8736,7 +8745,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
         kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
     }
 }
-// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: its stride that is not 1.
+// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: the stride of A, or of B,
+// that is not 1.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                             int64_t depth, int64_t lda, int64_t ldb) {
@@ -8764,7 +8774,7 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
     kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-// Launches one of the kernels above with a CTA per tile; more: the arguments that follow the strides.
+// Launches one of the kernels above with a CTA per tile; more: the kernel arguments that follow the strides.
 template <class T, class Kernel, class... More>
 const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
                           More... more) {
@@ -8809,8 +8819,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_steps     Matrix product of 16-bit types on tensor cores, from mma.sync to wgmma with TMA: rungs that differ
-                     by one idea. Each is one kernel; the production kernel is in >>matmul_hopper.
+  >>matmul_steps     Matrix product of 16-bit types on tensor cores, from mma.sync to wgmma with TMA. Each rung is one
+                     kernel and adds one idea; the production kernel is in >>matmul_hopper.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 --------------------------------------------------------------------------
@@ -8820,30 +8830,31 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and ldmatrix
                 loads them in that order from shared memory
     8 swizzle   tiles 64 deep, copied by 16-byte vectors; vector p of row r is stored in place p ^ r % 8
-                <- an eighth of the loads. Rows of 128 bytes without padding would put ldmatrix's eight rows into the
-                same banks; the swizzle spreads them over all 32
+                <- an eighth of the load instructions. Without swizzle or padding, the eight rows of 128 bytes that
+                ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
     9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per instruction
-                <- operands come straight from shared memory: no fragment passes through registers, and no warp reads
-                again what another warp has read
+    10 warpgroup the tiles of rung 9, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
+                instruction
+                <- operands come straight from shared memory: no fragment passes through registers, and two warps never
+                read the same operand
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
-                <- until here only other CTAs on the same SM hid the time of the loads
-    12 ws       warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full. Two
-                mbarriers per stage tell that it is full, and that it is empty
-                <- the consumer waits for data only, and queues the next products before the last have finished
+                <- in rungs 7 to 10, only other CTAs on the same SM hide the latency of the loads
+    12 ws       warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full. Each
+                stage has two mbarriers: one signals that the stage is full, the other that it is empty
+                <- the consumer waits for data only, and issues products before the previous ones have finished
     13 coop     128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the producer
-                gives registers to the consumers (setmaxnreg)
+                releases registers for the consumers (setmaxnreg)
                 <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
-    14 persist  persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
+    14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    15 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
+    15 multicast the two CTAs of a cluster need the same tile of B; each loads half of it for both (TMA multicast)
                 <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
                 <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
-    predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
-                FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+    predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
+                FLOPs per byte read from shared memory does a tile of 128 x 128 x 64 need, and one of 128 x 256 x 64?
     see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
                         4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
@@ -8886,8 +8897,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// Loads a tile of 128 rows of x by 32 of k, with zeros outside the tensor. Loads are coalesced for either layout.
-// Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads eight rows without bank conflicts.
+// Loads a tile of 128 rows (indices x) by 32 elements along k; elements outside the tensor are set to zero. Loads
+// are coalesced in every layout. Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads
+// eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -8898,7 +8910,8 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
     for (int i = 0; i < 16; i++, x += along ? 8 : 0, k += along ? 0 : 2, p += along ? 8 * next_x : 2 * next_k)
         s[x][k] = x0 + x < size && k0 + k < depth ? *p : kbki_type<T>::from(0.0f);
 }
-// Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
+// Stores a warp's sums. In each block of 16 x 8, lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 and
+// l / 4 + 8.
 template <class T>
 __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
                                               const float (*sum)[4][4]) {
@@ -8909,7 +8922,7 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
         if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
-// Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
+// Tensor cores by mma.sync. Loads and products alternate; barriers separate them.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
@@ -8926,11 +8939,12 @@ __global__ void __launch_bounds__(256)
         for (int k = 0; k < 32; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            // 16 x 16 of A as four 8 x 8: upper left, lower left, upper right, lower right
+            // a 16 x 16 block of A as four 8 x 8 matrices: upper left, lower left, upper right, lower right
             for (int i = 0; i < 4; i++)
                 kbki_ldmatrix<false>(kbki_shared(&sa[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
-            // 16 of n by 16 of k as four 8 x 8: left and right half of k, for two blocks of n
+            // 16 columns by 16 of k as four 8 x 8 matrices: both halves of k of the first 8 columns, then of the
+            // next 8
             for (int j = 0; j < 2; j++)
                 kbki_ldmatrix<false>(kbki_shared(&sb[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
@@ -8948,23 +8962,25 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return why ? why : kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_warpmma_k<T>, 128, 128, 256);
 }
 
-/*  A tile of 128 by 64 k with the 128-byte swizzle, as TMA writes it, too (see kbki_map). K-major: 128 rows of 64.
-    Otherwise: two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is
-    stored in place p ^ row % 8, which avoids bank conflicts. 256 threads copy four vectors each; the contiguous
-    dimension is a multiple of 8, so that a vector is either inside or outside the tensor. */
+/*  Copies a tile of 128 by 64 along k. The layout is the 128-byte swizzle, in which TMA also writes tiles (see
+    kbki_map). A K-major tile has 128 rows of 64 elements. Any other tile is two panels, and a panel has one row
+    of 64 elements for each k. A row has 128 bytes; its 16-byte vector p is stored in place p ^ row % 8, which
+    avoids bank conflicts. Each of 256 threads copies four vectors. The contiguous dimension is a multiple of 8,
+    so a vector lies either completely inside or completely outside the tensor. */
 template <bool Along, class T>
 __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size,
                                                int64_t k0, int64_t depth) {
 #pragma unroll
     for (int t = threadIdx.x; t < 1024; t += 256) {
-        int line = t / 8, pack = t % 8; // line: one of 128 rows, or one k of two panels
+        int line = t / 8, pack = t % 8; // line: one of 128 rows if K-major, else one k of one of the two panels
         int64_t x = x0 + (Along ? line : line / 64 * 64 + pack * 8), k = k0 + (Along ? pack * 8 : line % 64);
         uint4 v = make_uint4(0, 0, 0, 0);
         if (x < size && k < depth) v = *reinterpret_cast<const uint4*>(p + (Along ? x * ld + k : k * ld + x));
         *reinterpret_cast<uint4*>(tile + line * 128 + (pack ^ line % 8) * 16) = v;
     }
 }
-// A fragment, 16 of x by 16 of k. Second: for operand B, whose order swaps registers 1 and 2.
+// Reads a fragment of 16 rows or columns by 16 along k. Second: for operand B, whose fragment has registers 1 and
+// 2 exchanged.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -8972,7 +8988,7 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
-// The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
+// Tensor cores by mma.sync, with 16-byte loads and stores to swizzled tiles that are 64 deep.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                                 int64_t depth, int64_t lda, int64_t ldb) {
@@ -9014,7 +9030,7 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     });
 }
 
-// Starts the TMA copy of a tile of 128 by 64 k. Multicast: to every CTA of the mask.
+// Starts the TMA copy of a tile of 128 by 64 along k. Multicast: the copy goes to every CTA in the mask.
 template <bool Along, bool Multicast = false>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k,
                                                 unsigned mask = 0) {
@@ -9026,7 +9042,7 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
             kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
 #endif
 }
-// The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
+// Tensor cores by mma.sync, with swizzled tiles that TMA loads. An mbarrier counts the bytes that have arrived.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9041,7 +9057,8 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            // always full tiles: TMA writes zeros outside the tensor, and counts them
+            // always the bytes of complete tiles: TMA writes zeros for elements outside the tensor, and counts
+            // them, too
             kbki_bar_expect(&full, sizeof sa + sizeof sb);
             kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
@@ -9063,8 +9080,9 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 #endif
 }
-/*  Launches a kernel that loads by TMA: tiles of 128 x Wide. cluster: 0 for a CTA per tile, 1 for persistent CTAs, 2
-    for persistent pairs of CTAs. bytes: dynamic shared memory. K = 0: no kernel, C is zero. */
+/*  Launches a kernel that loads by TMA: its tiles have 128 x Wide elements. cluster: 0 launches one CTA per
+    tile, 1 persistent CTAs, 2 persistent clusters of two CTAs. bytes: dynamic shared memory. K = 0: no kernel,
+    C is zero. */
 template <class T, int Wide, bool Store = false, class Kernel>
 const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes,
                           int cluster, const char* (*needs)(void) = kbki_needs_hopper) {
@@ -9116,7 +9134,8 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     return kbki_step_run<T, 128>(a, st, kernel, 256, 0, 0, [] { return kbki_needs(90); });
 }
 
-// Stores 64 x Width sums of a warpgroup: thread t has rows t / 32 * 16 + t % 32 / 4 and + 8, two columns of every 8.
+// Stores 64 x Width sums of a warpgroup. Thread t holds row r = t / 32 * 16 + t % 32 / 4 and row r + 8, and two of
+// every 8 columns.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -9136,10 +9155,10 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     }
 #endif
 }
-/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor gives an operand's address
-    and layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
-    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers, commit_group
-    closes a group, and wait_group waits for its results. */
+/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor holds the address and
+    layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
+    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers,
+    commit_group closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9163,7 +9182,7 @@ __global__ void __launch_bounds__(128)
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
 #pragma unroll
-        // 16 of k each; the first product overwrites the sums instead of adding
+        // each step multiplies 16 of k; the first product overwrites the sums instead of adding to them
         for (int step = 0; step < 4; step++)
 #pragma unroll
             for (int half = 0; half < 2; half++)
@@ -9200,7 +9219,7 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 #endif
-// Double buffering: while wgmma multiplies one stage, TMA loads the other.
+// Double buffering: while wgmma multiplies the operands of one stage, TMA loads those of the other.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9242,7 +9261,7 @@ __global__ void __launch_bounds__(128)
                     k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<0>();
-        __syncthreads(); // all warps have finished with this stage
+        __syncthreads(); // all warps have finished reading this stage
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
@@ -9254,9 +9273,10 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
-/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the consumer
-    warpgroup multiplies. An mbarrier per stage tells that it is full, another that it is empty. The consumer queues
-    the products of a stage before those of the previous stage have finished. */
+/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the
+    consumer warpgroup multiplies. Each stage has two mbarriers: one signals that the stage is full, the other
+    that it is empty. The consumer issues the products of a stage before those of the previous stage have
+    finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9315,8 +9335,8 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
-/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each has 64 of its rows. The producer
-    gives registers to the consumers, which have 128 sums per thread. */
+/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each computes 64 of its rows.
+    The producer releases registers for the consumers, which hold 128 sums per thread. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9374,7 +9394,8 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
-// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
+// Returns the row and column of the tile that CTA `rank` of a cluster computes in work unit `index`. Tiles are
+// numbered column by column within bands of 16 tile rows.
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
@@ -9382,9 +9403,9 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-/*  Persistent kernel: one CTA per SM computes tile after tile, down bands of 16 tile rows, whose operands stay in L2.
-    The producer loads the first stages of the next tile while the consumers store this one. `turn` counts stages
-    over all tiles. */
+/*  Persistent kernel: one CTA per SM computes one tile after another. Tiles are taken column by column within
+    bands of 16 tile rows, so that the operands of a band stay in L2. The producer loads the first stages of the
+    next tile while the consumers store the current tile. `turn` counts the stages of all tiles. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9449,8 +9470,9 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
-/*  Multicast: clusters of two CTAs, one above the other, use the same tile of B. Each CTA loads half of it for both.
-    A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
+/*  Multicast: the two CTAs of a cluster compute tiles one above the other, so they need the same tile of B.
+    Each CTA loads half of that tile and multicasts it to both. A stage is empty when the consumers of both CTAs
+    have released it, because both CTAs write to it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9476,7 +9498,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9518,8 +9540,9 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
-/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next tile is
-    multiplied. Each consumer has two buffers; the thread that starts the stores waits until a buffer has been read. */
+/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next
+    tile is multiplied. Each consumer has two staging buffers. Before a buffer is written again, the thread that
+    started its TMA store waits until the store has read it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9545,7 +9568,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9579,7 +9602,7 @@ __global__ void __launch_bounds__(384)
 #pragma unroll
             for (int x = 0; x < 256; x += 64) {
                 char* buffer = staging + x / 64 % 2 * 64 * 128;
-                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the store before the previous one has read it
+                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the last but one store has read this buffer
                 kbki_barrier<128>(1 + group);
                 kbki_step_stage<T>(buffer, d + x / 2);
                 kbki_bulk_fence();
@@ -9594,7 +9617,7 @@ __global__ void __launch_bounds__(384)
     kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
 #endif
 }
-// Whether TMA can store rows of C.
+// Returns whether TMA can store rows of C.
 template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
@@ -9606,15 +9629,16 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 7 and 8 of matmul; their card is in >>matmul_simt.
+  >>matmul_tile     Matrix product in f32, near the peak of FMAs: rungs 7 and 8 of matmul; card in >>matmul_simt.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
-    Breadth by Depth elements, Depth along k. A K-major operand is copied element by element, which transposes it
-    and accepts any address. Any other is copied 16 bytes at a time if it is aligned (Wide), else 4. */
+    Breadth by Depth elements; Depth is its size along k. A K-major operand is copied element by element, which
+    transposes it and accepts any address. Any other operand is copied in units of 16 bytes if it is aligned
+    (Wide), otherwise of 4 bytes. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
     static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
@@ -9622,7 +9646,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
     const float *p, *base;
     int64_t ld;
-    int left, k, at; // elements from this thread's place to the end of the tensor; its k; its offset in the tile
+    // left: elements from this thread's element to the end of the tensor; k, at: index along k, offset in the tile
+    int left, k, at;
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
         int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
@@ -9630,7 +9655,7 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // depth: what is left of K
+    // depth: number of elements that remain along K
     __device__ __forceinline__ void next(uint32_t s, int64_t depth) {
         const float* q = p;
         s += at * 4;
@@ -9638,9 +9663,9 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // Flat: unrolled, the compiler issues both loops and predicates one of them off; FMAs then fill the
-            // gaps between copies. Not unrolled, this stays a branch. NN is faster unrolled, the other layouts are
-            // not.
+            // Flat: this loop is unrolled. The compiler then issues this loop and the one above and predicates one
+            // of them off, so that FMAs fill the gaps between copies. If the loop is not unrolled, it remains a
+            // branch. Only layout NN is faster with unrolling.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -9670,11 +9695,11 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        // this tile has arrived for all threads; the previous tile has been read by all and may be overwritten
+        // this tile has arrived for all threads; all threads have read the previous tile, which may be overwritten
         __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_ahead_close(); // an empty group counts, too, so that the same wait is right for the last tiles
+        kbki_ahead_close(); // groups may be empty, so that the same wait is correct for the last tiles
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
@@ -9682,19 +9707,19 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
-// Configuration: tile of the CTA (M, N, K), tile of a warp, lanes of a warp along M, stages of the cp.async
-// pipeline, CTAs per SM (occupancy).
+// Configuration: tile sizes of a CTA (M, N, K) and of a warp, lanes of a warp along M, stages of the cp.async
+// pipeline, CTAs per SM.
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
     static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
     static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
     static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    // floats of A's tile; of both
+    // floats of a tile of A; floats of the tiles of A and B
     static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4);
     static constexpr int bytes = Stages * stage * 4;
 };
-// Loads a thread's operand values for one k: vectors of four, spaced by the width of the warp.
+// Loads the operand values of a thread for one k, as vectors of four. Vectors are 4 * Apart floats apart.
 template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
 #pragma unroll
     for (int e = 0; e < Count; e += 4)
@@ -9712,7 +9737,8 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
-// cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K in grid.y.
+// Combines a cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K (grid.y is
+// the slice).
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9744,7 +9770,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
 #pragma unroll
         for (int k = 0; k < Plan::tile_k; k++) {
             constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // all threads have read this tile, and the next has arrived
+            if (k == LastStep) { // all threads have read this tile, and the next tile has arrived
                 now = now + Plan::stage == end ? ring : now + Plan::stage;
                 kbki_ahead_wait<Plan::stages - 2>();
                 __syncthreads();
@@ -9765,7 +9791,8 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
     if (io.part) kbki_follow_me(); // kbki_mm_sum_k
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
-// Adds the split-K slices in a fixed order: the same bits every time. Eight loads are in flight per thread.
+// Adds the split-K slices in a fixed order, so that every launch computes bitwise the same result. Eight loads are
+// in flight per thread.
 template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
@@ -9807,7 +9834,7 @@ template <bool AlongA, bool AlongB, bool Wide, class Plan>
 const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
     size_t bytes = Plan::bytes;
     const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
-    if (why || bytes == 0) return why ? why : "an SM has too little shared memory";
+    if (why || bytes == 0) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     dim3 grid((unsigned)ctas, (unsigned)splits);
     kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
     return kbki_launched();
@@ -9841,29 +9868,29 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 
 /*  matmul fwd, continued: f16 and bf16, a branch of the ladder from rung 8 on for GPUs without wgmma ------------
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
-               <- 4096 FLOPs per warp instruction (an FMA: 64), on operands of half the size. The tensor cores wait
-               for every tile
+               <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size. The tensor cores
+               are idle while a tile is loaded
     18 mmapipe cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
                bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
-               <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
-               loop over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to
-               padded rows (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16
-               bytes selects rung 17, which accepts any. If there are few tiles and K is long, split-K is used. The
-               slices are added in order (workspace: 4*M*N bytes per slice)
-    bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
+               <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
+               over complete tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded rows
+               (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
+               rung 17, which accepts any address. If there are few tiles and K is long, split-K is used. The slices
+               are added in order (workspace: 4*M*N bytes per slice)
+    bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    Both kernels keep the memory layout in shared memory. Tiles are 64 deep in k: [x][64] for a K-major operand,
-    else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is stored in place c ^ (row %
-    8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the copies have bank
-    conflicts. */
+    In shared memory, both kernels keep the order that the operands have in global memory. Tiles are 64 deep in k:
+    [x][64] for a K-major operand, else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is
+    stored in place c ^ (row % 8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the
+    copies have bank conflicts. */
 #ifdef __CUDACC__
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MMA_DEPTH 64
 // Loads n elements of 16 bits (at most 8) from an address with any alignment, by aligned 4-byte loads if n is 8.
-// The rest is 0.
+// Elements from n on are set to 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -9883,35 +9910,37 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements, 64 along k.
-    Thread t carries the 16-byte vector t % packs of some rows. Along: the operand is K-major. */
+/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements; 64 is its
+    size along k. Thread t copies the 16-byte vector t % packs of several rows. Along: the operand is K-major. */
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
                          passes = lines / per_pass;
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
-    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's rows have the same swizzle");
+    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "all rows of a thread have the same swizzle");
     const T *p, *base;
-    int64_t jump, turn; // distance from pass to pass, and after the last one
-    // elements from this thread's place to the end of the tensor; its k; its byte offset in the tile
+    int64_t jump, turn; // elements to advance after a pass, and additionally after the last pass
+    // left: elements from this thread's element to the end of the tensor; k, at: index along k, byte offset in the
+    // tile
     int left, k, at;
-    bool whole;         // the tile's whole width is inside the tensor
+    bool whole;         // the complete width of the tile is inside the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
         int t = threadIdx.x, row = t / packs, pack = t % packs, x = Along ? row : pack * 8;
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
         k = Along ? pack * 8 : row;
         p = tensor + (Along ? (x0 + x) * ld + k : k * ld + x0 + x);
-        asm volatile("" : "+l"(jump)); // keeps jump in registers; the compiler would load ld each time
+        asm volatile("" : "+l"(jump)); // keeps jump in registers; otherwise the compiler reloads ld for each use
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // How many of the eight elements of pass i are inside the tensor; 0 or less: none.
+    // Returns how many of the eight elements of pass i are inside the tensor; a value below 1 means none.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
-        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // left along k, from here
+        // elements along k from this vector on
+        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k;
         return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
-    // Copy a quarter of a tile: inside(), if the whole tile is inside the tensor; edge(), otherwise. Rows are
-    // aligned to 16 bytes, so a vector is either inside the tensor or outside.
+    // inside() copies a quarter of a tile that is completely inside the tensor, and edge() a quarter of any tile.
+    // Rows are aligned to 16 bytes, so a vector lies either completely inside or completely outside the tensor.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
@@ -9919,7 +9948,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
-// not unrolled, so that it stays a branch; unrolled, it would be issued with the other loop, predicated off
+// not unrolled, so that the loop remains a branch; an unrolled loop would be issued for inner tiles, too,
+// predicated off
 #pragma unroll 1
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
@@ -9927,7 +9957,7 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // Copies a tile through registers. Wide: 16-byte loads; otherwise any alignment is accepted.
+    // Copies a tile through registers. Wide: loads 16 bytes at a time; otherwise any alignment is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -9942,7 +9972,7 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
 };
 template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
-// Copies a quarter of both tiles. Sure: both tiles are known to be inside their tensors.
+// Copies a quarter of both tiles. Sure: the caller knows that both tiles are completely inside their tensors.
 template <bool Sure, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
     if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
@@ -9951,12 +9981,13 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
         a.edge(s, quarter, depth), b.edge(s + FeedA::bytes, quarter, depth);
 }
 
-/*  The addresses at which a lane reads the fragments of 16 of x by 16 of k. First: lanes 8 to 15 read the next
-    eight rows and lanes 16 to 31 the next vector; otherwise the reverse. The registers must be in the order of
-    mma.sync; which choice gives that order depends on the operand and on its layout. */
+/*  Computes the addresses at which a lane reads the fragments of 16 rows or columns by 16 along k. The
+    registers must be in the order of mma.sync. Which choice of First gives that order depends on the operand
+    and on its layout. First: lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. Not
+    First: lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
-    uint32_t at[4]; // for steps 0 to 3 along k if K-major, else for i = 0 to 3; all other offsets are constants
+    uint32_t at[4]; // addresses for steps 0 to 3 along k if K-major, else for fragments i = 0 to 3
     // x: the first row or column of this warp in the tile, a multiple of 64.
     __device__ __forceinline__ void set(uint32_t tile, int x) {
         int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
@@ -9969,17 +10000,17 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] += bytes;
     }
-    // Loads the fragment of 16 of x from 16 i, and 16 of k from 16 step.
+    // Loads the fragment of 16 rows or columns from 16 i on, and of 16 along k from 16 step on.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// Multiplies 16 rows of a warp's 64 x 64 by one step of 16 along k.
+// Multiplies 16 rows of a warp's 64 x 64 tile, for one step of 16 along k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
 }
-// Transposes 4 x 4 words over four neighbouring lanes: lane q gets word q of all four.
+// Transposes a 4 x 4 matrix of 32-bit words in four neighbouring lanes: lane q gets word q of all four lanes.
 __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
     uint32_t a = __shfl_xor_sync(~0u, odd ? w[0] : w[1], 1), b = __shfl_xor_sync(~0u, odd ? w[2] : w[3], 1);
@@ -9990,9 +10021,9 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
 template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
     U a, b;
 };
-/*  Epilogue: stores 16 rows of a warp's sums. A thread holds pairs of neighbours in rows lane / 4 and + 8, in the order
-    of mma.sync and wgmma. If rows of a 16-bit C are aligned, four lanes exchange words and store 16 bytes each.
-    Turned: C is the transpose. */
+/*  Epilogue: stores 16 rows of a warp's sums. A thread holds pairs of neighbouring columns of rows lane / 4 and
+    lane / 4 + 8, in the order of mma.sync and wgmma. If rows of a 16-bit C are aligned, four lanes exchange
+    32-bit words, and each stores 16 bytes. Turned: C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
     bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
@@ -10030,7 +10061,7 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
     }
 }
 
-// One swizzled buffer per operand: load through registers, synchronise, multiply by mma.sync.
+// Uses one swizzled buffer per operand: loads tiles through registers, synchronises, and multiplies by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10065,7 +10096,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
         kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
-// Prologue of the pipeline: starts the loads of all stages but one, and a quarter of that one.
+// Prologue of the pipeline: starts the loads of all stages but the last, and of a quarter of the last stage.
 template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
@@ -10082,7 +10113,8 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K in grid.y.
+// Combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K (grid.y is the
+// slice).
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -10107,12 +10139,12 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // what is left of K, from the tile that is being loaded
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // elements of K from the tile that is being loaded on
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
             int more = (step + 1) % Steps;
-            if (step == LastStep) { // all threads have read this tile, and the next has arrived
+            if (step == LastStep) { // all threads have read this tile, and the next tile has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
@@ -10175,7 +10207,7 @@ __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, in
         *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
     }
 }
-// Copies an operand of `batch` products to `room`; p, ld, stride and room are changed to use the copy.
+// Copies an operand of `batch` products to `room`. Sets p, ld and stride to those of the copy, and advances room.
 template <class T>
 const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
     int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
@@ -10185,9 +10217,9 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
-// Whether rows are 16-byte aligned, or will be after the copy.
+// Returns whether rows are 16-byte aligned, or will be aligned after the copy.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Aligns both operands if they need it. The copies are taken off the front of a's workspace.
+// Copies each operand that is not aligned. The copies take the first part of a's workspace.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -10206,7 +10238,7 @@ const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, in
         size_t bytes = Stages * (128 + TileN) * KBKI_MMA_DEPTH * 2;
         const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages>, &bytes);
         if (why) return why;
-        if (bytes == 0) // the SM has less shared memory than that
+        if (bytes == 0) // the SM has too little shared memory for this configuration
             return TileN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, splits, st) : kbki_mma<T>(a, batch, st);
         why = kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             grid.y = (unsigned)splits;
@@ -10231,7 +10263,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // The 256-wide tile halves the traffic of A, but pays off only with enough tiles and a long K.
+    // The 256-wide tile halves the traffic of A, but is faster only with enough tiles and a long K.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10320,7 +10352,8 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: the production kernel. It
-                      has everything of rungs 12 to 16 of >>matmul_steps, and split-K, batches, ping-pong schedule.
+                      combines the ideas of rungs 12 to 16 of >>matmul_steps with split-K, batches and a ping-pong
+                      schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
@@ -10807,8 +10840,8 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the bandwidth that reads the other
-                    matrix.
+  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the memory bandwidth at which the
+                    other matrix is read.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -11037,10 +11070,11 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
                  (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the other
                  slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023) balances any
-                 number of tiles, but its CTAs are at different parts of K: a stage takes 1.3 to 1.4 times as long
-                 (fits to times on an H100). Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
-                 copied first (workspace: as for 18)
-    bound by     as 11 to 16; 16 rows times a large matrix by memory */
+                 number of tiles, but one of its stages takes 1.3 to 1.4 times as long (fitted to times on an H100).
+                 The presumed reason, which no counter shows: its CTAs work on different parts of K at the same time.
+                 Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are copied first (workspace: as
+                 for 18)
+    bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
 // The configurations: bytes per element, parameters of kbki_wg_plan, clocks of a stage if loads do not limit it.
 // clang-format off
@@ -11362,7 +11396,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 }
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
-    16 tf32      15 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
+    20 tf32      rung 19 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
                  from shared memory only if they are K-major. For NN and TN the product is therefore C' = B' A',
                  and threads load B' into registers. A of TN is first transposed into the workspace (4*M*K bytes),
                  and so is a B whose rows are not 16-byte aligned (4*K*N)
@@ -11550,7 +11584,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     kernel can compute them. C in bf16
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. K = 0: zeros, whatever the factors
+    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero, whatever the factors
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
@@ -11558,13 +11592,13 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     3 tma      the pipeline of >>matmul_hopper with tiles of 128 x 128: TMA loads and stores, one producer warp,
                two consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
                                                  <- twice the products per clock of 16-bit types. Tensor cores keep
-               some 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
+               about 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
                few for a long K, but enough for 128
     4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
                smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K of the tiles of the
                last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
-               products fill the GPU, too
+               products use all SMs, too
     99 cublas  cublasLtMatmul without fast accumulation (the mode that leaves sums to the tensor cores); workspace:
                32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
@@ -11766,18 +11800,18 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul; the
-    products are contiguous, one after the other. backward is this operation again, as for matmul
+    matrices of consecutive products are contiguous. backward is the same operation, as for matmul
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as matmul
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
-               products fill the GPU together
-    2 mmapipe  the same on tensor cores                  <- as there
+               products together use all SMs
+    2 mmapipe  rung 18 of matmul, batch in grid.z        <- tensor cores by mma.sync
     3 select   wgmma; the batch is part of the tile order; unaligned rows are copied first
-                                                         <- persistent kernel: a CTA goes on to the next product.
-               Its operands are loaded while results are stored, and no SM waits for the last tile of each product
-    4 tf32     matmul's for a batch                      <- one transposition for all products
-    99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
+                                                         <- persistent kernel: a CTA continues with the next
+               product. The next operands are loaded while results are stored, and no SM is idle at the end of a product
+    4 tf32     rung 20 of matmul for a batch             <- one transposition for all products
+    99 cublas  cublasGemmStridedBatchedEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H100 80GB HBM3, 2026-11-26
     205 FLOP/B; floor on an H200 87.8 us = 68.72 GFLOP / 783 TFLOP/s; on this GPU 110.0 us at 3.051 TB/s
@@ -11853,11 +11887,11 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
-    flops  4*B*H*S^2*d, causal half of it      the two matrix products; the softmax is not counted
+    flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
-           scale or of sqrt(sum_j (p v)^2), what rounding of the probabilities can do; lse: 128 ulp of a
-           quarter of the greatest sum of |q k| / sqrt(d)
+           scale or of sqrt(sum_j (p v)^2), the error that rounding of the probabilities can cause; lse: 128 ulp
+           of a quarter of the greatest sum of |q k| / sqrt(d)
     1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
                                                         times, and every FMA loads its operands through the caches.
                                                         S <= 2048
@@ -11868,8 +11902,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- tiling as in FlashAttention (Dao et al. 2022), with rows of
                                                         q in parallel (FlashAttention-2, Dao 2023). An operand
                                                         serves four FMAs; loads from L2 fall from S^2 d / 8 to S^2
-                                                        d / 64. FMAs limit
-    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on);
+                                                        d / 64. FMAs are the limit
+    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on),
                                                         but loads and products alternate. In >>attention_mma
     6 flashmma FlashAttention-2 on tensor cores      <- production kernel for 8.0; in >>attention_mma
     7 flashws, 8 flashrs, 9 pingpong   wgmma and TMA <- in >>attention_hopper, compared with 5
@@ -11878,8 +11912,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                causal mask hides has no effect in naive, online and flash. The kernels on tensor cores multiply it by
                a probability of zero, as FlashAttention and cuDNN do: rows of the same tile become NaN
     predict    before you run it: the two products of 64 rows by 128 keys at d = 128 take 1024 clocks of an SM's
-               tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak is
-               left if they alternate, and which rung first exceeds it?
+               tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak can
+               a kernel reach if products and exponentials alternate, and which rung first exceeds this share?
     drawing    flash: q stays, tiles of k and v pass   pingpong over time, Q: queued products, e: exponentials
                        k0   k1   k2                      warpgroup 0  QQQQ eeee QQQQ eeee QQQQ
                  q0  [ s ][ s ][ s ] -> o0, m, l         warpgroup 1       QQQQ eeee QQQQ eeee QQQQ
@@ -12315,10 +12349,10 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
-    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double buffered by
+    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double-buffered by
     cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its last use.
-    Why 32 rows per warp: an operand read from shared memory must serve two mma. Otherwise reading takes longer
-    than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    Why 32 rows per warp: an operand read from shared memory must serve two mma instructions. Otherwise reading it takes
+    longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
     Why two CTAs per SM: one computes exponentials while the other multiplies. The exponentials of 16 keys are also
     interleaved with the mma of the previous 16 keys.
     Why the output is rarely rescaled: if no row of a warp has a new maximum, the multiplications are skipped. */
@@ -12717,21 +12751,21 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
                warpgroups of 64 rows compute scores, exponentials and products one after the other
                <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
                as the first operand of the second product
-    8 flashrs  the same kernel with three consumer warpgroups, of 160 registers per thread
-               <- while one consumer computes exponentials and one waits for its products, a third keeps the tensor
-               cores busy. A tile serves 192 rows instead of 128
-    9 pingpong two consumers; the scores of a tile are queued before the product with V of the previous tile, and the
-               consumers take turns to queue (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
-               <- the tensor cores have queued products while a warpgroup computes exponentials
-    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling), in causal attention the
-               longest first; two to four consumers, chosen by shape. In >>attention_wgmma
-               <- the next rows' operands are loaded while the last results are stored. No CTA still has long rows
-               when the others have finished. Items that would not fill the last wave are cut into smaller ones
-    bound by   arithmetic, and special functions: one exponential per score, at 16 per clock and SM, takes half the
-               time of the products at d = 128, and the same time at d = 64
+    8 flashrs  the kernel of rung 7 with three consumer warpgroups, of 160 registers per thread
+               <- while one consumer computes exponentials and another waits for its products, the third keeps the
+               tensor cores busy. A tile serves 192 rows instead of 128
+    9 pingpong two consumers; each issues the scores of a tile before the product of the previous tile with V, and the
+               consumers issue products alternately (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
+               <- the tensor cores have products to execute while a warpgroup computes exponentials
+    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling). If causal, rows that see the
+               most keys come first. Two to four consumers, chosen by shape. In >>attention_wgmma
+               <- the next operands are loaded while results are stored. No CTA starts a long item when the others
+               are about to finish. Work items that would not fill the last wave are cut into smaller ones
+    bound by   arithmetic, and special functions. One exponential per score, at 16 per clock and SM, takes half the
+               time of the products at d = 128, and as long as the products at d = 64
 
-    TMA fills keys beyond the last with zeros; they are masked like the causal ones. q, k and v must be aligned to 16
-    bytes, because TMA requires that; o and lse may have any alignment. */
+    TMA sets keys beyond the last to zero; their scores are masked like those of causally masked keys. q, k and v must
+    be aligned to 16 bytes, because TMA requires that; o and lse may have any alignment. */
 #define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
@@ -13537,28 +13571,28 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 /*  attention bwd --------------------------------------------------------------------------------------------
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
-    do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse as forward; causal: pairs with j <= i only
-    flops  10*B*H*S^2*d, causal half of it      five matrix products
+    do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse: as computed by forward; causal: j <= i only
+    flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
-           scale or of the root of the sum of squares of what was added
-    1 naive    p and ds in memory                 <- slow: as forward, for two matrices. S <= 2048
+           scale or of the root of the sum of squares of the terms added
+    1 naive    p and ds in memory                 <- slow for the reasons of forward, with two matrices. S <= 2048
     4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- nothing of size S^2 in memory: p and ds are recomputed, twice,
                                                      so five products become seven (recomputation: Dao et al. 2022).
-                                                     An operand serves several FMAs. FMAs limit
-    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on);
+                                                     An operand serves several FMAs. FMAs are the limit
+    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on),
                                                      but loads and products alternate; in >>attention_bwd_mma
     6 flashmma mma.sync; p recomputed once        <- FlashAttention-2 (Dao 2023): a CTA keeps 128 keys, and their
                                                      dk and dv stay in registers while rows of q pass. Atomics add
                                                      dq in f32, in the layout of accumulators, so that they are
                                                      coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
-    bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because
-               an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a row or key that the
-               causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do by
-               zeros there
+    bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because an
+               f32 lse cannot hold both the maximum and the logarithm of the sum. NaN or infinity in a row or key that
+               the causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do
+               by zeros there
     predict    before you run it: which of the five products can start before the exponentials, and how many bytes of
-               f32 atomics does dq cost per byte of k that a CTA keeps? */
+               f32 atomics does dq need per byte of k that a CTA keeps? */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
     1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s; on this GPU 431.4 us at 796.4 TFLOP/s
                    time peak   gain regs  occ DRAM conflicts
@@ -14192,17 +14226,17 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
                and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
                warpgroup computes 64 x 64 of dq over all 128 keys
-               <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
-               with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. If all items
-               have about the same length, the kernel is persistent, and loads the next keys while the last results
-               are stored. With a causal mask and long rows a persistent kernel was slower. Bulk reductions of dq from
-               shared memory were slower than atomics from registers: on an H200 (bf16, S = 4096) 548 TFLOP/s instead
-               of 559 at d = 128, and 439 instead of 494 at d = 64
-    bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
+               <- no thread moves operands. All products of a tile but the first two overlap with other work: the
+               product for dv with computing ds, that for dk with the atomics of dq and the next scores. One barrier
+               per tile remains. If all work items have about the same length, the kernel is persistent, and loads the
+               next keys while results are stored. With a causal mask and many rows, a persistent kernel was slower.
+               Bulk reductions of dq from shared memory were slower than atomics from registers: on an H200 (bf16, S =
+               4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+    bound by   arithmetic, and shared memory, which products of 64 x 64 read at its full bandwidth
 
-    The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
-    fills rows and keys beyond the last with zeros; p and ds are set to 0 there and where the mask hides them. do,
-    q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    The first and the last kernel are those of flashmma. The first computes D and the bases of exponents; the last
+    converts the sums of dq to rows. TMA sets rows and keys beyond the last to zero; p and ds are set to 0 there and
+    where the mask hides them. do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
