@@ -9118,7 +9118,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
         cfg.stream = st;
         cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
         if (cluster > 1) e = kbki_clusters(kernel, &cfg, &most), ctas = io.across * kbki_ceil(io.down, 2);
-        if (e == cudaSuccess && most < 1) return "the device holds no such cluster";
+        if (e == cudaSuccess && most < 1) return "this GPU cannot run a cluster of this size";
         if (cluster && ctas > most) ctas = most;
         cfg.gridDim.x = (unsigned)ctas * (cluster > 1 ? 2 : 1);
         if (e != cudaSuccess) return kbki_error(e);
@@ -10278,7 +10278,8 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
                        TMA.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Epilogue: stores 64 rows from registers. (i0, j0): first element. Turned: C is the transpose of the product.
+// Epilogue: stores 64 rows from registers. (i0, j0): row and column of the first element. Turned: C is the
+// transpose of the product.
 template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
@@ -10290,15 +10291,16 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
 template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
 #pragma unroll
-    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
+    for (int x = 0; x < 8; x += 2) { // x: index of a vector of eight columns
         uint32_t w[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
         kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
     }
 }
-/*  The same for f32: 64 rows by 32 columns. Turned: each column becomes two rows of 32 elements, 4096 bytes apart.
-    To avoid bank conflicts, lanes with odd rows write their columns in another order. */
+/*  Writes 64 rows by 32 columns of f32 results to shared memory, with the same swizzle as kbki_wg_stage.
+    Turned: each column becomes two rows of 32 elements that are 4096 bytes apart. To avoid bank conflicts,
+    lanes with odd rows write their columns in another order. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10318,17 +10320,17 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
         }
     }
 }
-/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of the
-    warpgroup (double buffering). A buffer is free when the store before the previous one has read it; the thread
-    that started that store waits for it (cp.async.bulk.wait_group.read). The stores are asynchronous. If the width
-    is no multiple of 128 bytes, some columns are stored twice. Turned: C is the transpose; in f32 a buffer then
-    has two boxes. */
+/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of
+    the warpgroup (double buffering). The stores are asynchronous. A buffer may be written again when the last
+    but one store has read it; the thread that started this store waits for that
+    (cp.async.bulk.wait_group.read). If the width of the tile is no multiple of 128 bytes, some columns are
+    stored twice. Turned: C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
     constexpr bool Two = Turned && sizeof(T) == 4;
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    // the previous tile ended with the buffer that this tile starts with
+    // whether each tile starts with the buffer with which the previous tile ended
     constexpr bool Odd = Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
@@ -10357,32 +10359,33 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
+// layout for A not K-major and B K-major, used to compute C' = B' A': rows of that product are columns of C
 #define KBKI_TT (KBK_TN + 1)
 #define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
-/*  Split-K of the tiles of the last wave, if they would leave clusters idle: the number of slices of K. A slice
-    has at least four stages. All slices run at once. */
+/*  Returns the number of slices of K into which the tiles of the last wave are split, if these tiles would
+    leave clusters idle. A slice has at least four stages. All slices run at the same time. */
 KBK_FN int64_t kbki_wg_slices(int64_t units, int64_t stages, int64_t slots) {
     int64_t n = units % slots ? slots / (units % slots) : 1;
     if (n > stages / 4) n = stages / 4;
     return n > 1 ? n : 1;
 }
-// Bytes of workspace for it on any GPU: the sums of a tile of `results` elements per CTA. 0: it is not possible.
+// Returns the bytes of workspace for split-K on any GPU, which are the sums of a tile of `results` elements for
+// each CTA; 0 if split-K is not possible.
 KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int results) {
     int64_t slots = KBKI_WG_SMS / pair, clusters = units * (stages / 4);
     return stages < 8 ? 0 : (size_t)((clusters < slots ? clusters : slots) * pair * results) * sizeof(float);
 }
 #ifdef __CUDACC__
 
-/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 to 3. Stages: of the TMA
-    pipeline, each 128 bytes deep in k. Pair: 2 for clusters of two CTAs, one above the other, that share B; else
-    1. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one warpgroup runs its
-    epilogue while the other multiplies. */
+/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 to 3. Stages: stages of the
+    TMA pipeline; each holds 128 bytes along k. Pair: 2 if the two CTAs of a cluster share the same tile of B,
+    else 1. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one warpgroup
+    runs its epilogue while the other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
     static constexpr bool turns = Turns;
-    static constexpr int workers = Turns ? 1 : Groups;  // warpgroups that share a tile
-    static constexpr int blocks = TileM / 64 / workers; // blocks of 64 rows per warpgroup
+    static constexpr int workers = Turns ? 1 : Groups;  // number of warpgroups that share a tile
+    static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
     static constexpr int staging = 2 * 64 * 128;                                 // bytes per warpgroup
@@ -10394,12 +10397,13 @@ struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // elements of k per stage
-// Rows of a TMA box of B: a CTA's share of the tile's columns, or of 64 k if the columns are no whole panels.
+// Number of rows of a TMA box of B. A box holds a CTA's share of the columns of the tile; if these are no multiple
+// of 64, it holds a share of 64 k instead.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
                              : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
                                                               : 64;
-// Tiles of a product, or pairs of tiles for a cluster of two CTAs.
+// Returns the number of tiles of a product, or of pairs of tiles if a cluster has two CTAs.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across;
 }
@@ -10410,19 +10414,20 @@ template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(con
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // A work unit: a tile, or a slice of K of a tile.
 struct kbki_wg_unit {
-    int i0, j0, layer; // first row and column; the product of the batch
+    int i0, j0, layer; // i0, j0: row and column of the first element; layer: index of the product in the batch
     int first, depth;  // first stage of K, number of stages
-    int slice, slices; // slices: 1 if the tile is not split
+    int slice, slices; // index of the slice; number of slices, 1 if the tile is not split
 };
-/*  The work units of a cluster: first a slice of a tile of the last wave, if these tiles are split, then whole
-    tiles. The cluster with the last slice of a tile finishes the tile: it adds the sums of the other slices
-    (kbki_wg_fetch) in their order, so the result is reproducible. The others store their sums (kbki_wg_keep) and
-    never wait. Neighbouring clusters compute the same slice of neighbouring tiles, so that they share loads from
-    L2. */
+/*  Iterates over the work units of a cluster. If the tiles of the last wave are split, the first unit is a
+    slice of one of these tiles. All other units are complete tiles. The cluster with the last slice of a tile
+    finishes the tile: it adds the sums of the earlier slices (kbki_wg_fetch) in a fixed order, so the result is
+    reproducible. The clusters with earlier slices store their sums (kbki_wg_keep) and never wait. Neighbouring
+    clusters compute the same slice of neighbouring tiles, so that they share loads from L2. */
 template <class Plan, class T> struct kbki_wg_walk {
     const kbki_mm<T>& io;
-    int tiles, all, rest, rank, own, index; // tiles of a product; stages of a tile; tiles that are split
-    bool split;                             // the next unit is a slice
+    // tiles: tiles of a product; all: stages of a tile; rest: number of tiles that are split
+    int tiles, all, rest, rank, own, index;
+    bool split;                             // whether the next unit is a slice
     __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
         : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
           rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
@@ -10443,13 +10448,15 @@ template <class Plan, class T> struct kbki_wg_walk {
                  slices };
     }
 };
-// Where a cluster stores the sums of 64 rows, in the order of the registers, so that stores are coalesced.
+// Returns the address at which a cluster stores the sums of 64 rows. They are in the order of the registers, so
+// that stores are coalesced.
 template <class Plan, class T>
 __device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
     float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
     return (float4*)room + threadIdx.x % 128;
 }
-// A flag of a warpgroup: one of bits 0 to 30 of a counter of the workspace. It is up if it differs from bit 31.
+// A flag of a warpgroup: one of bits 0 to 30 of a counter of the workspace. The flag is set if its bit differs
+// from bit 31.
 struct kbki_wg_flag {
     unsigned *word, bit;
     __device__ __forceinline__ kbki_wg_flag(void* counters, int index)
@@ -10460,7 +10467,8 @@ struct kbki_wg_flag {
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(w) : "l"(word) : "memory");
     }
 };
-// Stores the sums of a slice for the cluster that finishes the tile. flag: the warpgroup's number among the workers.
+// Stores the sums of a slice for the cluster that finishes the tile. flag: index of the warpgroup among those that
+// share the tile.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                              float (*d)[Plan::tile_n / 2]) {
@@ -10477,7 +10485,7 @@ __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, 
     if (threadIdx.x % 128 == 0)
         kbki_wg_flag(walk.io.flags, (walk.own * Plan::pair + walk.rank) * Plan::workers + flag).flip();
 }
-// Adds the sums of the earlier slices of a tile; resets their flags.
+// Adds the sums of the earlier slices of a tile; waits for their flags, and resets them.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                               float (*d)[Plan::tile_n / 2]) {
@@ -10501,9 +10509,10 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
                 }
         }
 }
-/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. The share is
-    multicast to the cluster; the other CTA loads the other half. The share has rows of a K-major B, whole panels,
-    or some k of each panel. TMA always delivers full boxes, with zeros outside the tensor. */
+/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. In a cluster
+    of two CTAs, each CTA loads half of the tile of B and multicasts it to both. The share consists of rows if B
+    is K-major, else of complete panels or of some k of each panel. TMA always delivers full boxes, with zeros
+    outside the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -10531,8 +10540,8 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
-/*  A consumer warpgroup's operands. multiply() queues the products of one stage as one wgmma group, which the
-    tensor cores execute asynchronously. */
+/*  The operands of a consumer warpgroup. multiply() issues the products of one stage as one wgmma group, which
+    the tensor cores execute asynchronously. */
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
@@ -10551,7 +10560,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
-    // The products of one block of 64 rows; overwrites the sums instead of adding.
+    // Issues the products of one block of 64 rows. They overwrite the sums instead of adding to them.
     __device__ __forceinline__ void start(int slot, int block, float* sum) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
         kbki_wg_fence();
@@ -10562,7 +10571,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// The TMA pipeline, shared by producer and consumers. Each: threads of which one arrives at an empty barrier.
+// The TMA pipeline that producer and consumers share. Each: number of threads for which one thread arrives at the
+// `empty` mbarrier.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -10576,17 +10586,17 @@ template <class Plan, int Each = 128> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // A warpgroup (or warp) has finished with a slot: tells every CTA that writes to it, by a remote arrive.
+    // Releases a slot that a warpgroup (or warp) has read, by an arrive in every CTA that writes to the slot.
     __device__ __forceinline__ void release(int which) const {
         unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
-// If threads read an operand (not wgmma), each warp arrives for itself.
+// If threads instead of wgmma read an operand, each warp arrives separately.
 template <class T, class Plan, bool AlongA>
 using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
-// The producer, one thread: fills the pipeline, work unit after work unit.
+// Runs the producer, which is one thread: it loads the stages of one work unit after another.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring) {
@@ -10600,18 +10610,19 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
             ring.next();
         }
     }
-    if (Plan::pair > 1) // a CTA must not exit while the other may still arrive at its barriers
+    if (Plan::pair > 1) // a CTA must not exit while the other CTA may still arrive at its barriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
-template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // after the wait for sum
+// adds the sums of a wgmma, after kbki_wg_wait has waited for it
+template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) {
     kbki_wg_hold<Count>(sum);
 #pragma unroll
     for (int i = 0; i < Count; i++) d[i] += sum[i];
 }
-/*  A consumer's share of a unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits than f32 has. The
-    sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI 2024, "DeepSeek-V3",
-    section 3.3.2). If registers allow two sets of sums, one set is added while the other is computed. Otherwise
-    only the products of the other warpgroup hide the additions. */
+/*  Computes a consumer's share of a work unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits
+    than f32 has. The sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI
+    2024, "DeepSeek-V3", section 3.3.2). If the registers can hold two sets of sums, one set is added while the
+    other is computed. Otherwise the additions overlap with the products of the other warpgroup only. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
@@ -10620,7 +10631,7 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    if (Plan::blocks > 1 || depth % 2) { // a stage at a time: all of them, or the odd one
+    if (Plan::blocks > 1 || depth % 2) { // one stage at a time: all stages, or the first of an odd number
 #pragma unroll 1
         do {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
@@ -10653,7 +10664,7 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// The epilogue of a work unit.
+// Executes the epilogue of a work unit.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
                                             char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
@@ -10673,14 +10684,16 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         else
             kbki_wg_finish<T, Plan::tile_n, Turned>(io, at.i0 + block * 64, at.j0, d[block], at.layer);
 }
-/*  A consumer warpgroup: multiplies the stages of the pipeline. When the products of a stage are queued, those of
-    the previous stage have finished, and its slot is released. Ping-pong schedule: each consumer takes every other
-    unit and starts when the other has queued its last products; the named barriers 3 and 4 hand over. The order
-    matters: an mbarrier tells odd phases from even ones only, so a consumer must not be two phases behind. */
+/*  Runs a consumer warpgroup, which multiplies the stages of the pipeline. After it issues the products of a
+    stage, it waits for those of the previous stage and releases the slot of the previous stage. Ping-pong
+    schedule: each of two consumers takes every other work unit. It starts a unit when the other consumer has
+    issued the last products of its unit; the named barriers 3 and 4 signal that. This order is necessary: an
+    mbarrier distinguishes only odd and even phases, so a consumer must never be two phases late. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int group) {
-    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // operand A goes through registers
+    // Fed: threads load operand A into registers
+    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
@@ -10695,7 +10708,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
         }
         if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
-            static_assert(!Plan::turns, "the promoted sums do not signal when their last products are queued");
+            static_assert(!Plan::turns, "kbki_wg_promoted does not signal when its last products are issued");
             kbki_wg_promoted(factors, ring, depth, d);
         } else {
             int before = 0;
@@ -10704,7 +10717,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
                 kbki_bar_wait(ring.full + ring.slot, ring.parity);
                 factors.multiply(ring.slot, i, d);
                 kbki_wg_wait<Fed ? 0 : 1>();
-                if constexpr (Fed) // before TMA overwrites what the threads have read
+                if constexpr (Fed) // all threads must have read a slot before TMA overwrites it
                     kbki_bulk_fence(), __syncwarp(), ring.release(ring.slot);
                 else if (i)
                     ring.release(before);
@@ -10716,12 +10729,13 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
         }
         kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
     }
-    // the CTA's shared memory must outlive the stores
+    // the CTA must not exit before the stores have read its shared memory
     if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
+// The production kernel, with warp specialization. The first warpgroup loads by TMA, the other warpgroups multiply
+// (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
@@ -10733,7 +10747,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     kbki_wg_walk<Plan, T> walk(io);
-    // the shuffle tells the compiler that the value is the same in the whole warp
+    // the shuffle tells the compiler that the value is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
@@ -10743,7 +10757,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
-    else if (group < 0) // the producer does not wait
+    else if (group < 0) // the producer arrives without waiting
         kbki_barrier_arrive<Plan::threads>(5);
     else
         kbki_barrier<Plan::threads>(5);
@@ -10764,14 +10778,14 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// Launches a persistent kernel: no more CTAs than the device holds; each loops over work units.
+// Launches a persistent kernel: no more CTAs than can be resident at the same time; each loops over work units.
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
     const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
     size_t bytes = Plan::bytes;
-    int slots = 0; // clusters that the device holds
+    int slots = 0; // number of clusters that can be resident at the same time
     const char* why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
@@ -10780,18 +10794,18 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &slots);
     if (e != cudaSuccess) return kbki_error(e);
-    if (slots < 1) return "the device holds no such cluster";
+    if (slots < 1) return "this GPU cannot run a cluster of this size";
     io.slices = split ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
     io.whole = io.slices > 1 ? units / slots * slots : units;
     int64_t clusters = io.whole ? io.whole : units * io.slices;
     if (clusters > slots) clusters = slots;
     cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
-    // no cluster attribute for 1: it is slower; 1024 cubed takes 6.4 us instead of 5.2
+    // no cluster attribute for a single CTA, because that is slower: 6.4 us instead of 5.2 us for M = N = K = 1024
     cfg.numAttrs = Plan::pair > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// The tensor maps of `batch` products, or why TMA cannot load the operands.
+// Makes the tensor maps of `batch` products. Returns NULL, or why TMA cannot load the operands.
 template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
@@ -10807,7 +10821,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// Checks, tensor maps and launch of `batch` products. split: split-K of the last wave.
+// Checks the arguments, makes the tensor maps, and launches `batch` products. split: uses split-K for the last
+// wave.
 template <class T, class Plan>
 const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
     kbki_wg_maps maps = {};
@@ -10835,7 +10850,7 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
     if constexpr (sizeof(T) == 4 && !Plan::turns)
         if (layout == KBKI_TT) return run(kbki_lines<false, true>());
-    return KBKI_TEXT_TMA; // wgmma needs 8-bit and 32-bit operands K-major
+    return KBKI_TEXT_TMA; // wgmma reads 8-bit and 32-bit operands only if they are K-major
 }
 #endif // __CUDACC__
 
@@ -10845,14 +10860,15 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Up to 16 rows times a K-major matrix. The matrix is read once, which takes nearly all of the time. Both
-    operands are loaded from memory straight into the registers of mma.sync, 16 bytes per thread. This permutes k:
-    what mma.sync takes for numbers 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A and B are permuted
-    alike, so the sums are the same. Eight warps share K, and their sums are added in order. */
-template <class T, int Tiles> // Tiles: of 8 columns, per warp
+/*  Multiplies up to 16 rows by a K-major matrix. Nearly all of the time is needed to read this matrix once.
+    Both operands are loaded from memory directly into the registers of mma.sync, 16 bytes per thread. This
+    permutes k: the values that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A
+    and B have the same permutation, so the sums do not change. Each of eight warps computes a part of K, and
+    their sums are added in a fixed order. */
+template <class T, int Tiles> // Tiles: tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads 64 of K (or `left`) from this thread's position on; ia and ib: offsets of its rows.
+    // Loads 64 of K (or `left`, if fewer) from this thread's position on. ia, ib: offsets of its rows of A and B.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -10886,7 +10902,7 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// Two groups of eight warps: each group has its own columns, and its warps share K.
+// A CTA has two groups of eight warps. Each group computes its own columns, and each of its warps a part of K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -10895,7 +10911,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
     unsigned ia[2], ib[Tiles];
     float d[Tiles][4] = {};
-    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is in flight while the other is multiplied
+    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is loaded while the other is multiplied
     auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
         if (k + 64 <= depth)
             of.template load<true>(io.a, io.b, ia, ib, 0);
@@ -10932,14 +10948,16 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  For a larger matrix, TMA keeps more loads in flight: Ctas CTAs per SM take blocks of 64 columns in turn
-    (persistent kernel with one producer warp). wgmma needs 64 rows in its first operand. The large matrix is
-    therefore that operand, and the result is C'. A stage has Wide times 64 of k. If Wide is more than 1, a copy
-    takes 8 columns and all k of the stage, so that neighbouring memory is requested together. */
+/*  Kernel for larger matrices: TMA keeps more loads in flight. There are Ctas persistent CTAs per SM, each with
+    one producer warp, which loop over blocks of 64 columns. The first operand of wgmma must have 64 rows. The
+    large matrix is therefore the first operand, and the result is C'. A stage holds Wide times 64 of k. If Wide
+    is more than 1, a TMA copy loads 8 columns for all k of the stage, so that neighbouring addresses are
+    requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
-                         group = Wide * 1024; // columns per TMA copy; bytes of 8 columns of B, or 8 rows of A
+                         // lines: columns per TMA copy; group: bytes of 8 columns of B, or of 8 rows of A
+                         group = Wide * 1024;
     static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11021,8 +11039,8 @@ __global__ void __launch_bounds__(160, Plan::ctas)
     if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
 #endif
 }
-// Maps rows along k. If a copy takes more than 64 of k, blocks of 64 are a third dimension; K is then a multiple
-// of 64.
+// Makes a tensor map of K-major rows. If a TMA copy loads more than 64 of k, blocks of 64 are the third dimension
+// of the map. K is then a multiple of 64.
 template <class Plan, class T>
 const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
     if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
@@ -11038,7 +11056,7 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
     if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, &maps.b);
     if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     int64_t most = (int64_t)kbki_sms() * Plan::ctas;
     kbki_mm_stream_k<T, Plan><<<(unsigned)(ctas < most ? ctas : most), 160, bytes, st>>>(maps, io);
     return kbki_launched();
@@ -11100,7 +11118,7 @@ typedef struct kbki_wg_way {
     double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way, split; // split: 1 if tiles of the last wave are split
+    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split
     double clocks;  // predicted
 } kbki_wg_choice;
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
@@ -11108,30 +11126,34 @@ KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a configuration: rows x columns of a tile x CTAs of a cluster, p for ping-pong.
+// Writes the name of a configuration: rows x columns of a tile x CTAs of a cluster, then p for the ping-pong
+// schedule.
 KBK_FN const char* kbki_wg_name(int way, char* name) {
     const kbki_wg_way w = kbki_wg_way_of(way);
     return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
 }
-KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) { // tiles, or pairs of tiles
+// returns the number of tiles, or of pairs of tiles
+KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
     return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
            batch;
 }
 KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; } // of K
-// Whether rows of A, or of B, are not aligned to 32 bytes (a memory sector). TMA loads them at a lower rate.
+// Returns whether rows of A (b = 0) or of B (b = 1) are not aligned to 32 bytes, the size of a memory sector. TMA
+// loads such rows at a lower rate.
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
 }
-/*  Predicts the time of a product, in clocks of an SM; infinite if the configuration cannot compute it. An SM
-    computes a tile per wave. A tile takes the stages of K, 900 clocks for the first loads, and 3600 clocks per
-    32768 results for the epilogue; the ping-pong schedule hides 23 % of both. L2 gives an SM 73 bytes per clock,
-    or 27 of rows that are not aligned to 32 bytes. Split-K shortens the last wave; it takes 3700 clocks, and 0.024
-    per byte of sums of a tile. Memory gives 1500 bytes per clock. 19 % of the shorter of the two times is not
-    hidden. A launch takes 4700 clocks, the start of clusters 1350. All constants are fits to times of bf16 on an
-    H100 at 1.98 GHz. */
+/*  Predicts the time of a product, in clock cycles of an SM; infinite if the configuration cannot compute it.
+    An SM computes one tile per wave. A tile takes the time of its stages of K, 900 cycles for the first loads,
+    and 3600 cycles per 32768 results for the epilogue. The ping-pong schedule hides 23 % of the first loads and
+    of the epilogue. L2 gives an SM 73 bytes per cycle, or 27 if rows are not aligned to 32 bytes. Split-K
+    shortens the last wave; it takes 3700 cycles, and 0.024 cycles per byte of the sums of a tile. Memory gives
+    1500 bytes per cycle. Of compute time and memory time, 19 % of the shorter one does not overlap with the
+    longer one. A launch takes 4700 cycles, the start of clusters 1350. All constants were fitted to times of
+    bf16 on an H100 at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11149,7 +11171,8 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
     return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
 }
-// Writes the n choices with the least predicted times, the best one first. Returns how many there are.
+// Writes the n choices with the shortest predicted times, in ascending order. Returns the number of choices
+// written.
 KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
     int many = 0;
     for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
@@ -11162,7 +11185,8 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Workspace for split-K with any configuration, in bytes, so that a tuned choice can have it as well.
+// Returns the bytes of workspace for split-K with any configuration, so that the workspace suffices for every
+// tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
     for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
@@ -11173,7 +11197,8 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     }
     return most;
 }
-// tf32: bytes of the transposed copies of an operand, for all of a batch (0: not copied), and the whole workspace.
+// tf32: kbki_tf32_copy returns the bytes of the transposed copies of an operand, for all products of a batch; 0 if
+// it is not copied. kbki_scratch_tf32 returns the bytes of the complete workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11190,11 +11215,11 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
     Its fields are: version; bytes per element; layout, M, N, K, batch; configuration (rows x columns x CTAs that share
     B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. The last line of a shape and GPU is valid. */
-#define KBKI_TUNED_VERSION 1 // changes when a name of a configuration gets another kernel
+#define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
-    kbk_shape s; // batch, rows, cols, k and layout; the rest is 0
+    kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
     int elem;    // bytes per element
-    int gpu;     // hash of its name
+    int gpu;     // hash of the name of the GPU
     kbki_wg_choice by;
 } kbki_tuned;
 typedef struct kbki_tuned_list {
@@ -11225,25 +11250,25 @@ KBK_FN kbki_tuned* kbki_tuned_find(const kbki_tuned_list* list, const kbki_tuned
     }
     return NULL;
 }
-// Adds an entry, or replaces that of the same shape and GPU. Returns NULL, or why it is not added.
+// Adds an entry, or replaces the entry of the same shape and GPU. Returns NULL, or why the entry was not added.
 KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     kbki_tuned* at = kbki_tuned_find(list, t);
-    if (!at && (list->count & (list->count - 1)) == 0) { // a power of two, or 0: the array is full
+    if (!at && (list->count & (list->count - 1)) == 0) { // the array is full when count is a power of two, or 0
         kbki_tuned* more = (kbki_tuned*)realloc(list->of, 2 * (size_t)(list->count + 1) * sizeof *more);
-        if (!more) return "no memory for tuned choices";
+        if (!more) return "out of memory for tuned choices";
         list->of = more;
     }
     *(at ? at : &list->of[list->count++]) = *t;
     return NULL;
 }
-// Reads a line of the file. Returns NULL, or why it cannot be used.
+// Parses a line of the file. Returns NULL, or why the line cannot be used.
 KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
     int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
     char in[4], tile[24], known[24];
     long long m = 0, n = 0, k = 0, batch = 0, ns = 0;
-    if (!strchr(line, '\n')) return "it is incomplete";
-    if (sscanf(line, "kbk_tuned %d%n", &version, &at) < 1) return "kbk_tune did not write it";
-    if (version != KBKI_TUNED_VERSION) return "another version of the library wrote it";
+    if (!strchr(line, '\n')) return "the line is incomplete";
+    if (sscanf(line, "kbk_tuned %d%n", &version, &at) < 1) return "the line does not start with kbk_tuned";
+    if (version != KBKI_TUNED_VERSION) return "the line was written by another version of the library";
     if (sscanf(line + at, "%d %3s %lld %lld %lld %lld %23s %d %lld %n", &elem, in, &m, &n, &k, &batch, tile, &split,
                &ns, &name) < 9 ||
         !name || !line[at + name])
@@ -11252,7 +11277,7 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
     while (way < KBKI_WG_WAYS && (kbki_wg_way_of(way).elem != elem || strcmp(kbki_wg_name(way, known), tile) != 0))
         way++;
     if (layout < KBK_NN || way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
-        return "a field has an unknown value";
+        return "a field has an invalid value";
     kbk_shape s;
     memset(&s, 0, sizeof s);
     s.rows = m, s.cols = n, s.k = k, s.layout = layout;
@@ -11262,11 +11287,11 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
                ? NULL
                : "the configuration cannot compute this shape";
 }
-/*  Adds the lines of a file to the list. Returns NULL, or `note`: why the file cannot be read, or why the first of
-    the skipped lines was skipped. */
+/*  Adds the lines of a file to the list. Returns NULL, or `note`: why the file cannot be read, or why the first
+    skipped line cannot be used. */
 KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char* note, size_t size) {
     char line[512];
-    int number = 0, skipped = 0, part = 0; // part: this is not the start of a line
+    int number = 0, skipped = 0, part = 0; // part: the last fgets() did not reach the end of a line
     FILE* f = fopen(path, "r");
     if (!f) return snprintf(note, size, "%s: the file of tuned choices cannot be read", path), note;
     while (fgets(line, sizeof line, f)) {
@@ -11283,8 +11308,9 @@ KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char
     fclose(f);
     return skipped ? note : NULL;
 }
-/*  Appends a line in one write, so that several processes may append to one file. A line that another process left
-    incomplete is ended first. Returns NULL, or why the line is not in the file. */
+/*  Appends a line in one write, so that several processes may append to one file. If the file ends with an
+    incomplete line of another process, that line is terminated first. Returns NULL, or why the line was not
+    written. */
 KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const char* gpu) {
     char name[24], line[512];
     FILE* f = fopen(path, "r");
@@ -11311,16 +11337,17 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
     KBKI_WG_TABLE(KBKI_WG_CASE)
-    return "no such configuration";
+    return "unknown configuration";
 }
-// Rewrites a product as C' = B' A'.
+// Rewrites a product as C' = B' A' (X': transpose of X).
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
     to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
     to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
-// The choices of this process, at first those of the file that the environment variable KBK_TUNED names.
+// Returns the tuned choices of this process. The first call reads the file that the environment variable KBK_TUNED
+// names.
 KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     static kbki_tuned_list all;
     static const bool loaded = [] {
@@ -11331,11 +11358,13 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     }();
     return (void)loaded, &all;
 }
-/*  Reads a file of tuned choices. Returns NULL, or, in `note`, why the file or its first skipped line is not used. */
+/*  Reads a file of tuned choices. Returns NULL, or `note`: why the file cannot be read, or why its first
+    skipped line cannot be used. */
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// While kbk_tune launches: the choice that the launch uses, and where its shape is noted. way -1: as without it.
+// While kbk_tune launches: points to the choice that the launch must use, and receives the shape of the launch. If
+// its way is -1, the launch chooses as usual. Otherwise NULL.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
@@ -11358,15 +11387,17 @@ KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) 
     kbki_wg_choose(s, elem, batch, kbki_sms(), &key.by, 1);
     return key.by;
 }
-// Runs the choice for this GPU. The workspace must do for every choice, which may differ between processes.
+// Launches the configuration that is chosen for this GPU. The workspace must suffice for every configuration,
+// because the choice may differ between processes.
 template <class T>
 const char* kbki_wg_chosen(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
     size_t room = kbki_select_pieces(&a->s, (int)sizeof(T), batch);
     const char* why = room ? kbki_check_workspace(a, KBK_TICKETS + room) : NULL;
     return why ? why : kbki_wg_select(a, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
 }
-/*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
-    address is not aligned either, TMA cannot load the operand, and rung 17 (mma) runs. */
+/*  Launches a batch of products of 16-bit types. Operands whose row length is no multiple of 16 bytes are
+    copied first. If rows have such a length but the base address is not aligned to 16 bytes, TMA cannot load
+    the operand, and rung 17 (mma) runs. */
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -11385,7 +11416,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
-            // not needed here, but for operands at other addresses
+            // needed only if an operand has another address
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
@@ -11403,14 +11434,15 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  The first operand of tf32 if it is not K-major: panels of 32 elements by 32 of k, which wgmma cannot read.
-    Threads load it into registers. Lanes of odd index load their two k in reverse order, which avoids bank
-    conflicts. */
+/*  The first operand of a tf32 product if it is not K-major. It lies in panels of 32 elements by 32 of k, which
+    wgmma cannot read, so threads load it into registers. Lanes with an odd index load their two k in reverse
+    order, which avoids bank conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
-    static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows per warpgroup, which waits for each stage");
+    static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
-    const char* first; // the lane's element, in the row of k that the lane loads first
-    int second, down;  // byte offsets from there: to the other k; to eight elements further
+    const char* first; // element of this lane for the k that the lane loads first
+    // byte offsets from `first`: to the other k of the lane, and to the element after the next eight
+    int second, down;
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
         int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, k = t % 4 + t % 2 * 4;
@@ -11437,8 +11469,8 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-/*  Transposes an operand for all products of a batch at once. The copies lie side by side: rows of the copy are
-    `batch` times as long, and the operands of consecutive products are K apart. */
+/*  Transposes an operand for all products of a batch at once. The copies lie side by side: a row of the result
+    holds one row of each product, and rows of consecutive products are K elements apart. */
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -11451,9 +11483,9 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
-/*  Rewrites a tf32 product into a form that wgmma supports: *rest, *io. A is transposed if it is not K-major. B
-    that is not K-major becomes B', the operand that goes through registers, if TMA can load it; otherwise it is
-    transposed. */
+/*  Rewrites a tf32 product into a form that wgmma supports, and stores it in *rest and *io. A is transposed if
+    it is not K-major. If B is not K-major and TMA can load it, the product becomes C' = B' A', and threads load
+    B' into registers. If TMA cannot load it, B is transposed. */
 template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
@@ -11486,7 +11518,7 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
   >>matmul_vendor     Matrix product by cuBLAS, for comparison: rung 99 of matmul and bmm; needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// cuBLAS, loaded by dlopen at its first use: linking it would cost every program start some 60 ms.
+// cuBLAS, loaded by dlopen at its first use: linking it would add about 60 ms to the start of every program.
 struct kbki_cublas {
     cublasStatus_t (*create)(cublasHandle_t*);
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
@@ -11514,9 +11546,9 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     if (c->set_stream && c->set_workspace && c->gemm && c->batched)
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
-/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call then
-    allocates nothing and can be captured into a graph. The stream is set first, because setting it resets the
-    workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
+/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call of cuBLAS
+    then allocates nothing and can be captured into a graph. The stream is set first, because setting it resets
+    the workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -11525,7 +11557,7 @@ KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas
     if (why) return why;
     if (!c.opened) kbki_cublas_open(&c);
     if (!c.create) return "cuBLAS is not installed here (no libcublas.so)";
-    if (cudaGetDevice(&device) != cudaSuccess || device >= 16) return "no handle for this device";
+    if (cudaGetDevice(&device) != cudaSuccess || device >= 16) return "cuBLAS supports devices 0 to 15 only";
     if (!c.handle[device]) {
         if (cudaStreamIsCapturing(st, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
             return "the first cuBLAS call on a device cannot be captured";
@@ -11639,7 +11671,7 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-// NULL, or why TMA cannot load an operand. Other errors are found later.
+// Returns NULL, or why TMA cannot load an operand. Other errors are detected by the launch.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
@@ -11676,13 +11708,15 @@ struct kbki_cublaslt {
     decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
     decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
     decltype(&cublasLtMatmul) multiply;
-    struct { // per device; keeps the last product, because choosing an algorithm takes longer than launching it
+    // one per device; caches the algorithm of the last product, because the choice takes longer than a launch
+    struct {
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, c;
         cublasLtMatmulHeuristicResult_t how;
         int64_t m, n, k; // m = 0: no product yet
-        uint32_t start;  // alignment of all addresses, in bytes, at most 256: the algorithm may rely on it
+        // alignment that all addresses have, in bytes, at most 256; the chosen algorithm may depend on it
+        uint32_t start;
     } on[16];
     bool opened, found;
 };
@@ -11743,11 +11777,12 @@ KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_m
            c->choose(on->handle, on->product, on->a, on->b, on->c, on->c, wish, 1, &on->how, &found) ==
                CUBLAS_STATUS_SUCCESS;
     if (wish) c->end_preference(wish);
-    if (!good || !found) return "cuBLASLt has no such product";
+    if (!good || !found) return "cuBLASLt has no algorithm for this product";
     on->m = m, on->n = n, on->k = k, on->start = start;
     return NULL;
 }
-// The same as kbki_cublas_get, for cuBLASLt, which takes stream and workspace with each call.
+// Returns a handle of cuBLASLt for the current device, like kbki_cublas_get. Stream and workspace are arguments of
+// each cuBLASLt call.
 KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cublaslt** lib, int* device) {
     static kbki_cublaslt c;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -11755,7 +11790,7 @@ KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cubl
     if (why) return why;
     if (!c.opened) kbki_cublaslt_open(&c);
     if (!c.found) return "cuBLASLt of CUDA 12 or later is not installed here (no libcublasLt.so)";
-    if (cudaGetDevice(device) != cudaSuccess || *device >= 16) return "no handle for this device";
+    if (cudaGetDevice(device) != cudaSuccess || *device >= 16) return "cuBLASLt supports devices 0 to 15 only";
     *lib = &c;
     if (c.on[*device].handle) return NULL;
     if (cudaStreamIsCapturing(st, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
@@ -11821,7 +11856,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-// A unit is a row of one product; it needs all of that product's B.
+// A unit is a row of one product. It needs the complete B of this product.
 KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
              t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
