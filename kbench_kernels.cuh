@@ -11267,7 +11267,7 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
     char in[4], tile[24], known[24];
     long long m = 0, n = 0, k = 0, batch = 0, ns = 0;
     if (!strchr(line, '\n')) return "the line is incomplete";
-    if (sscanf(line, "kbk_tuned %d%n", &version, &at) < 1) return "the line does not start with kbk_tuned";
+    if (sscanf(line, "kbk_tuned %d%n", &version, &at) < 1) return "kbk_tune did not write this line";
     if (version != KBKI_TUNED_VERSION) return "the line was written by another version of the library";
     if (sscanf(line + at, "%d %3s %lld %lld %lld %lld %23s %d %lld %n", &elem, in, &m, &n, &k, &batch, tile, &split,
                &ns, &name) < 9 ||
@@ -11584,7 +11584,8 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    // cuBLAS is column-major and sees transposes: C' = B' A', with the two inputs exchanged.
+    // cuBLAS is column-major, so every row-major matrix is its transpose: C' = B' A', with the two inputs
+    // exchanged.
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -11975,7 +11976,7 @@ KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols)
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
-// Heads per call of the cuBLAS variant: as many as have about 1 GiB of scores.
+// Returns the number of heads per cuBLAS call of the variant cublas, chosen so that their scores take about 1 GiB.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -12029,12 +12030,13 @@ template <class T> struct kbki_attn {
     const T *q, *k, *v;
     T* o;
     float* lse;
-    int64_t heads, rows; // heads: batch times heads
+    int64_t heads, rows; // heads: batch size times heads per batch element
     float scale;
-    int causal, vector; // vector: 16-byte accesses are possible
+    int causal, vector; // vector: all addresses allow 16-byte accesses
 };
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
-// NULL with *heads = 0: nothing to compute.
+// Sets *heads to the number of heads and returns NULL, or returns an error. *heads = 0: there is nothing to
+// compute.
 KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = 0;
     if (s->batch < 0 || s->heads < 0) return "a dimension is negative";
@@ -12062,7 +12064,8 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// A kernel with a CTA for so many rows of q, for d = 64 and for d = 128, and its bytes of dynamic shared memory.
+// Launches a kernel, at_64 for d = 64 or at_128 for d = 128, with one CTA per `rows` rows of q and with dynamic
+// shared memory.
 template <class T>
 using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
 template <class T>
@@ -12075,13 +12078,13 @@ const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki
     kbki_attn_kernel<T>* kernel = a->s.cols == 64 ? at_64 : at_128;
     size_t want = a->s.cols == 64 ? bytes_64 : bytes_128, bytes = want;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
-    if (bytes < want) return "an SM has too little shared memory";
+    if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale, io.causal);
     return kbki_launched();
 }
 
-// Three kernels: one thread per score, per row, and per element of o.
+// Three kernels: the first has one thread per score, the second per row, and the third per element of o.
 template <class T>
 __global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
                                           float scale, int causal) {
@@ -12131,16 +12134,17 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
+// Copies rows of Dim elements to shared memory, element by element, as f32. Only `left` rows exist; the others are
+// set to zero.
 template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
-    column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier sums are
-    rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
+/*  One warp computes one row of q. For each tile of 32 keys, a lane computes one score and then accumulates
+    every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier
+    sums are rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(256, 4)
     kbk_attention_fwd_online_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12148,21 +12152,21 @@ __global__ void __launch_bounds__(256, 4)
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
-    // first key that no row sees; last key of this row
+    // end: first key that no row of the CTA sees; last: last key that this row sees
     int end = causal && row0 + 8 < n ? row0 + 8 : n, last = causal && row < n ? row : n - 1;
-    // first row of the head
+    // index of the first row of the head
     int64_t head = (int64_t)(blockIdx.x / tiles) * n;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
     kbki_attn_stage<Dim, 8, 256>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
-        __syncthreads(); // all warps have read the previous keys
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_stage<Dim, 32, 256>(k, k_in + (head + key) * Dim, n - key);
         kbki_attn_stage<Dim, 32, 256>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
-        // rounded before the subtraction, so that the maximum minus itself is 0
+        // rounded before the subtraction, so that the score equal to the maximum gives exactly 0
         x = key + lane <= last ? __fmul_rn(x, scale) : -INFINITY;
         float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
         float p = expf(x - base), factor = expf(top - base);
@@ -12189,11 +12193,11 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
-    probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3 of both products: columns x, x + 16, ... of the
-    scores, and 4 x .. 4 x + 3 of every 64 columns of the output. Rows are padded by 4 floats, so that 16-byte
-    accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share their rows: reductions over
-    a row are shuffles. */
+/*  Rung flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
+    probabilities. Thread (y, x) of 16 x 16 computes rows 4 y to 4 y + 3 of both products: columns x, x + 16,
+    ... of the scores, and columns 4 x to 4 x + 3 of every 64 columns of the output. Rows are padded by 4
+    floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share
+    the same rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12212,9 +12216,9 @@ __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], cons
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  A step of the online softmax: the running maximum rises from `before` to `top`. b is the base that exponents
-    are relative to, and factor is for earlier sums. If the base is coarse (see kbki_base), top is subtracted from
-    the scores first, which is exact. */
+/*  One step of the online softmax, in which the running maximum rises from `before` to `top`. Exponents are
+    relative to the base b. Earlier sums are multiplied by `factor`. If the base is coarse (see kbki_base),
+    `top` is first subtracted from the scores, which is exact. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12225,8 +12229,8 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// One row of online softmax: scores become probabilities relative to the running maximum. Returns the factor for
-// earlier sums.
+// Executes the online softmax for one row: replaces scores by probabilities relative to the running maximum.
+// Returns the factor by which earlier sums must be multiplied.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -12242,8 +12246,8 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// o += p v. hidden(r, k): key k is masked for row r; it is only evaluated if doubt is set. v of a masked key must
-// not be multiplied, not even by zero, because it may be NaN.
+// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; it is called only if doubt is set. A
+// row of v whose key is masked is skipped: multiplying it by zero is not enough, because it may contain NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], const float (*v)[Dim + 4], int y, int x,
                                                  bool doubt, const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -12266,7 +12270,7 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
         }
     }
 }
-// A CTA has 64 rows of q and passes over all keys, in tiles of 64.
+// A CTA computes 64 rows of q and loops over all keys, in tiles of 64.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
                                                                  float* lse, int n, float scale, int causal) {
@@ -12275,7 +12279,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
     int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
-    if (causal) tile = tiles - 1 - tile; // longest rows first, for load balance
+    if (causal) tile = tiles - 1 - tile; // rows that see the most keys first, for load balance
     int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
     float o[4][Dim / 16] = {}, log2_scale = scale * KBKI_LOG2E;
@@ -12329,7 +12333,7 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// Softmax, CTA per row: f32 scores become probabilities of type T; masked keys get zeros.
+// Softmax with one CTA per row. It converts f32 scores to probabilities of type T; those of masked keys are zero.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
@@ -12363,7 +12367,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
-        // cuBLAS is column-major and sees transposes: scores' = k q', o' = v' p'.
+        // cuBLAS is column-major, so every row-major matrix is its transpose: scores' = k q', o' = v' p'.
         cublasStatus_t e = lib->batched(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
                                         io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
                                         CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
@@ -12397,9 +12401,9 @@ template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, f
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Copies rows of Dim elements to shared memory, by 16 bytes if they are aligned; zeros after the last `left` rows.
-// Rows are padded by 8 elements: each starts 4 banks after the previous one, so ldmatrix reads eight rows without
-// bank conflicts.
+// Copies rows of Dim elements to shared memory, in units of 16 bytes if they are aligned. Only `left` rows exist;
+// the others are set to zero. Rows are padded by 8 elements: each starts 4 banks after the previous one, so
+// ldmatrix reads eight rows without bank conflicts.
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -12427,7 +12431,8 @@ __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], co
         }
     }
 }
-// o += p v. Accumulators of the scores have the layout of a first operand; only the type is converted.
+// Computes o += p v. In registers, the accumulators of the scores already have the layout of a first operand, so
+// only their type is converted.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], const float (&p)[Across][4],
                                                        const T (*v)[Dim + 8]) {
@@ -12444,8 +12449,8 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-/*  A warp has 16 rows of q and takes 32 keys at a time. Of each 16 x 8 scores, lane l has columns 2 (l % 4) and
-    the next, of rows l / 4 and l / 4 + 8 (h = 0, 1). Four lanes share a row. */
+/*  A warp computes 16 rows of q, for 32 keys at a time. In each block of 16 x 8 scores, lane l holds columns 2
+    (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes share a row. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(128)
     kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12459,7 +12464,7 @@ __global__ void __launch_bounds__(128)
     kbki_attn_plain_stage<Dim>(q, q_in + (head + row0) * Dim, n - row0, vector);
     for (int key = 0; key < end; key += 32) {
         float s[4][4] = {};
-        __syncthreads(); // all warps have read the previous keys
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_plain_stage<Dim>(k, k_in + (head + key) * Dim, n - key, vector);
         kbki_attn_plain_stage<Dim>(v, v_in + (head + key) * Dim, n - key, vector);
         __syncthreads();
@@ -12518,7 +12523,7 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
 template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
-    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread stays at its chunk, before and after swizzling");
+    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread copies the same swizzled chunk of each row");
     int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
     to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
     if (vector) {
@@ -12529,8 +12534,9 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// A lane's row and swizzled chunk in a 16 x 16 block of such a tile. left: for first operands, and with .trans for
-// second operands stored by rows. right: for second operands stored by columns.
+// Row and swizzled chunk that a lane reads from a 16 x 16 block of a tile by ldmatrix. left is for first operands,
+// and with .trans also for second operands that are stored by rows. right is for second operands that are stored
+// by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -12539,9 +12545,10 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements; `left` rows
-    exist. Stored directly, the accumulator layout would write 16 bytes to each of eight rows. Going through shared
-    memory makes the stores coalesced. The same columns of `rows` in shared memory must be free. */
+/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements, of which
+    `left` exist. A direct store in the accumulator layout would write 16 bytes to each of eight rows. The
+    results pass through shared memory, so that stores are coalesced. This overwrites the same columns of `rows`
+    in shared memory. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
@@ -12566,8 +12573,9 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-/*  s[m][n] = 16 x 8 blocks of a b'; a and b are stored as rows of Dim elements. Operands are loaded Ahead steps
-    before their mma: the one or two other warps of a scheduler are not enough to hide the latency. */
+/*  Computes a b' in 16 x 8 blocks s[m][n]; a and b are stored as rows of Dim elements. Operands are loaded
+    Ahead steps before the mma that uses them, because one or two other warps per scheduler are too few to hide
+    the latency. */
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -12596,7 +12604,8 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
         }
     }
 }
-// c[m] += a[m] b, for 16 * Deep rows of b of Dim elements; columns: 8 * Across from chunk `first` on.
+// Computes c[m] += a[m] b. b has 16 * Deep rows of Dim elements, of which 8 * Across columns from chunk `first` on
+// are used.
 template <class T, int Dim, int Down, int Deep, int Across>
 __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], const uint32_t (&a)[Down][Deep][4],
                                                   uint32_t b, int first, kbki_attn_lane at) {
@@ -12617,7 +12626,8 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
         }
     }
 }
-// Sets scores with keys beyond the last ones that a thread's two rows see (low, high) to -inf. key: the tile's first.
+// Sets scores of masked keys to -inf. low, high: last key that the first, and the second, row of the thread sees.
+// key: first key of the tile.
 template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int key, int low, int high) {
     const int column = key + threadIdx.x % 4 * 2;
 #pragma unroll
@@ -12625,7 +12635,7 @@ template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int
         if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
 // Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
-// true if any row of the warp has a new maximum; earlier sums are then multiplied by factor.
+// whether any row of the warp has a new maximum. Earlier sums must then be multiplied by factor.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -12645,7 +12655,8 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Two neighbouring 8-column blocks of scores become probabilities, are added to l, and packed as a first operand.
+// Converts two neighbouring 8-column blocks of scores to probabilities, adds them to l, and packs them as a first
+// operand.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -12658,8 +12669,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums, and stores o and lse of a warp's rows, of which `left` exist. rows: 32 rows of
-// shared memory of this warp.
+// Epilogue: divides o by the sums, and stores o and lse of the rows of a warp, of which `left` exist. rows: shared
+// memory for 32 rows, used by this warp only.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -12680,8 +12691,8 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
     kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
 }
 
-/*  One warp's 32 rows against 64 keys. Edge: some keys are masked. The exponentials of 16 keys and the mma of the
-    previous 16 are in one unrolled block, so that the compiler can interleave them. */
+/*  Processes 64 keys for the 32 rows of a warp. Edge: some keys are masked. The exponentials of 16 keys and the
+    mma of the previous 16 are in one unrolled block, so that the compiler can interleave them. */
 template <class T, int Dim, bool Edge>
 __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
                                                uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
@@ -12709,9 +12720,9 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
         kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
-// Keys per buffer, chosen so that two CTAs fit into an SM's 227 KiB.
+// Number of keys per buffer. With it, two CTAs fit into the shared memory of an SM.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
-// A CTA has 128 rows of q, four warps of 32. K and V are double-buffered by cp.async.
+// A CTA computes 128 rows of q in four warps of 32 rows each. K and V are double-buffered by cp.async.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
     kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12725,9 +12736,9 @@ __global__ void __launch_bounds__(128, 2)
     const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
-    // longest rows first, for load balance
+    // rows that see the most keys first, for load balance
     if (causal) tile = tiles - 1 - tile;
-    // first row of the CTA; of the warp
+    // row0: first row of the CTA; mine: first row of the warp
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
     const int end = causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = causal && mine + 31 < n - 1 ? mine + 31 : n - 1, plain = causal && mine < n - 1 ? mine : n - 1;
@@ -12762,7 +12773,7 @@ __global__ void __launch_bounds__(128, 2)
                 kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    const int64_t line = head * n + mine; // the warp's first row
+    const int64_t line = head * n + mine; // index of the first row of the warp
     kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
                           vector);
 }
@@ -12815,13 +12826,14 @@ __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uin
                                               int head) {
     for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
-// Masks scores of keys beyond each row's limit with -inf. key: the tile's first; row: the warpgroup's first.
+// Sets scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
     const int mine = causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : n - 1;
     kbki_attn_hide<Keys>(s, key, min(mine, n - 1), min(mine + 8, n - 1));
 }
-// Online softmax: scores become exponentials relative to the running maximum m, and are added to the sums l.
-// scale: converts scores to logarithms of base 2; factor: for earlier sums.
+// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds them to
+// the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which earlier sums must
+// be multiplied.
 template <int Keys>
 __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], float (&l)[2], float (&factor)[2],
                                                      float scale) {
@@ -12846,13 +12858,14 @@ __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], fl
 #pragma unroll
     for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
 }
-// Multiplies o by the factors, unless no row has a new maximum, which is the usual case.
+// Multiplies o by the factors, if any row of the warp has a new maximum. Most calls find none.
 template <int Dim> __device__ __forceinline__ void kbki_fa_rescale(float* o, const float (&factor)[2]) {
     if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= factor[i / 2 % 2];
 }
-// Stores lse of 64 finished rows, the first of which is `row` of the head's n, and computes the factors for o.
+// Stores lse of 64 finished rows from `row` on, and computes the factors by which o must be multiplied. n: rows of
+// the head.
 __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const float (&m)[2], const float (&l)[2],
                                               float scale, float (&inv)[2]) {
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -12865,7 +12878,7 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Stores o of the rows.
+// Stores o of 64 finished rows, multiplied by the factors inv.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
     kbki_mm<T> out = {};
@@ -12876,8 +12889,9 @@ __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const floa
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-/*  flashws, and flashrs with three consumers. The last warpgroup is the producer: one of its threads loads q, then a
-    ring of slots, each with 128 rows of K and of V. Each consumer warpgroup has 64 rows of q. */
+/*  Rungs flashws and, with three consumers, flashrs. The last warpgroup is the producer. One of its threads
+    loads q, then fills a ring of slots, each with 128 rows of K and of V. Each consumer warpgroup computes 64
+    rows of q. */
 template <class T, int Dim, int Groups>
 __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbk_attention_fwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -12889,7 +12903,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: longest rows first, for load balance
+    // causal: rows that see the most keys first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -12926,7 +12940,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -12967,8 +12981,8 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
 #endif
 }
-/*  pingpong. The scores of a tile and the values of the previous tile are queued together, so that the tensor cores
-    are busy during the exponentials; the two consumers take turns to queue. */
+/*  Rung pingpong. A consumer issues the scores of a tile and the product of the previous tile with V together,
+    so that the tensor cores are busy during the exponentials. The two consumers issue products alternately. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_fwd_pingpong_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -12980,7 +12994,7 @@ __global__ void __launch_bounds__(384, 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: longest rows first, for load balance
+    // causal: rows that see the most keys first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -13017,7 +13031,7 @@ __global__ void __launch_bounds__(384, 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -13039,7 +13053,7 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll
         for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     };
-    if (group == 1) kbki_barrier_arrive<256>(4); // the first turn is that of warpgroup 0
+    if (group == 1) kbki_barrier_arrive<256>(4); // warpgroup 0 issues products first
     kbki_bar_wait(&q_full, 0), kbki_bar_wait(k_full, 0);
     scores(0);
     kbki_wg_wait<0>();
@@ -13049,9 +13063,9 @@ __global__ void __launch_bounds__(384, 1)
     for (int step = 1; step < steps; step++) {
         kbki_bar_wait(k_full + step % Stages, step / Stages % 2);
         kbki_bar_wait(v_full + (step - 1) % Stages, (step - 1) / Stages % 2);
-        kbki_barrier<256>(4 + group); // waits for the turn
+        kbki_barrier<256>(4 + group); // waits until this warpgroup may issue products
         scores(step), values(step - 1);
-        kbki_barrier_arrive<256>(4 + (group ^ 1)); // the turn of the other warpgroup
+        kbki_barrier_arrive<256>(4 + (group ^ 1)); // lets the other warpgroup issue products
         kbki_wg_wait<1>();
         kbki_wg_hold<64>(s);
         softmax(step);
@@ -13071,7 +13085,8 @@ __global__ void __launch_bounds__(384, 1)
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-// Tensor maps for tiles of 64 rows of q and so many rows of k and v, or why TMA cannot load them.
+// Makes tensor maps for tiles of 64 rows of q and of `keys` rows of k and v. Returns NULL, or why TMA cannot load
+// them.
 template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
@@ -13082,7 +13097,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
                   : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
     return why;
 }
-// Launches a rung with so many consumer warpgroups and slots of K and V.
+// Launches a rung with `groups` consumer warpgroups and `slots` slots of K and V.
 template <class T, class Kernel>
 const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int groups, int slots, kbk_stream st) {
     kbki_attn<T> io;
@@ -13095,7 +13110,7 @@ const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int g
     if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
-    if (!bytes) return "a CTA cannot have that much shared memory here";
+    if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
     kernel<<<(unsigned)ctas, 128 * (groups + 1), bytes, st>>>(maps.q, maps.k, maps.v, io.o, io.lse, (int)io.rows,
                                                               io.scale * KBKI_LOG2E, io.causal);
     return kbki_launched();
@@ -13119,39 +13134,44 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: of a tile. Stages: of the K and V
-    pipelines. ItemPs and KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares:
-    probabilities go through shared memory, because registers hold the next scores. turns: consumers issue products
-    in turn (ping-pong schedule); with two consumers that took 1 to 2 % longer. */
+/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: keys per tile. Stages: stages of the
+    K pipeline and of the V pipeline. ItemPs and KeyPs: picoseconds per work item and per key of an item,
+    measured on an H200. shares: probabilities go through shared memory, because registers hold the next scores.
+    turns: consumers issue products alternately (ping-pong schedule). With two consumers, that schedule took 1
+    to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
-    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // per warpgroup; of a tile of K or V
+    // bytes of q per warpgroup; bytes of a tile of K or V
+    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2;
     static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // per warpgroup
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
     static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024: for alignment
-    // registers per thread of consumers, and of the producer
+    // registers per thread: of consumers; of the producer
     static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
-/*  Work items: the rows of q that a CTA takes at a time. A head has big items, with rows for all warpgroups, then
-    small ones; heads from `cut` on have small items only. Heads before `cut` form sections of `span` heads. Within
-    a section, items are ordered by row, then by head, so that the section's K and V stay in L2. */
+/*  Division of the rows of q into work items. A CTA processes one item at a time. Heads with an index below
+    `cut` have big items, with rows for all warpgroups, followed by small items. Heads from `cut` on have small
+    items only. The heads below `cut` form sections of `span` heads. Within a section, items are ordered by row,
+    then by head, so that the section's K and V stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, bigs;        // items per head; big items per head
-    int small, smalls;      // rows of a small item; small items of a head from `cut` on
-    int cut, span, section; // in heads; heads per section; items per section
-    int whole, items;       // items of the heads before cut; of all heads
-    unsigned* asked;        // counter of the dynamic scheduler: requests for an item so far
+    int tiles, bigs;        // number of items per head; number of big items per head
+    // small: rows per small item; smalls: number of small items per head, for heads from `cut` on
+    int small, smalls;
+    int cut, span, section; // cut: index of a head; span: heads per section; section: items per section
+    int whole, items;       // number of items of the heads below cut; number of all items
+    unsigned* asked;        // counter of the dynamic scheduler: number of requests for an item so far
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
-    int head, row, end, tiles; // first row, end of rows, and tiles of keys that any of the rows sees
+    // row, end: first row, row after the last; tiles: number of tiles of keys that any of the rows sees
+    int head, row, end, tiles;
 };
 template <class Plan, class T>
 __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, int index) {
@@ -13161,7 +13181,7 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
         int section = index / work.section, in = index - section * work.section;
         int wide = min(work.span, work.cut - section * work.span), tile = wide == 1 ? in : in / wide;
         head = section * work.span + in - tile * wide;
-        if (work.io.causal) tile = work.tiles - 1 - tile; // longest rows first, for load balance
+        if (work.io.causal) tile = work.tiles - 1 - tile; // rows that see the most keys first, for load balance
         row = min(tile, work.bigs) * Plan::rows + max(tile - work.bigs, 0) * work.small;
         if (tile < work.bigs) rows = Plan::rows;
     } else {
@@ -13171,12 +13191,12 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
     const int end = min(n, row + rows), seen = work.io.causal ? end : n;
     return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
-// A warpgroup's task: its head and first row; the tiles of keys of its CTA; how many of them its rows see (0: it
-// has no rows). tiles = 0: there are no more items.
+// Task of a warpgroup. head, row: its head and first row. tiles: number of tiles of keys in the work item; 0 if no
+// items are left. seen: number of these tiles that the rows of the warpgroup see; 0 if it has no rows.
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// mbarriers and tasks in shared memory. task: goes with the warpgroup's q.
+// mbarriers and tasks in shared memory. The mbarriers of q also signal that task is full or empty.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -13199,7 +13219,7 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-// Loads a tile into its slot, panel by panel, when the slot is empty.
+// Waits until a slot is empty, then loads a tile into it, panel by panel.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
                                              const kbki_map* map, int tile, int head) {
@@ -13207,10 +13227,11 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
     kbki_bar_expect(full, Plan::tile_bytes);
     kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
 }
-/*  The producer, one thread: fills the pipelines, item after item. It loads an item's first keys before its q,
-    whose buffer becomes free later. Dynamic scheduling: a CTA's first item is its index, and further items come
-    from an atomic counter. The CTAs make as many requests as there are items, because each makes one that finds no
-    item. The last request resets the counter to 0. */
+/*  Runs the producer, which is one thread: it fills the pipelines for one work item after another. It loads the
+    first keys of an item before q, because the buffer of q becomes free later. Dynamic scheduling: the first
+    item of a CTA has the index of the CTA, and an atomic counter gives the index of each further item. The
+    total number of requests equals the number of items, because the last request of each CTA finds no item. The
+    last request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -13250,18 +13271,20 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     }
 }
 
-// A zero that ptxas does not know: addresses made from it in a loop are recomputed instead of kept in registers.
+// Returns a zero that ptxas does not recognise as a constant. Addresses to which it is added in a loop are
+// therefore recomputed instead of kept in registers.
 __device__ __forceinline__ uint32_t kbki_fa_zero() {
     uint32_t zero;
     asm volatile("mov.b32 %0, 0;" : "=r"(zero));
     return zero;
 }
 
-// A consumer warpgroup: 64 rows of q. s: scores, then exponentials; p: exponentials in 16 bits (unless shared).
+// Rows of a consumer warpgroup: 64 rows of q. Of the functions, s: scores, then exponentials; p: exponentials as
+// 16-bit values, unused if they are in shared memory.
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k, shared;
     kbki_wg_operand<false, Plan::keys> v;
-    float m[2], l[2], scale; // scale: converts scores to logarithms of base 2
+    float m[2], l[2], scale; // scale: converts scores to base-2 logarithms
     int group;
 
     __device__ __forceinline__ void set(const kbki_attn<T>& io, const kbki_fa_ring<Plan>& ring, int which) {
@@ -13297,15 +13320,15 @@ template <class T, class Plan> struct kbki_fa_rows {
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
-    // Forces the sums to be computed here. Otherwise ptxas moves the additions among the next products, and scores
-    // stay in registers that the probabilities need. The condition is never true, because no sum is negative.
+    // Forces ptxas to compute the sums here. Otherwise it moves the additions between the next products, and
+    // scores occupy registers that the probabilities need. The condition is never true, because no sum is
+    // negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    // Converts exponentials to 16 bits. Shared: a warp reads only what it wrote itself, and a barrier orders the
-    // rest.
+    // Converts exponentials to 16 bits, and stores them to shared memory if Plan::shares is set.
     __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
         const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
@@ -13318,7 +13341,8 @@ template <class T, class Plan> struct kbki_fa_rows {
         }
         if (Plan::shares) kbki_bulk_fence();
     }
-    // Address of the thread's row of 16 keys in shared memory: of the first 16 keys; of step `step`.
+    // place() returns the address of this thread's row for the first 16 keys in shared memory, and place(first,
+    // step) that for keys 16 step to 16 step + 15.
     __device__ __forceinline__ uint32_t place() const {
         const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
                        line = thread % 128 / 32 * 16 + lane % 16;
@@ -13329,50 +13353,52 @@ template <class T, class Plan> struct kbki_fa_rows {
     }
 };
 
-// Rows that are finished: the warpgroup's first row, and the factors for their o.
+// Finished rows: head, first row of the warpgroup, and factors by which o must be multiplied.
 struct kbki_fa_out {
     int head, row;
     float inv[2];
 };
 
 // --- the loop of a consumer warpgroup over the tiles of an item, from the last that it sees to the first
-// Ping-pong schedule: a consumer waits for its turn to issue products, then passes the turn to the next.
+// Ping-pong schedule: kbki_fa_turn waits until this consumer may issue products, and kbki_fa_pass lets the next
+// consumer issue products.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
     if (Plan::turns) kbki_barrier<256>(5 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// Tells the producer that q and task are no longer needed. Lane 0 of each warp, which has read the task, arrives.
+// Signals the producer that q and task have been read. Lane 0 of each warp arrives, because it has read the task.
 template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
     if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
 }
-// Takes the warpgroup's next task. Returns the number of tiles of keys that its rows see.
+// Reads the next task of the warpgroup. Returns the number of tiles of keys that the rows of the warpgroup see.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_take(kbki_fa_ring<Plan>& ring, kbki_fa_rows<T, Plan>& rows,
                                             kbki_fa_task* task) {
     kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity());
     ring.parities ^= 2;
     kbki_fa_task it = {};
-    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // the same lane later releases it, in kbki_fa_done
+    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // the same lane releases the task in kbki_fa_done
     task->head = __shfl_sync(~0u, it.head, 0), task->row = __shfl_sync(~0u, it.row, 0);
     task->tiles = __shfl_sync(~0u, it.tiles, 0), task->seen = __shfl_sync(~0u, it.seen, 0);
     rows.begin();
     return task->seen;
 }
-// Passes a tile that is masked for all rows of the warpgroup.
+// Skips a tile that is masked for all rows of the warpgroup: waits for it and releases it.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
-    // No warp falls behind so far that a barrier's phase flips twice.
+    // synchronises the warps, so that no warp misses two phases of an mbarrier
     if (!Plan::turns) kbki_barrier<128>(1 + group);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// Computes the first scores of the next item in which the warpgroup has rows; no product overlaps with them. task:
-// an item without rows, or tiles = 0. Returns how many tiles are left; -1: there is no such item.
+// Computes the first scores of the next item in which the warpgroup has rows. No other product of this warpgroup
+// overlaps with them. On entry, task has no rows for this warpgroup, or tiles = 0. Returns the number of tiles
+// that are left, or -1 if no item with such rows is left.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -13398,11 +13424,12 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  The scores of a tile are queued before the values of the previous tile, also across items. Two products
-    are then in the queue (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). The place
-    of the exponentials is left to ptxas. It puts most of them after the wait for the values; forcing all of them
-    before the wait took 1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's
-    first tile. */
+/*  Runs a consumer warpgroup. It issues the scores of a tile before the product of the previous tile with V,
+    even if the previous tile belongs to the previous item. Two products are then in flight (intra-warpgroup
+    pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the place of the exponentials:
+    it puts most of them after the wait for the product with V. Forcing all of them before that wait took 1 to 2
+    % longer on an H200. first: the scores belong to the first tile of an item. fresh: the product with V
+    belongs to the first tile of an item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13410,7 +13437,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
     uint32_t p[Plan::shares ? 1 : Plan::keys / 4];
     rows.set(work.io, ring, group);
-    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // starts the ping-pong: the first turn
+    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // lets consumer 0 issue the first products
     task.tiles = 0;
 #pragma unroll 1
     do {
@@ -13445,7 +13472,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
-            kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
+            kbki_wg_hold<Plan::keys / 2>(s); // the previous product reads p until here
             if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
@@ -13464,7 +13491,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// The last warpgroup loads by TMA, the others compute.
+// The last warpgroup loads by TMA, the other warpgroups compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -13472,7 +13499,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fa_barriers<Plan> bar;
     kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
-    // the shuffle tells the compiler that the value is the same in the whole warp
+    // the shuffle tells the compiler that the value is uniform in a warp
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0);
     if (threadIdx.x == 128 * Plan::groups) {
         for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 4);
@@ -13484,7 +13511,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        // arrives only: the warp that initialised the mbarriers need not wait
+        // arrives without waiting, because this warp has initialised the mbarriers
         kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
@@ -13495,7 +13522,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
-// A division into work items: rows of a small item; heads that have big items, too; predicted time in ps.
+// A division into work items: rows of a small item, number of heads that also have big items, predicted time in
+// ps.
 struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
@@ -13504,9 +13532,10 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
     const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
     return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
 }
-/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
-    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
-    order in which they started, and so do big ones: two queues are enough. */
+/*  Predicts the time at which all items are finished, if every SM starts the next item as soon as it is free.
+    Each of the first `cut` heads has `bigs` big items and `rest` small items; each other head has `smalls`
+    small items. Small items end in the order in which they started, and so do big items. Two queues of end
+    times are therefore sufficient. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -13522,16 +13551,16 @@ KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs
         }
     return last;
 }
-/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
-    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
-    share of the other 58 % (measured on an H200). */
+/*  Chooses the division if there is no causal mask. Rows that would not fill the last wave become small items,
+    or heads with small items only. If only some warpgroups of a CTA have rows, an item takes 42 % of the full
+    time plus 58 % times the fraction of warpgroups with rows (measured on an H200). */
 template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
     const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
     const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
     kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
     if (sms > 256) return best;
     for (int groups = Plan::groups; groups > 0; groups--)
-        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
+        for (int some = 0; some < 2; some++) { // some: whether the last heads have small items only
             const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
             const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
             if ((groups == Plan::groups || !last) && some) continue;
@@ -13543,7 +13572,7 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
         }
     return best;
 }
-// Keeps the last results, because a prediction takes longer than a launch.
+// Returns the best division. Caches recent results, because a prediction takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
     static thread_local struct {
         int64_t heads, rows; // 0: empty
@@ -13567,9 +13596,9 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps);
     if (!why) why = kbki_check_workspace(a, KBK_TICKETS);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    if (!io.causal || span < 1) span = 1; // heads whose K and V fit into L2 together
+    if (!io.causal || span < 1) span = 1; // number of heads whose K and V together fit into L2
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
     work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
@@ -13579,7 +13608,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// d x consumer warpgroups, of the persistent kernels
+// configurations of the persistent kernel, named after d and the number of consumer warpgroups
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
