@@ -8498,7 +8498,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     io->sa = m * k, io->sb = k * n, io->sc = m * n, io->deep = k;
     io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m), io->flags = (unsigned*)a->workspace;
     *ctas = io->across * io->down;
-    if (s->layout < KBK_NN || s->layout > KBK_TN) return "no such layout";
+    if (s->layout < KBK_NN || s->layout > KBK_TN) return "unknown layout";
     if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof *io->c))
         return KBKI_TEXT_ALIGN;
     if constexpr (sizeof(T) == 1) {
@@ -12043,7 +12043,7 @@ KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     const char* why = kbki_check_dims(s);
     if (why || s->batch == 0 || s->heads == 0 || s->rows == 0 || s->cols == 0) return why;
     if (s->cols != 64 && s->cols != 128) return KBKI_TEXT_HEAD;
-    if (s->rows > (1 << 30)) return "more than 2^30 rows per head";
+    if (s->rows > (1 << 30)) return "attention supports at most 2^30 rows per head";
     *heads = kbki_attn_heads(s);
     return NULL;
 }
@@ -12820,7 +12820,7 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
-// Copies `high` rows of Panels x 64 elements by TMA, panel by panel. One thread calls it.
+// Copies `high` rows of Panels x 64 elements by TMA, panel by panel. One thread calls this function.
 template <int Panels>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
                                               int head) {
@@ -13671,7 +13671,8 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
     for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
     t[5] = kbki_in("lse", rows, 0);
-    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25; // as the forward pass gives
+    // an lse as the forward pass computes it for random inputs
+    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25;
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
 }
@@ -13684,7 +13685,8 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// p and ds of one pair; about: ds with the absolute values of its two terms added instead of subtracted.
+// p and ds of one pair of row and key. about: ds, computed with the sum of the absolute values of its two terms
+// instead of their difference.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -13736,7 +13738,7 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // per row, padded to tiles of 64 rows: lse * log2(e), and D
+    float2* stat; // lse * log2(e) and D of each row; each head is padded to a multiple of 64 rows
     float* sum;   // of dq, in f32
     int64_t heads, rows;
     float scale;
@@ -13762,7 +13764,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Workspace of the variants that do not keep the scores.
+// Checks and divides the workspace of the variants that do not keep the scores.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -13770,7 +13772,8 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// One thread per pair of row and key; then one thread per element of dq, dk and dv.
+// Two kernels: the first has one thread per pair of row and key, the second one thread per element of dq, dk and
+// dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -13823,7 +13826,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Launches both passes of a rung that recomputes p and ds in each: dq, and (with Keys) dk and dv.
+// Launches both passes of a rung that recomputes p and ds in each pass. The first pass computes dq; the second one
+// (with Keys) computes dk and dv.
 template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
@@ -13835,7 +13839,7 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word))) != NULL) return why;
     if ((why = kbki_want_shared((const void*)query, &bytes)) != NULL) return why;
     if (bytes == want && (why = kbki_want_shared((const void*)key, &bytes)) != NULL) return why;
-    if (bytes < want) return "an SM has too little shared memory";
+    if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     const int64_t lines = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, rows);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -13847,11 +13851,12 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
 
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. p and ds are recomputed in each of two passes and never stored. The first computes dq; its CTAs keep 32
-    rows of q and of do, and pass over all keys. The second (Keys) computes dk and dv; its CTAs keep 32 keys, and pass
-    over all rows. No atomics are needed, because each sum has one owner. Shared memory holds three f32 tiles and the
-    32 x 32 one (55 KiB at d = 128). Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3 of the
-    operand that stays, x and x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+/*  Rung flash. p and ds are recomputed in each of two passes and never stored. The first pass computes dq; its
+    CTAs keep 32 rows of q and of do, and loop over all keys. The second pass (Keys) computes dk and dv; its
+    CTAs keep 32 keys, and loop over all rows. No atomics are needed, because one thread computes each sum.
+    Shared memory holds three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged
+    as in >>attention_simt. Thread (y, x) of 8 x 16 has rows 4 y to 4 y + 3 of the kept operand and rows x and x
+    + 16 of the loop operand. It computes columns 4 x to 4 x + 3 of every 64 columns of a result. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
     extern __shared__ uint4 kbki_attn_shared[];
@@ -13867,7 +13872,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
-        auto hidden = [&](int r, int i) { // pair of the thread's row r and row at + i of the other side
+        // whether the pair of kept row r of this thread and row at + i of the loop is masked
+        auto hidden = [&](int r, int i) {
             int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
             return row >= n || key >= n || (io.causal && key > row);
         };
@@ -13884,13 +13890,13 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             int r = e / 2, i = x + e % 2 * 16;
             bool seen = !hidden(r, i);
             int64_t row = head + (Keys ? at + i : mine + r);
-            float lse = seen ? io.lse[row] : INFINITY; // -inf if the row saw no key
+            float lse = seen ? io.lse[row] : INFINITY; // lse is -inf if the row sees no key
             float p = seen ? expf(fmaf(s[r][e % 2], io.scale, lse == -INFINITY ? -INFINITY : -lse)) : 0.0f;
             dp[r][e % 2] = seen ? p * (dp[r][e % 2] - dot[row]) * io.scale : 0.0f;
             if (Keys) small[4 * y + r][i] = p;
         }
         if (Keys) {
-            __syncwarp(); // sixteen lanes of one warp write and read these four rows
+            __syncwarp(); // the sixteen lanes that write these four rows also read them, in the same warp
             kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
             __syncthreads();
             kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
@@ -13923,9 +13929,10 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  warpmma. Two passes as in rung 4. A CTA's own rows a and b stay; the other side's rows u and w pass. A warp has 16
-    rows or keys, takes 16 of the other side at a time, and multiplies like rung 5 of the forward pass: p and ds have
-    the layout of a first operand. */
+/*  Rung warpmma. It has two passes like rung 4. A CTA keeps its rows a and b, and loops over rows u and w. If
+    the kept rows are rows of q and do, the loop is over keys, and vice versa. A warp keeps 16 rows, processes
+    16 rows of the loop at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a
+    first operand. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -13949,7 +13956,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
             int row = Keys ? other : me, key = Keys ? me : other;
             float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
             bool seen = row < n && key < n && (!io.causal || key <= row);
-            float lse = seen ? io.lse[head + row] : INFINITY; // -inf if the row saw no key
+            float lse = seen ? io.lse[head + row] : INFINITY; // lse is -inf if the row sees no key
             s = seen ? expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)) : 0.0f;
             dp = seen ? s * (dp - dot[head + row]) : 0.0f;
         }
@@ -13976,8 +13983,9 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  flashmma. Preparation: computes D and the base of exponents of every row. Rows that pad the last tile get an
-    infinite lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
+/*  First kernel of rung flashmma: computes D and the base of exponents of every row. Rows that pad the last
+    tile get an infinite lse, so that p = 0. A lane reads 8 elements of do and of o, and sets 8 sums of dq to
+    zero. */
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -14002,19 +14010,20 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
-    kbki_follow_me(); // late, so that the next kernel does not take room while it waits
+    kbki_follow_me(); // late, so that CTAs of the next kernel do not occupy SMs while they wait
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last kernel: converts the sums of dq from the layout of the main kernel's accumulators to rows of dq.
+// Last kernel of rungs flashmma and flashws: converts the sums of dq from the layout of the main kernel's
+// accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
     int64_t head = blockIdx.x / tiles;
     const float4* from =
         reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
-    float4 y[8]; // all loads before the first use
+    float4 y[8]; // all loads are issued before the first value is used
     float x[2][4][4];
     kbki_follow_wait();
 #pragma unroll
@@ -14028,15 +14037,17 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  A warp has 32 keys and takes 32 rows of q at a time, so that each operand read from shared memory serves two
-    mma. Scores are computed transposed, with keys as rows: p and ds then have the layout of a first operand for dv
-    and dk. At d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys. Each computes
-    the scores of half the rows and the sums of half the columns; they exchange p and ds through shared memory. */
+/*  A warp keeps 32 keys and processes 32 rows of q at a time, so that each operand read from shared memory
+    serves two mma instructions. Scores are computed transposed, with keys as rows. p and ds then have the
+    layout of a first operand, which the products for dv and dk need. At d = 64, dk and dv of 32 keys fill the
+    registers. At d = 128 two warps share 32 keys. Each of the two computes the scores of half of the rows and
+    the sums of half of the columns. They exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
     static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // Tiles of ds that are kept. If there is room for one only (before 9.0), its dq needs an extra barrier.
+    // Number of tiles of ds in shared memory. If only one fits (before compute capability 9.0), computing dq needs
+    // an additional barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -14044,8 +14055,8 @@ template <int Dim, int Keys> struct kbki_attn_plan {
 #endif
     static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
-// Sets p or ds to zero if the row or the key is beyond the last, or (causal) the key is masked. key and row: of
-// this thread's first element.
+// Sets p or ds to zero if the row or the key is beyond the last one, or if the key is causally masked. key, row:
+// those of the first element of this thread.
 __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < 32; n++) {
@@ -14053,14 +14064,14 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Address of block (m, c) of p or ds, from row `part` on, for this lane: 128 keys by 64 rows, swizzled like the
-// other tiles. to: of the warp's keys.
+// Returns the address at which this lane accesses block (m, c) of p or ds, from row `part` on. The tile has 128
+// keys by 64 rows, with the same swizzle as the tiles of q and k. to: address of the first key of the warp.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
-/*  p and ds of a warp's 32 keys (the first is `key`) with 32 rows (the first is `row`, at `part` of their tile).
-    The exponentials do not depend on the second product, so the two overlap. hidden: 1 if rows or keys are beyond
-    the last, 2 if keys are causally masked, too. */
+/*  Computes p and ds of 32 keys from `key` on with 32 rows from `row` on. part: index of the first of these
+    rows in its tile. The exponentials overlap with the second product, because they do not depend on it.
+    hidden: 1 if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14100,11 +14111,12 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
 #pragma unroll
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
-// Index of the 64-row tile of a row.
+// Returns the index, over all heads, of the 64-row tile that contains a row.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// This warp's 32 x 32 part of dq for the tile of rows that starts at `tile`. pass: selects one of several parts.
+// Computes this warp's 32 x 32 block of dq, for the tile of rows that starts at `tile`. pass: index of the block,
+// if a warp computes several blocks.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
@@ -14115,7 +14127,7 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     constexpr int Blocks = Plan::lines / 16;
-    // number of blocks of 16 keys that any of the rows sees: ds of the others was not written
+    // number of blocks of 16 keys that any of the rows sees; ds of all other blocks was not written
     const int seen = io.causal ? min(Blocks, (tile + row - key0) / 16 + 2) : Blocks;
     auto add = [&](int c) {
         uint32_t a[2][2][4];
@@ -14138,7 +14150,7 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    // mine: first key of the warp in the tile; turn: which half of the rows comes first
+    // mine: index in the tile of the warp's first key; turn: half of the rows that is processed first
     int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
@@ -14157,12 +14169,12 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         kbki_ahead_close();
     }
 
-    // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
-    // dq of the previous tile.
+    // Processes half i of the rows of a tile: computes p and ds of this warp's keys, and adds to dk and dv.
+    // before: whether to compute dq of the previous tile first.
     __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
         extern __shared__ uint4 kbki_attn_shared[];
-        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key minus first row
-        const bool none = io.causal && shift > 0;                           // all pairs are masked
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // shift: first key minus first row
+        const bool none = io.causal && shift > 0;                           // none: whether all pairs are masked
         const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
         const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
         const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
@@ -14170,7 +14182,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                              (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
         uint32_t p[2][2][4], x[2][2][4];
-        // Between the halves register pressure is low; the atomics still read their registers.
+        // dq is computed here, because few registers are in use between the halves. The atomics read theirs until
+        // later.
         if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
         if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
         if (Plan::share == 1 || i == 0) {
@@ -14178,7 +14191,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
                 kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
                                                part);
-            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // tells the other warp of the pair
+            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // signals the other warp of the pair
         } else {
             kbki_barrier<64>((warp ^ 1) + 1);
 #pragma unroll
@@ -14188,12 +14201,12 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             }
         }
         if (none) return;
-        // 32 keys by 32 rows by 64 columns
+        // each product: 32 keys by 32 rows by 64 columns
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
-// A CTA keeps Keys keys and passes over the rows of q, 64 at a time, by cp.async.
+// A CTA keeps Keys keys and loops over the rows of q, which cp.async loads 64 at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -14223,7 +14236,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        __syncthreads(); // next rows overwrite these while dq is computed
+        __syncthreads(); // the next rows overwrite the current ones while dq is computed
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
         for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
@@ -14235,7 +14248,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
     for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     kbki_follow_me();
-    __syncthreads(); // k has been read by all and becomes the staging buffer
+    __syncthreads(); // all warps have read k and v, which become staging buffers
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
@@ -14244,7 +14257,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
     const int64_t keys = io.heads * kbki_ceil(io.rows, Keys), tiles = io.heads * kbki_ceil(io.rows, 64);
-    if (!bytes) return "an SM has too little shared memory";
+    if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
     const char* why = kbki_launched();
@@ -14253,7 +14266,8 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// 64 keys per CTA and one buffer of rows: for d = 128 if an SM has less than 161 KiB of shared memory.
+// Launches the kernel with 64 keys per CTA and one buffer of rows. It is used at d = 128 if an SM has less than
+// 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14263,7 +14277,7 @@ template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_
     size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
     const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
-    if (!why && !bytes) // code for less than 9.0 needs less
+    if (!why && !bytes) // code for compute capabilities below 9.0 needs less shared memory
         bytes = kbki_attn_plan<Dim, 128>::bytes(1),
         why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
     if (why) return why;
@@ -14304,39 +14318,42 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Shared memory: K, V, two buffers each of Q and dO, two tiles of ds, and two of row statistics. Q, K, V and dO
-    are stored in blocks of 64 rows, panel by panel in each block. ds has 64 rows for each of 128 keys, then the
-    next 64. */
+/*  Shared memory holds K, V, two buffers of Q, two of dO, two tiles of ds, and two buffers of row statistics.
+    Q, K, V and dO are stored in blocks of 64 rows, panel by panel in each block. ds is stored in blocks of 64
+    rows of q; a block holds all 128 keys. */
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
-    static constexpr bool stay = Stay; // persistent kernel: one CTA per SM
+    static constexpr bool stay = Stay; // whether the kernel is persistent: one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
     static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
     static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: for alignment
-    static_assert(panels * blocks == 2, "a block of dq for each warpgroup");
+    static_assert(panels * blocks == 2, "each warpgroup computes one block of dq");
 };
 struct kbki_fab_maps {
     kbki_map q, k, v, dout;
 };
-// Work items of `span` heads are ordered by key, because the first keys are seen by the most rows (longest first).
+// Work items of `span` heads are ordered by key, so that the longest items come first: with a causal mask, the
+// most rows see the first keys.
 template <class T> struct kbki_fab {
     kbki_attn_back<T> io;
-    int tiles, span, items; // tiles of keys per head; heads per group; tiles of all heads
+    int tiles, span, items; // tiles of keys per head; heads per section; tiles of keys of all heads
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
     uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
 };
-// The keys of a CTA, and the first row that sees one of them; the CTA's shared memory.
+// A work item: head, first key, and first row that sees one of the keys. bar, base: mbarriers and shared memory of
+// the CTA.
 struct kbki_fab_item {
     kbki_fab_barriers* bar;
     char* base;
     int head, key, row;
 };
-// Work item of a CTA in round `round`. Odd rounds reverse the order, for load balance. false: no item.
+// Sets the work item of a CTA in round `round`. Odd rounds reverse the order of CTAs, for load balance. Returns
+// false if there is no item.
 template <class T>
 __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
     unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -14348,19 +14365,20 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
     return true;
 }
 
-// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time; one thread calls it.
+// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time. One thread calls this function.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// The producer, one thread: loads K and V, then tile after tile of rows, item after item. Only the row statistics come
-// from the previous kernel (PDL).
+// Runs the producer, which is one thread. For each work item it loads K, V and all tiles of rows. Only the row
+// statistics depend on the previous kernel (PDL).
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
-    const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64; // rows of a head with statistics
+    // filled: rows of a head that have statistics, padding included
+    const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64;
     unsigned slot = 0, parity = 1, keys_parity = 1;
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         if (!kbki_fab_where(work, round, &item)) continue;
@@ -14384,7 +14402,7 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                 kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
                                                         item.head);
             }
-            kbki_follow_wait(); // for all threads: they add to dq after this load
+            kbki_follow_wait(); // waits for all threads of the CTA, because they add to dq only after this load
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
             slot ^= 1, parity ^= slot == 0;
@@ -14392,8 +14410,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
     }
 }
 
-// Declares registers that a product will define, as undefined. Otherwise ptxas sees writes to a product's
-// registers while the product is in flight, and serialises it.
+// Declares the registers to which a product will write as undefined. Otherwise ptxas sees other writes to these
+// registers while the product is in flight, and serialises the product.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
@@ -14401,24 +14419,25 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 // --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
 //     Their rows are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
-    kbki_wg_operand<true> all; // descriptor of the start of shared memory
+    kbki_wg_operand<true> all; // descriptor for the start of shared memory
     const char* base;
-    int group, panel, block; // of dq: index of its 64 columns, and of its 64 rows
-    float scale;             // converts scores to logarithms of base 2
+    // panel, block: index of the 64 columns, and of the 64 rows, of dq that the warpgroup computes
+    int group, panel, block;
+    float scale;             // converts scores to base-2 logarithms
 
     __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
         base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
         all.set(at);
     }
-    // Operand at byte offset `bytes`. Recomputed for each tile: those of K and V would otherwise take 48
-    // registers.
+    // Returns the operand at byte offset `bytes`. It is recomputed for each tile, because the operands of K and V
+    // would otherwise take 48 registers.
     template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
         kbki_wg_operand<Along> it;
         it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
         asm volatile("" : "+r"(it.low));
         return it;
     }
-    // s = rows of K or V times rows of Q or dO
+    // Issues s = a b', for rows a of K or V and rows b of Q or dO.
     __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
         const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
         kbki_fab_new<Plan::rows / 2>(s);
@@ -14440,7 +14459,7 @@ template <class T, class Plan> struct kbki_fab_keys {
                 sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
         kbki_wg_commit();
     }
-    // 64 x 64 of dq, over all keys; ds is read as a transposed operand.
+    // Issues the product for 64 x 64 of dq, over all keys of the tile. ds is read as a transposed operand.
     __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
         const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
         kbki_fab_new<32>(sum);
@@ -14452,7 +14471,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // Statistics of the rows of the thread's columns 8 b and 8 b + 1: base of the exponent and D of each.
+    // Returns the statistics of the two rows of q that are this thread's columns in block b: base of the exponent
+    // and D of each.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -14481,8 +14501,8 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // Sets s to 0 if the row or the key is beyond the last, or if the key is masked. row, key: first ones of the
-    // tile and of the warpgroup.
+    // Sets s to 0 if the row or the key is beyond the last one, or if the key is masked. row: first row of the
+    // tile. key: first key of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -14497,7 +14517,7 @@ template <class T, class Plan> struct kbki_fab_keys {
 #pragma unroll
         for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    // Stores ds to shared memory for dq. The caller synchronises afterwards.
+    // Stores ds to shared memory, from which dq is computed. The caller synchronises afterwards.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
         const char* to = base + ds + key * 128;
@@ -14510,7 +14530,7 @@ template <class T, class Plan> struct kbki_fab_keys {
     }
 };
 
-// Adds this warpgroup's 64 x 64 of dq to the sums, in the layout that kbki_attn_dq_k reads.
+// Adds the 64 x 64 block of dq of this warpgroup to the sums in memory, in the layout that kbki_attn_dq_k reads.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               int head, int row, const float* d) {
@@ -14532,8 +14552,9 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-/*  Processes a tile of rows. Its scores are queued while the dk product and the dq atomics of the previous tile
-    may still run. The dk product is the last to read a slot of the pipeline. */
+/*  Processes a tile of rows. The product for dk and the atomics of dq of the previous tile may still run while
+    the scores of this tile are issued. A slot of the pipeline is released after the product for dk, which is
+    the last to read it. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
@@ -14544,7 +14565,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     uint32_t p[Plan::rows / 4], x[Plan::rows / 4];
     kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
     keys.scores(0, tile.q(), s);
-    kbki_wg_wait<1>(); // for dk of the previous tile
+    kbki_wg_wait<1>(); // waits for the product for dk of the previous tile
     if (tile.row > item.row) kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
     kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
     keys.scores(Plan::v, tile.dout(), t);
@@ -14581,7 +14602,7 @@ __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int
     out.c = io.dv + head * io.rows * Plan::dim;
     kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
 }
-// A consumer warpgroup: all rows that see its keys, item after item.
+// Runs a consumer warpgroup. For each work item, it processes all rows that see its keys.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_fab_item item, int group) {
     const int n = (int)work.io.rows;
@@ -14595,7 +14616,7 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_bar_wait(&item.bar->k_full, round & 1);
         kbki_bar_wait(&item.bar->v_full, round & 1);
 #pragma unroll 1
-        do { // at least one row sees the keys
+        do { // executed at least once, because every key is seen by a row
             kbki_fab_step(work.io, keys, item, tile, dk, dv);
             tile.next();
         } while (tile.row < n);
@@ -14604,13 +14625,13 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
         kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
-        // late, so that CTAs of the next kernel do not take room while they wait
+        // late, so that CTAs of the next kernel do not occupy SMs while they wait
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Warp specialization. The first warpgroup loads by TMA, the two others keep dk and dv of 64 keys each.
+// Warp specialization. The first warpgroup loads by TMA, and each of the other two keeps dk and dv of 64 keys.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
@@ -14618,7 +14639,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fab_barriers bar;
     kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
-    // the shuffle tells the compiler that the value is the same in the whole warp
+    // the shuffle tells the compiler that the value is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
@@ -14647,7 +14668,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    // heads whose rows and sums of dq fit into L2 together
+    // number of heads whose rows and sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -14662,7 +14683,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     for (int i = 0; i < 4 && !why; i++)
         why = kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, to[i]);
     if (!why) why = kbki_want_shared(kbki_fab_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (Plan::stay && ctas > kbki_sms()) ctas = kbki_sms();
     kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io);
     why = kbki_launched();
@@ -14674,7 +14695,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
-    // causal items differ in length, unless a head has two tiles of keys
+    // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
     const bool stay = !io.causal || io.rows <= 256;
     if (a->s.cols == 64)
         return stay ? kbki_fab_launch<T, kbki_fab_plan<64, 128, true>>(io, st)
@@ -14701,7 +14722,8 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #elif !defined(KBK_VARIANTS) && !defined(KBK_TYPES)
 #define KBKI_LAUNCH(has, f, T) f<T>
 #else
-// has ? f<T> : NULL would compile f<T> in any case. The body of this lambda is compiled only if it is called.
+// The expression has ? f<T> : NULL would always compile f<T>. The body of this lambda is compiled only if the
+// lambda is called.
 #define KBKI_LAUNCH(has, f, T) \
     kbki_launch_of<has, T>([](auto t) -> kbk_launch_fn { return f<typename decltype(t)::type>; })
 template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_of(Launcher launcher) {
@@ -14710,7 +14732,8 @@ template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_
 }
 #endif
 
-// Pasted to the name of the type mask, so that f<T> is not compiled for other types.
+// One macro per type mask (KBK_ALL, ...). KBKI_ROW appends the name of the mask, so that f<T> is compiled only for
+// its types.
 #define KBKI_LAUNCH_F32(has, f) KBKI_LAUNCH(has && KBKI_HAS_f32, f, float)
 #define KBKI_LAUNCH_F16(has, f) KBKI_LAUNCH(has && KBKI_HAS_f16, f, __half)
 #define KBKI_LAUNCH_BF16(has, f) KBKI_LAUNCH(has && KBKI_HAS_bf16, f, __nv_bfloat16)
@@ -14739,23 +14762,23 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
+// Returns the bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
-// Least compute capability of a variant for an element type: KBK_SM_<...>.
+// Returns the lowest compute capability of a variant for an element type, as a constant KBK_SM_<...>.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
     return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
 }
-// Whether the variant runs on compute capability sm (90 for 9.0).
+// Returns whether the variant runs on compute capability sm (90 for 9.0).
 KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
     int least = kbk_least_sm(v, dtype);
     return least & KBK_SM_EXACT ? sm == (least & ~KBK_SM_EXACT) : sm >= least;
 }
 
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
-    if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
+    if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "unknown variant or element type";
     if (!(v->dtypes >> dtype & 1)) return "this variant does not support this element type";
     const char* why = kbki_check_args(v->op, a);
     if (why) return why;
@@ -14777,7 +14800,7 @@ typedef struct kbk_candidate { // a launch with one of the configurations
     const kbk_args* args;
     kbki_tuned choice;
     char name[40];
-    const char* why; // NULL, or why a launch failed
+    const char* why; // NULL, or why the last failed launch failed
 } kbk_candidate;
 KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     kbk_candidate* c = (kbk_candidate*)candidate;
@@ -14786,10 +14809,11 @@ KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     *kbki_tuning() = NULL;
     if (why) c->why = why;
 }
-// Times n candidates: ns[i] is nanoseconds per launch, or NaN. Returns NULL, or why nothing was measured.
+// Measures n candidates. Sets ns[i] to nanoseconds per launch, or NaN if candidate i was not measured. Returns
+// NULL, or why no candidate was measured.
 typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
 #ifdef KBENCH_H
-// By kbench, in interleaved rounds with a cold L2 cache. The program links kbench.
+// Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must link kbench.
 KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns) {
     kb_desc desc[KBK_CANDIDATES] = {};
     kb_function fn[KBK_CANDIDATES];
@@ -14807,12 +14831,14 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     return NULL;
 }
 #endif
-/*  Measures the best configurations of a shape (by the predicted times) and keeps the fastest: launches of this shape
-    on this GPU then use it. It is also appended to the file `path`; NULL: to the one that the environment variable
-    KBK_TUNED names, if there is one. That file is read before the first launch. kbk_tuned_load reads another one.
-    variant: select or tf32 of matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the results are overwritten.
-    clock: kbk_clock_kbench, if kbench.h was included first, or a function of yours. Synchronises. Do not call it, or
-    kbk_tuned_load, while another thread launches. Returns NULL, or why nothing was tuned or written. */
+/*  Measures the configurations of a shape with the shortest predicted times, and keeps the fastest one. Later
+    launches of this shape on this GPU then use it. The choice is also appended to the file `path`. If path is
+    NULL, it is appended to the file that the environment variable KBK_TUNED names, if this is set. The file of
+    KBK_TUNED is read before the first launch; kbk_tuned_load reads any other file. variant: select or tf32 of
+    matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the results are overwritten. clock: kbk_clock_kbench,
+    if kbench.h was included first, or a function of the caller. kbk_tune synchronises the device. Do not call
+    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL, or why no choice was kept or
+    written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -14820,10 +14846,10 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     double ns[KBK_CANDIDATES];
     cudaDeviceProp gpu;
     int device = 0, best = -1;
-    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1; // as guessed
+    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1; // predicted to be fastest
     kbk_candidate_launch(NULL, &c[0]);
     if (c[0].why) return c[0].why;
-    if (!c[0].choice.elem) return "this variant has no choice of configurations for this shape";
+    if (!c[0].choice.elem) return "this variant has only one configuration for this shape";
     const kbki_tuned key = c[0].choice;
     int n = kbki_wg_choose(&key.s, key.elem, key.s.batch, kbki_sms(), by, KBK_CANDIDATES);
     for (int i = 0; i < n; i++) {
@@ -14863,42 +14889,45 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 #define KBK_API __attribute__((visibility("default")))
 #endif
 
-/*  A row of the table. Row numbers, 0 to kbk_abi("rows") - 1, differ between libraries built with other options. A
-    tensor of the row's element type must be aligned to alignment[dtype] bytes, a tensor of another type
-    (kbk_tensor.kind) to its own size, and the workspace to 256 bytes. */
+/*  A row of the table. Rows are numbered from 0 to kbk_abi("rows") - 1. The number of a row may differ between
+    libraries that were built with different options. A tensor of the row's element type must be aligned to
+    alignment[dtype] bytes, a tensor of another type (kbk_tensor.kind) to its own size, and the workspace to 256
+    bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
     const char* group;             // for KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
-    // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: later ones do not run it
+    // sm: lowest compute capability, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later ones do not run the row
     int32_t sm, exact;
-    int32_t alignment[KBK_DTYPES]; // bytes; 0: type not supported
+    int32_t alignment[KBK_DTYPES]; // bytes; 0: type is not supported
 } kbk_row;
 
-// Sizes of the structs in this library, for callers that cannot include the header; -1: unknown name.
+// Returns the size of a struct of this library, or another constant, by name; -1 if the name is unknown. It is for
+// callers that cannot include the header.
 KBK_API int64_t kbk_abi(const char* what);
-KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 if there is no such row
-KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation); // -1: none
-// These take a shape. -1: no such row, or a shape with a negative number. elem: bytes per element.
-// fills t[KBK_MAX_TENSORS]; returns the count
+KBK_API int kbk_row_get(int row, kbk_row* r); // returns 1, or 0 if row does not exist
+// -1 if not found
+KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation);
+// These functions take a shape. They return -1 if the row does not exist or the shape is invalid. elem: bytes per
+// element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the number of tensors.
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t);
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
-// Launches a row. NULL, or why nothing was launched. device: that of memory and stream; it is current only during
-// the launch (-1: the current device). Outputs with kbk_tensor.optional may be NULL.
+// Launches a row. Returns NULL, or why nothing was launched. device: device of the memory and the stream, which is
+// made current during the launch; -1: the current device. Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
                                    int64_t u0, int64_t u1); // as kbk_op.ref
-// Fills x with elements i0 .. i0 + n - 1 of tensor id, which must be an input.
+// Fills x with elements i0 to i0 + n - 1 of tensor id, which must be an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// The same as kbk_widen and kbk_narrow: stored elements to doubles and back.
+// Convert stored elements to doubles and back, like kbk_widen and kbk_narrow.
 KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
 KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
-// The same as kbk_verify: 1 if output k is correct.
+// Returns 1 if output k is correct, like kbk_verify.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
@@ -14906,12 +14935,12 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// The variant, or NULL if formulas and oracles cannot handle the shape.
+// Returns the variant, or NULL if the row does not exist or if formulas and oracles do not support the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
 }
-#define KBKI_TEXT_ROW "no such row, or a shape with a negative number"
+#define KBKI_TEXT_ROW "the row does not exist, or the shape or element type is invalid"
 
 #define KBKI_ONE_OP(...) +1
 #define KBKI_GROUP_ROW(group, x) { #group, 0 KBK_OPS_##group(KBKI_ONE_OP) },
@@ -14988,7 +15017,7 @@ KBKI_ROW_VALUE(KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int ele
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
     if (!v) return KBKI_TEXT_ROW;
-    if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
+    if (dtype < 0 || dtype >= KBK_DTYPES) return "unknown element type";
 #ifdef __CUDACC__
     int now = device;
     cudaError_t e = device < 0 ? cudaSuccess : cudaGetDevice(&now);
@@ -15008,7 +15037,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
     const kbk_variant* v = kbki_numbered_of(row, s);
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v) return KBKI_TEXT_ROW;
-    if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "no such units";
+    if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "the range of units is invalid";
     for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
         if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
     if (!out[0] && !out[1] && !out[2] && !out[3]) return "all outputs are null";
@@ -15021,7 +15050,7 @@ KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype,
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return KBKI_TEXT_ROW;
     if (id < 0 || id >= v->op->tensors(s, t) || t[id].role != KBK_IN) return "no such input";
-    if (!x || i0 < 0 || n < 0 || i0 + n > t[id].count) return "no such elements";
+    if (!x || i0 < 0 || n < 0 || i0 + n > t[id].count) return "the range of elements is invalid";
     kbk_fill(&t[id], id, dtype, seed, i0, n, x);
     return NULL;
 }
