@@ -8466,7 +8466,7 @@ KBKI_REF(matmul_fwd) {
 #ifdef __CUDACC__
 template <class T> struct kbki_mm_factors {};
 template <> struct kbki_mm_factors<kbk_e4m3> {
-    const float *scale_a, *scale_b; // one number each
+    const float *scale_a, *scale_b; // each points to one factor
 };
 template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
@@ -8479,11 +8479,11 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     int64_t sa, sb, sc;
     unsigned* flags;                 // counters in the workspace
     float* part; // split-K: CTA (., y) sums over `deep` values of k and writes its partial C here
-    // in >>matmul_hopper:
+    // used in >>matmul_hopper only:
     // layers: number of products in the batch; whole: number of tiles that one cluster computes alone
     int64_t deep, layers, whole;
     int64_t slices;              // number of slices of K into which the remaining tiles are split
-    bool store;                  // TMA stores C
+    bool store;                  // whether TMA stores C
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -9169,7 +9169,7 @@ __global__ void __launch_bounds__(128)
     int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    float d[2][64]; // two blocks of 64 x 128
+    float d[2][64]; // sums of two blocks of 64 x 128
     u.set(sa), v.set(sb);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -9202,7 +9202,7 @@ template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, con
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int lane = threadIdx.x % 32, line = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
-    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
+    for (int x = 0; x < 8; x += 2) { // x: index of a vector of eight columns
         uint32_t w[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
@@ -9225,7 +9225,7 @@ __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
                            int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    constexpr int Bytes = 2 * 128 * 128; // of a stage
+    constexpr int Bytes = 2 * 128 * 128; // bytes of a stage
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[2];
     char* stages = kbki_wg_align(kbki_mm_ring);
@@ -9235,7 +9235,7 @@ __global__ void __launch_bounds__(128)
     kbki_wg_operand<AlongB> v;
     float d[2][64];
     u.set(stages), v.set(stages + 128 * 128);
-    auto load = [&](int step) { // one thread
+    auto load = [&](int step) { // called by one thread
         char* stage = stages + step % 2 * Bytes;
         kbki_bar_expect(full + step % 2, Bytes);
         kbki_step_fetch<AlongA>(stage, &map_a, full + step % 2, i0, step * 64);
@@ -9459,7 +9459,7 @@ __global__ void __launch_bounds__(384)
             if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         }
         kbki_wg_wait<0>();
-        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // the last stage of the tile
+        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // releases the tile's last stage
         kbki_wg_hold<128>(d);
         kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
@@ -9522,7 +9522,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9593,7 +9593,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9611,7 +9611,8 @@ __global__ void __launch_bounds__(384)
                     kbki_tma_store(&map_c, buffer, at.y * 256 + x, at.x * 128 + group * 64);
             }
         }
-        if (threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory must outlive the stores
+        // a CTA must not exit before the stores have read its shared memory
+        if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
     }
     __syncwarp();
     kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
@@ -9788,7 +9789,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
         }
     }
     kbki_ahead_wait<0>();
-    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
+    if (io.part) kbki_follow_me(); // lets kbki_mm_sum_k start
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
 // Adds the split-K slices in a fixed order, so that every launch computes bitwise the same result. Eight loads are
@@ -10171,7 +10172,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
     kbki_ahead_wait<0>();
-    if (io.part) kbki_follow_me(); // kbki_mm_sum_k adds the slices
+    if (io.part) kbki_follow_me(); // lets kbki_mm_sum_k start
 #pragma unroll
     for (int r = 0; r < 4; r++)
         if (io.part)
@@ -10388,7 +10389,7 @@ template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> st
     static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
-    static constexpr int staging = 2 * 64 * 128;                                 // bytes per warpgroup
+    static constexpr int staging = 2 * 64 * 128; // bytes of two buffers per warpgroup
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: for alignment
     // registers per thread of consumers and producer: 128 * (40 + 2 * 232), or 128 * (32 + 3 * 160), of 65536
     static constexpr int keep = Groups == 3 ? 160 : 232, spare = Groups == 3 ? 32 : 40;
@@ -10407,7 +10408,8 @@ constexpr int kbki_wg_high = Along                            ? Plan::tile_n / P
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across;
 }
-template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) { // stages of K
+// Returns the number of stages of K.
+template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) {
     return (io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
 }
 
@@ -10743,7 +10745,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
-    // up to 64 x 128 sums fit into the registers that a thread has at launch
+    // a warpgroup with up to 64 x 128 sums needs no more registers per thread than it has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     kbki_wg_walk<Plan, T> walk(io);
@@ -11094,7 +11096,7 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  for 18)
     bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
-// The configurations: bytes per element, parameters of kbki_wg_plan, clocks of a stage if loads do not limit it.
+// The configurations: bytes per element, parameters of kbki_wg_plan, clock cycles of a stage that loads do not limit.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
     way(WIDE,       2, 128, 256, 2,  4, 2, 0, 1085)         \
@@ -11119,7 +11121,7 @@ typedef struct kbki_wg_way {
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
     int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split
-    double clocks;  // predicted
+    double clocks;  // predicted time
 } kbki_wg_choice;
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
@@ -11214,7 +11216,8 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 /*  Tuned choices. kbk_tune (>>registry) appends a line per shape to a text file, as
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
     Its fields are: version; bytes per element; layout, M, N, K, batch; configuration (rows x columns x CTAs that share
-    B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. The last line of a shape and GPU is valid. */
+    B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. If several lines have the same
+    shape and GPU, the last one is used. */
 #define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
     kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
@@ -11223,13 +11226,13 @@ typedef struct kbki_tuned {
     kbki_wg_choice by;
 } kbki_tuned;
 typedef struct kbki_tuned_list {
-    kbki_tuned* of; // from realloc
+    kbki_tuned* of; // array allocated by realloc
     int64_t count;
 } kbki_tuned_list;
 KBK_FN const char* kbki_layout_name(int layout) {
     return layout == KBK_NN ? "NN" : layout == KBK_NT ? "NT" : layout == KBK_TN ? "TN" : "TT";
 }
-KBK_FN int kbki_tuned_gpu(const char* name) { // FNV-1a, 30 bits
+KBK_FN int kbki_tuned_gpu(const char* name) { // FNV-1a hash, 30 bits
     uint32_t hash = 2166136261u;
     for (; *name && *name != '\n'; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
     return (int)(hash >> 2);
@@ -11369,7 +11372,8 @@ KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
 }
-KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this GPU
+// Returns the choice for this GPU.
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) {
     int gpu = 0;
     kbki_once(NULL, KBKI_ATTRIBUTE, 1, 0, 0, &gpu, [](int* to) {
         cudaDeviceProp p;
@@ -11589,7 +11593,7 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // not ..._FAST_TF32
+    cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // full precision, not TF32
     cudaDataType type = kbki_type<T>::cuda;
     float one = 1, zero = 0;
     cublasStatus_t e;
@@ -11632,12 +11636,12 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
                last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
                products use all SMs, too
-    99 cublas  cublasLtMatmul without fast accumulation (the mode that leaves sums to the tensor cores); workspace:
-               32 MiB
+    99 cublas  cublasLtMatmul without fast accumulation (with it, sums of any length stay in the tensor cores);
+               workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
-    3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
-    and C and both factors aligned. They return an error otherwise. */
+    Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
+    of 16, and C and both scale factors aligned to 16 bytes. Otherwise they return an error. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
     2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
@@ -11715,7 +11719,7 @@ struct kbki_cublaslt {
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, c;
         cublasLtMatmulHeuristicResult_t how;
-        int64_t m, n, k; // m = 0: no product yet
+        int64_t m, n, k; // product of the cached algorithm; m = 0: none yet
         // alignment that all addresses have, in bytes, at most 256; the chosen algorithm may depend on it
         uint32_t start;
     } on[16];
@@ -13146,7 +13150,7 @@ template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> stru
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
     // bytes of q per warpgroup; bytes of a tile of K or V
     static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2;
-    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // per warpgroup
+    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // bytes of p per warpgroup
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
     static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024: for alignment
@@ -13303,7 +13307,7 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // o = or (keep) o +=
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // keep: adds to o
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
@@ -13575,7 +13579,7 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
 // Returns the best division. Caches recent results, because a prediction takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
     static thread_local struct {
-        int64_t heads, rows; // 0: empty
+        int64_t heads, rows; // heads = 0: the entry is empty
         kbki_fa_deal deal;
     } kept[16];
     if (io.causal) return kbki_fa_deal_plain<Plan>(io);
@@ -13739,7 +13743,7 @@ template <class T> struct kbki_attn_back {
     const float* lse;
     T *dq, *dk, *dv;
     float2* stat; // lse * log2(e) and D of each row; each head is padded to a multiple of 64 rows
-    float* sum;   // of dq, in f32
+    float* sum;   // sums of dq, in f32
     int64_t heads, rows;
     float scale;
     int causal, vector;
@@ -14006,7 +14010,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // dq starts at 0
+    if (head < io.heads) { // sets the sums of dq to 0
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
@@ -14044,7 +14048,7 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
     the sums of half of the columns. They exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
+    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // buffers of rows
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
     // Number of tiles of ds in shared memory. If only one fits (before compute capability 9.0), computing dq needs
     // an additional barrier.
@@ -14146,7 +14150,7 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-// State of a warp: its CTA's tiles in shared memory, its keys and sums.
+// State of a warp: addresses of its CTA's tiles in shared memory, its keys, and its sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
@@ -14324,7 +14328,7 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
     static constexpr bool stay = Stay; // whether the kernel is persistent: one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
-    static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
+    static constexpr int threads = 128 * 3, keep = 240, spare = 24; // keep, spare: registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
@@ -14517,7 +14521,7 @@ template <class T, class Plan> struct kbki_fab_keys {
 #pragma unroll
         for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    // Stores ds to shared memory, from which dq is computed. The caller synchronises afterwards.
+    // Stores ds to shared memory, from which dq is computed. The caller must synchronise afterwards.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
         const char* to = base + ds + key * 128;
@@ -14542,7 +14546,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows, and its offsets in shared memory.
+// A tile of rows of q and do, and its byte offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -14611,7 +14615,7 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
     keys.set(item.base, group, work.io.scale * KBKI_LOG2E);
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
-        if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item
+        if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item for this CTA
         tile.row = item.row;
         kbki_bar_wait(&item.bar->k_full, round & 1);
         kbki_bar_wait(&item.bar->v_full, round & 1);
@@ -14794,7 +14798,7 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #define KBK_CANDIDATES 6 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
-typedef struct kbk_candidate { // a launch with one of the configurations
+typedef struct kbk_candidate { // a launch with one configuration
     const kbk_variant* variant;
     int dtype;
     const kbk_args* args;
@@ -14862,7 +14866,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     const char* why = clock(c, n, ns);
     if (why) return why;
     for (int i = 0; i < n; i++)
-        if (ns[i] > 0 && (best < 0 || ns[i] < ns[best])) best = i; // false if ns[i] is NaN
+        if (ns[i] > 0 && (best < 0 || ns[i] < ns[best])) best = i; // the comparison is false if ns[i] is NaN
     if (best < 0) return "no configuration could be timed";
     c[best].choice.by.clocks = ns[best];
     if ((why = kbki_tuned_add(kbki_tuned_all(), &c[best].choice)) != NULL) return why;
@@ -14895,7 +14899,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
-    const char* group;             // for KBK_ONLY
+    const char* group;             // name of the group in KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
     // sm: lowest compute capability, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later ones do not run the row
@@ -14920,7 +14924,7 @@ KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
 // made current during the launch; -1: the current device. Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
-                                   int64_t u0, int64_t u1); // as kbk_op.ref
+                                   int64_t u0, int64_t u1); // arguments as for kbk_op.ref
 // Fills x with elements i0 to i0 + n - 1 of tensor id, which must be an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
