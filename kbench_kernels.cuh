@@ -8373,7 +8373,7 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
                 Operands of a band stay in L2, and split-K lets a small product use all SMs
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: >>matmul_select, the production kernel: the ideas of 9 to 16, and split-K, batches, any alignment
+    19, 20: >>matmul_select, the production kernel: combines 9 to 16 with split-K, batches and any alignment
     99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
                 bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
@@ -8480,7 +8480,7 @@ template <class T> struct kbki_mm : kbki_mm_factors<T> {
     unsigned* flags;                 // counters in the workspace
     float* part; // split-K: CTA (., y) sums over `deep` values of k and writes its partial C here
     // used in >>matmul_hopper only:
-    // layers: number of products in the batch; whole: number of tiles that one cluster computes alone
+    // layers: number of products in the batch; whole: number of tiles that are not split
     int64_t deep, layers, whole;
     int64_t slices;              // number of slices of K into which the remaining tiles are split
     bool store;                  // whether TMA stores C
@@ -9973,7 +9973,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
 };
 template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
-// Copies a quarter of both tiles. Sure: the caller knows that both tiles are completely inside their tensors.
+// Copies a quarter of the tile of A and of the tile of B. Sure: the caller knows that both tiles are completely inside
+// their tensors.
 template <bool Sure, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
     if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
@@ -10154,7 +10155,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 __syncthreads();
             }
 #pragma unroll
-            // fragment loads and copies are spread over the products, so that no queue fills up
+            // fragment loads and copies are spread over the products, so that no instruction queue fills up
             for (int i = 0; i < 4; i++) {
                 la.read(i, more, a[more % 2][i]), lb.read(i, more, b[more % 2][i]);
                 kbki_mma_fma<T>(a[step % 2][i], b[step % 2], c[i]);
@@ -11420,7 +11421,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
-            // needed only if an operand has another address
+            // used only for operands at unaligned addresses, but always checked
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
@@ -11616,9 +11617,9 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3 (KBK_NT;
-    there is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
-    kernel can compute them. C in bf16
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3, in layout
+    KBK_NT only; C in bf16. sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel
+    can compute them
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
     check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero, whatever the factors
@@ -12695,7 +12696,7 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
     kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
 }
 
-/*  Processes 64 keys for the 32 rows of a warp. Edge: some keys are masked. The exponentials of 16 keys and the
+/*  Processes 64 keys for the 32 rows of a warp. Edge: some keys may be masked. The exponentials of 16 keys and the
     mma of the previous 16 are in one unrolled block, so that the compiler can interleave them. */
 template <class T, int Dim, bool Edge>
 __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
@@ -14186,8 +14187,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                              (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
         uint32_t p[2][2][4], x[2][2][4];
-        // dq is computed here, because few registers are in use between the halves. The atomics read theirs until
-        // later.
+        // dq of the previous tile is computed here, where register pressure is low. Its registers stay occupied
+        // until the atomics have read them.
         if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
         if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
         if (Plan::share == 1 || i == 0) {
@@ -14406,7 +14407,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                 kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
                                                         item.head);
             }
-            kbki_follow_wait(); // waits for all threads of the CTA, because they add to dq only after this load
+            // waits for the previous kernel; other threads need no wait, because they add to dq after this load
+            kbki_follow_wait();
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
             slot ^= 1, parity ^= slot == 0;
@@ -14804,7 +14806,7 @@ typedef struct kbk_candidate { // a launch with one configuration
     const kbk_args* args;
     kbki_tuned choice;
     char name[40];
-    const char* why; // NULL, or why the last failed launch failed
+    const char* why; // error of the last launch that failed; NULL: none failed
 } kbk_candidate;
 KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     kbk_candidate* c = (kbk_candidate*)candidate;
