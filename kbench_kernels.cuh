@@ -8836,8 +8836,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
     10 warpgroup the tiles of rung 9, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
                 instruction
-                <- operands come straight from shared memory: no fragment passes through registers, and two warps never
-                read the same operand
+                <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
+                warpgroup do not each read the same part of B
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
                 <- in rungs 7 to 10, only other CTAs on the same SM hide the latency of the loads
     12 ws       warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full. Each
@@ -8852,7 +8852,7 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
-                <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
+                <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile
     predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
                 FLOPs per byte read from shared memory does a tile of 128 x 128 x 64 need, and one of 128 x 256 x 64?
     see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
@@ -11433,9 +11433,9 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
     20 tf32      rung 19 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
-                 from shared memory only if they are K-major. For NN and TN the product is therefore C' = B' A',
-                 and threads load B' into registers. A of TN is first transposed into the workspace (4*M*K bytes),
-                 and so is a B whose rows are not 16-byte aligned (4*K*N)
+                 from shared memory only if they are K-major. In layouts NN and TN the product is therefore C' = B' A',
+                 and threads load B' into registers. In layout TN, A is first transposed into the workspace
+                 (4*M*K bytes). A B whose rows are not 16-byte aligned is transposed, too (4*K*N bytes)
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -11955,7 +11955,7 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     predict    before you run it: the two products of 64 rows by 128 keys at d = 128 take 1024 clocks of an SM's
                tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak can
                a kernel reach if products and exponentials alternate, and which rung first exceeds this share?
-    drawing    flash: q stays, tiles of k and v pass   pingpong over time, Q: queued products, e: exponentials
+    drawing    flash: q is kept, loop over k and v     pingpong over time, Q: queued products, e: exponentials
                        k0   k1   k2                      warpgroup 0  QQQQ eeee QQQQ eeee QQQQ
                  q0  [ s ][ s ][ s ] -> o0, m, l         warpgroup 1       QQQQ eeee QQQQ eeee QQQQ
                        v0   v1   v2                      tensor cores QQQQ QQQQ QQQQ QQQQ QQQQ        */
@@ -13652,11 +13652,11 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on),
                                                      but loads and products alternate; in >>attention_bwd_mma
     6 flashmma mma.sync; p recomputed once        <- FlashAttention-2 (Dao 2023): a CTA keeps 128 keys, and their
-                                                     dk and dv stay in registers while rows of q pass. Atomics add
+                                                     dk and dv stay in registers in the loop over q. Atomics add
                                                      dq in f32, in the layout of accumulators, so that they are
                                                      coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
-    bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because an
+    bound by   arithmetic. lse = -inf (a row that sees no key): p = 0. Scores beyond 2^20 are not supported, because an
                f32 lse cannot hold both the maximum and the logarithm of the sum. NaN or infinity in a row or key that
                the causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do
                by zeros there
@@ -14913,7 +14913,7 @@ typedef struct kbk_row {
 // callers that cannot include the header.
 KBK_API int64_t kbk_abi(const char* what);
 KBK_API int kbk_row_get(int row, kbk_row* r); // returns 1, or 0 if row does not exist
-// -1 if not found
+// Returns the number of a row, or -1 if no row has these names.
 KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation);
 // These functions take a shape. They return -1 if the row does not exist or the shape is invalid. elem: bytes per
 // element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the number of tensors.
