@@ -8350,8 +8350,8 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
     flops  2*M*N*K
     bytes  (M*K + K*N + M*N)*s
     check  norm-wise f32 1e-5, f16 5e-4, bf16 3e-3; per element 256 ulp in f32, 6 ulp at 16 bits, of
-           sqrt(sum_k (A[m,k] B[k,n])^2), the size of a sum of random signs. K = 0: zeros
-    backward is this operation again: dA = dC B' (NT of an NN product), dB = A' dC (TN)
+           sqrt(sum_k (A[m,k] B[k,n])^2), the expected size of a sum of terms with random signs. If K = 0, C is zero
+    backward is the same operation (X': transpose of X). For layout NN: dA = dC B' in layout NT, dB = A' dC in layout TN
     1 naive     one thread per element of C; the threads of a warp compute neighbouring rows
                 <- slow: each load instruction of a warp reads 32 rows of A, so 32 sectors for 32 elements
     2 coalesced the threads of a warp compute neighbouring columns
@@ -8363,20 +8363,21 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
                 <- 9 values from shared memory feed 8 FMAs
     5 regblock  2-D register blocking: 128 x 128 tiles, 8 x 8 results per thread
                 <- 16 values feed 64 FMAs (Volkov 2010, "Better Performance at Lower Occupancy"). Threads whose
-                columns are 8 apart read the same banks, 437 M conflicts: no gain in bf16 before rung 6 moves them
+                columns are 8 apart read the same banks (437 M conflicts); bf16 is not faster until rung 6 moves them
     6 vec       loads and stores of four elements, A transposed when it is stored in its tile
                 <- a quarter of the load and store instructions
     7 cpasync   f32: cp.async pipeline of four tiles
                 <- loads overlap with FMAs and bypass the registers
     8 warptile  f32: tiles per CTA, warp and thread; fragments double-buffered in registers; CTAs in bands; split-K if
                 there are few tiles
-                <- 128 FMAs per six 16-byte loads, which are issued one step early (the tiling hierarchy of CUTLASS).
-                Operands of a band stay in L2, and a small product fills the GPU
+                <- 128 FMAs per six 16-byte loads, which are issued one k ahead (the tiling hierarchy of CUTLASS).
+                Operands of a band stay in L2, and split-K lets a small product use all SMs
     7 to 16 of f16 and bf16: >>matmul_steps, tensor cores.   17, 18: >>matmul_mma, for compute capability 8.0 to 8.9.
-    19, 20: >>matmul_select, the production kernel: all of 9 to 16, split-K, batches, any alignment
-    99 cublas   cublasGemmEx; f32 in f32, not TF32; workspace: 32 MiB
-    predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 16 values for 64. An SM reads 128 bytes of
-                shared memory and starts 128 FMAs per clock. Which rung first has more FMA time than load time? */
+    19, 20: >>matmul_select, the production kernel: combines 9 to 16 with split-K, batches and any alignment
+    99 cublas   cublasGemmEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
+    predict     rung 4 reads 9 values from shared memory for 8 FMAs, rung 5 reads 16 values for 64. An SM can read 128
+                bytes of shared memory and start 128 FMAs per clock. In which rung do FMAs first take longer than loads?
+                */
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
@@ -8396,28 +8397,29 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 KBKI_TENSORS(matmul_fwd, 3, t[0] = kbki_in("A", rows * s->k, s->layout == KBK_TN ? 0 : s->k),
              t[1] = kbki_in("B", s->k* cols, 0), t[2] = kbki_out("C", KBK_T, n, cols, cols))
 KBKI_FORMULAS(matmul_fwd, s->cols ? s->rows : 0, 2 * n * (double)s->k, ((rows + cols) * (double)s->k + n) * elem)
-/*  The split-K factor for tiles of 128 x 256: enough CTAs for 132 SMs, at most 32 slices, and no slice of K
-    shorter than 64. It depends on the shape alone. The result is therefore the same on every GPU, to the last bit.
-    */
+/*  The split-K factor for tiles of 128 x 256: as many slices as give each of 132 SMs a CTA, at most 32, and no
+    slice of K shorter than 64. The factor depends on the shape alone, so every GPU computes bitwise the same
+    result. */
 KBK_FN int64_t kbki_mm_splits(const kbk_shape* s) {
     int64_t down = (s->rows + 127) / 128, across = (s->cols + 255) / 256, most = s->k / 64;
     int64_t n = down > 0 && across > 0 ? 132 / down / across : 1;
     if (n > most) n = most;
     return n < 1 ? 1 : n < 32 ? n : 32;
 }
-// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Elements of the copy.
+// 16-bit operands whose rows are not multiples of 16 bytes are copied to padded rows. Returns the number of
+// elements of a padded row.
 KBK_FN int64_t kbki_mm_pitch(int64_t line) { return (line + 7) / 8 * 8; }
 KBK_FN int64_t kbki_mm_room(const kbk_shape* s, int b) {
     int64_t whole = (b ? s->cols : s->rows) * s->k, line = s->k;
     if (b ? s->layout != KBK_NT : s->layout == KBK_TN) line = b ? s->cols : s->rows;
     return line % 8 ? whole / line * kbki_mm_pitch(line) : 0;
 }
-// bytes of both copies, for one product of a batch; a multiple of 256
+// Returns the bytes of both padded copies, for one product of a batch; a multiple of 256.
 KBK_FN size_t kbki_mm_copies(const kbk_shape* s, int elem) {
     return elem == 2 ? (2 * (size_t)(kbki_mm_room(s, 0) + kbki_mm_room(s, 1)) + 255) / 256 * 256 : 0;
 }
-/*  The split-K factor of mmapipe (tiles of 128 x 128). Splitting starts when the tiles would leave most SMs idle.
-    The aim is two CTAs on each of 132 SMs. No slice of K is shorter than 512. */
+/*  The split-K factor of mmapipe (tiles of 128 x 128). K is split if the tiles alone would leave most SMs idle.
+    The factor is chosen to give each of 132 SMs two CTAs. No slice of K is shorter than 512. */
 KBK_FN int64_t kbki_mma_splits(const kbk_shape* s) {
     int64_t tiles = (s->rows + 127) / 128 * ((s->cols + 127) / 128), most = s->k / 512;
     int64_t n = tiles > 0 && tiles <= 33 ? 264 / tiles : 1;
@@ -8445,7 +8447,7 @@ KBKI_REF(matmul_fwd) {
         double *c = out[0] + (m - u0) * cols, *size = out[KBK_OUTS] ? out[KBK_OUTS] + (m - u0) * cols : NULL;
         for (int64_t n = 0; n < cols; n++) c[n] = 0;
         for (int64_t n = 0; size && n < cols; n++) size[n] = 0;
-        if (s->layout == KBK_NT) // B is K-major, and is read in that order
+        if (s->layout == KBK_NT) // B is K-major, so k is the inner loop
             for (int64_t n = 0; n < cols; n++, b += depth) {
                 double sum = 0, squares = 0;
                 for (int64_t k = 0; k < depth; k++) sum += a[k] * b[k], squares += a[k] * b[k] * (a[k] * b[k]);
@@ -8464,22 +8466,24 @@ KBKI_REF(matmul_fwd) {
 #ifdef __CUDACC__
 template <class T> struct kbki_mm_factors {};
 template <> struct kbki_mm_factors<kbk_e4m3> {
-    const float *scale_a, *scale_b; // one number each
+    const float *scale_a, *scale_b; // each points to one factor
 };
 template <class T> struct kbki_mm : kbki_mm_factors<T> {
     const T *a, *b;
     kbki_result<T>* c;
     int64_t m, n, k, am, ak, bk, bn; // strides: A[i,k] is at i * am + k * ak, B[k,j] at k * bk + j * bn
-    int64_t lda, ldb;                // leading dimensions: the stride that is not 1
-    // tiles in each direction; grid.x numbers them all, because grid.y ends at 65535
+    int64_t lda, ldb;                // leading dimensions of A and B: whichever stride is not 1
+    // number of tiles along N and along M; grid.x numbers all tiles, because grid.y is limited to 65535
     int64_t across, down;
-    int64_t sa, sb, sc;              // strides from one product of a batch to the next; grid.z is the product
-    unsigned* flags;                 // counters of the workspace
-    float* part;                     // split-K: CTA (., y) sums `deep` values of k and writes its partial C here
-    // in >>matmul_hopper:
-    int64_t deep, layers, whole; // layers: products of a batch; whole: tiles that one cluster computes
-    int64_t slices;              // of K, in which the other tiles are split
-    bool store;                  // TMA stores C
+    // strides of A, B and C from one product of a batch to the next; grid.z is the index of the product
+    int64_t sa, sb, sc;
+    unsigned* flags;                 // counters in the workspace
+    float* part; // split-K: CTA (., y) sums over `deep` values of k and writes its partial C here
+    // used in >>matmul_hopper only:
+    // layers: number of products in the batch; whole: number of tiles that are not split
+    int64_t deep, layers, whole;
+    int64_t slices;              // number of slices of K into which the remaining tiles are split
+    bool store;                  // whether TMA stores C
 };
 template <class T>
 const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* io, int64_t* ctas) {
@@ -8494,7 +8498,7 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     io->sa = m * k, io->sb = k * n, io->sc = m * n, io->deep = k;
     io->across = kbki_ceil(n, tile_n), io->down = kbki_ceil(m, tile_m), io->flags = (unsigned*)a->workspace;
     *ctas = io->across * io->down;
-    if (s->layout < KBK_NN || s->layout > KBK_TN) return "no such layout";
+    if (s->layout < KBK_NN || s->layout > KBK_TN) return "unknown layout";
     if (!kbki_aligned(io->a, sizeof(T)) || !kbki_aligned(io->b, sizeof(T)) || !kbki_aligned(io->c, sizeof *io->c))
         return KBKI_TEXT_ALIGN;
     if constexpr (sizeof(T) == 1) {
@@ -8505,11 +8509,11 @@ const char* kbki_mm_args(const kbk_args* a, int tile_m, int tile_n, kbki_mm<T>* 
     if (!kbki_grid_ok(*ctas)) return KBKI_TEXT_GRID;
     return kbki_check_dims(s);
 }
-// Whether every row starts on a 16-byte boundary; rows are then whole 16-byte vectors, too.
+// Returns whether every row starts on a 16-byte boundary. The length of a row is then a multiple of 16 bytes, too.
 template <class T> bool kbki_mm_wide(const T* p, int64_t ld) {
     return kbki_aligned(p, 16) && ld % KBKI_WIDTH(T) == 0;
 }
-// A batch of products, one per grid.z; at most 65535 per launch.
+// Launches a batch of products, with one product per index of grid.z and at most 65535 products per launch.
 template <class T, class Launch>
 const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch launch) {
     const int64_t most = 65535;
@@ -8519,7 +8523,8 @@ const char* kbki_mm_batch(kbki_mm<T> io, int64_t ctas, int64_t batch, Launch lau
     }
     return kbki_launched();
 }
-// Scales a sum for C (e4m3 only). K = 0 gives 0, even if a scale is infinite or NaN.
+// Multiplies a sum by both scale factors (e4m3 only). If K = 0, the result is 0, even if a factor is infinite or
+// NaN.
 template <class T>
 __device__ __forceinline__ float kbki_mm_scaled(float sum, int64_t depth, const float* scale_a,
                                                 const float* scale_b) {
@@ -8532,7 +8537,7 @@ template <class T> __device__ __forceinline__ float kbki_mm_scaled(const kbki_mm
 template <class T> __device__ __forceinline__ kbki_result<T> kbki_mm_result(const kbki_mm<T>& io, float sum) {
     return kbki_type<kbki_result<T>>::from(kbki_mm_scaled(io, sum));
 }
-// Which operands are K-major (contiguous along k): A in NN and NT, B in NT.
+// Tells which operands are K-major (contiguous along k): A in layouts NN and NT, B in layout NT.
 template <bool AlongA, bool AlongB> struct kbki_lines { static constexpr bool a = AlongA, b = AlongB; };
 template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
@@ -8540,9 +8545,11 @@ template <class Run> const char* kbki_mm_by_layout(int layout, Run run) {
     return run(kbki_lines<true, false>());
 }
 
-/*  A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of am and ak is 1, and one of bk and bn. A CTA
-    computes one tile of C. scale_a and scale_b: for e4m3. */
-// One thread per element of C. The threads of a warp have neighbouring rows: 32 rows of A and of C.
+/*  Of the kernels below: A[i,k] is at a[i * am + k * ak], B[k,j] at b[k * bk + j * bn]. One of the strides am
+    and ak is 1, and one of bk and bn is 1. A CTA computes one tile of C. scale_a and scale_b are used for e4m3
+    only. */
+// One thread per element of C. The threads of a warp compute neighbouring rows, so a warp accesses 32 rows of A
+// and of C.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                        int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8556,7 +8563,7 @@ __global__ void kbk_matmul_fwd_naive_k(const T* a, const T* b, Result* c, int64_
     c[i * n + j] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// Coalescing: the threads of a warp have neighbouring columns of one row.
+// Coalescing: the threads of a warp compute neighbouring columns of one row.
 template <class T, class Result>
 __global__ void kbk_matmul_fwd_coalesced_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth,
                                            int64_t am, int64_t ak, int64_t bk, int64_t bn, const float* scale_a,
@@ -8575,10 +8582,10 @@ template <class T, class Result>
 __global__ void __launch_bounds__(1024)
     kbk_matmul_fwd_shared_k(const T* a, const T* b, Result* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                             int64_t ak, int64_t bk, int64_t bn, const float* scale_a, const float* scale_b) {
-    __shared__ float sa[32][33], sb[32][33]; // 33 columns: the transposing write of a tile has no bank conflicts
+    __shared__ float sa[32][33], sb[32][33]; // 33 columns: a transposed write has no bank conflicts
     int x = threadIdx.x, y = threadIdx.y;
     int64_t across = (n + 31) / 32, i0 = blockIdx.x / across * 32, j0 = blockIdx.x % across * 32;
-    // Coalescing: neighbouring threads load along the contiguous index.
+    // Coalescing: neighbouring threads load neighbouring elements.
     int ay = ak == 1 ? y : x, ax = ak == 1 ? x : y;
     int by = bn == 1 ? y : x, bx = bn == 1 ? x : y;
     float sum = 0;
@@ -8588,14 +8595,14 @@ __global__ void __launch_bounds__(1024)
         sb[by][bx] = inb ? kbki_float(b[(k0 + by) * bk + (j0 + bx) * bn]) : 0.0f;
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both factors are 0
+        for (int k = 0; k < 32; k++) sum = fmaf(sa[y][k], sb[k][x], sum); // beyond K both operands are 0
         __syncthreads();
     }
     if (i0 + y < m && j0 + x < n)
         c[(i0 + y) * n + j0 + x] = kbki_type<Result>::from(kbki_mm_scaled<T>(sum, depth, scale_a, scale_b));
 }
 
-// 1-D block tiling: tile of 64 x 64 by 512 threads; a thread computes 8 elements of a column.
+// 1-D block tiling: 512 threads compute a tile of 64 x 64; a thread computes 8 elements of a column.
 template <class T>
 __global__ void __launch_bounds__(512)
     kbk_matmul_fwd_column_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
@@ -8626,8 +8633,9 @@ __global__ void __launch_bounds__(512)
 }
 
 #define KBKI_MM_BAND 16
-// Tile of a CTA. Numbering runs down bands of 16 tile rows, so that CTAs resident together share operands in L2
-// (grouped ordering; CUTLASS calls it threadblock swizzle).
+// Returns the row and column of a CTA's tile. Tiles are numbered column by column within bands of 16 tile rows.
+// CTAs that run at the same time then share operands in L2 (grouped ordering; CUTLASS calls it threadblock
+// swizzle).
 template <class T>
 __device__ __forceinline__ void kbki_mm_where(const kbki_mm<T>& io, int tm, int tn, int64_t* i0, int64_t* j0) {
     int64_t band = KBKI_MM_BAND * io.across, first = blockIdx.x / band * KBKI_MM_BAND;
@@ -8641,7 +8649,7 @@ __device__ __forceinline__ void kbki_mm_fma(const float* a, const float* b, floa
 #pragma unroll
         for (int j = 0; j < Across; j++) c[i][j] = fmaf(a[i], b[j], c[i][j]);
 }
-// Writes four neighbours of row i of an m x n matrix; wide: with one store.
+// Writes four neighbouring elements of row i of an m x n matrix. wide: by one store.
 template <class T>
 __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t i, int64_t j, const float* v,
                                             bool wide) {
@@ -8659,17 +8667,18 @@ __device__ __forceinline__ void kbki_mm_put(T* c, int64_t m, int64_t n, int64_t 
     }
 }
 
-/*  2-D register blocking: tile of 128 x 128 by 256 threads; a thread computes 8 x 8 elements. grid.z: the product of
-    a batch (bmm), whose matrices are batch_a, batch_b and m * n elements apart. */
+/*  2-D register blocking: 256 threads compute a tile of 128 x 128; a thread computes 8 x 8 elements. grid.z is
+    the index of the product in a batch (bmm). The matrices of consecutive products are batch_a, batch_b and m *
+    n elements apart. */
 template <class T>
 __global__ void __launch_bounds__(256, 2)
     kbk_matmul_fwd_regblock_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
                               int64_t ak, int64_t bk, int64_t bn, int64_t batch_a, int64_t batch_b) {
-    // odd pitch: tiles are written without bank conflicts in either direction
+    // odd pitch: no bank conflicts, whether a tile is written by rows or by columns
     __shared__ float sa[8][129], sb[8][129];
     int t = threadIdx.x, y = t / 16 * 8, x = t % 16 * 8;
     int64_t across = (n + 127) / 128, i0 = blockIdx.x / across * 128, j0 = blockIdx.x % across * 128;
-    bool along_a = ak == 1, along_b = bk == 1; // coalescing: threads run along the contiguous index
+    bool along_a = ak == 1, along_b = bk == 1; // coalescing: neighbouring threads load neighbouring elements
     float sum[8][8] = {};
     a += blockIdx.z * batch_a, b += blockIdx.z * batch_b, c += blockIdx.z * m * n;
     for (int64_t k0 = 0; k0 < depth; k0 += 8) {
@@ -8698,12 +8707,12 @@ __global__ void __launch_bounds__(256, 2)
             if (i0 + y + i < m && j0 + x + j < n) c[(i0 + y + i) * n + j0 + x + j] = kbki_type<T>::from(sum[i][j]);
 }
 
-/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A K-major
-    operand is transposed by the store; the pitch sends the stores of a warp to 32 different banks. The 8 x 8
-    results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of neighbouring threads are
-    adjacent. */
+/*  The kernels below store tiles of f32 in shared memory as [k][i] and [k][j], with a pitch of 132 floats. A
+    K-major operand is transposed when it is stored. With this pitch, the stores of a warp go to 32 different
+    banks. The 8 x 8 results of a thread are four blocks of 4 x 4, 64 apart, so that the 16-byte reads of
+    neighbouring threads are adjacent. */
 #define KBKI_MM_PITCH (KBKI_MM_TILE + 4)
-// Multiplies one tile of depth 8.
+// Multiplies tiles that are 8 deep along k.
 __device__ __forceinline__ void kbki_mm_step8(const float (*a)[KBKI_MM_PITCH], const float (*b)[KBKI_MM_PITCH],
                                               float (*c)[8]) {
     int y = threadIdx.x / 16 * 4, x = threadIdx.x % 16 * 4;
@@ -8736,7 +8745,8 @@ template <class T> __device__ __forceinline__ void kbki_mm_load4(const T* p, flo
         kbki_unword((T*)0, w.x, f), kbki_unword((T*)0, w.y, f + 2);
     }
 }
-// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: its stride that is not 1.
+// Loads and stores of four elements. AlongA, AlongB: the operand is K-major. lda, ldb: the stride of A, or of B,
+// that is not 1.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                             int64_t depth, int64_t lda, int64_t ldb) {
@@ -8764,7 +8774,7 @@ __global__ void __launch_bounds__(256) kbk_matmul_fwd_vec_k(const T* a, const T*
     kbki_mm_finish8(c, m, n, i0, j0, sum);
 }
 
-// Launches one of the kernels above with a CTA per tile; more: the arguments that follow the strides.
+// Launches one of the kernels above with a CTA per tile; more: the kernel arguments that follow the strides.
 template <class T, class Kernel, class... More>
 const char* kbki_mm_tiles(const kbk_args* a, kbk_stream st, Kernel* kernel, int tile_m, int tile_n, dim3 threads,
                           More... more) {
@@ -8809,8 +8819,8 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_steps     Matrix product of 16-bit types on tensor cores, from mma.sync to wgmma with TMA: rungs that differ
-                     by one idea. Each is one kernel; the production kernel is in >>matmul_hopper.
+  >>matmul_steps     Matrix product of 16-bit types on tensor cores, from mma.sync to wgmma with TMA. Each rung is one
+                     kernel and adds one idea; the production kernel is in >>matmul_hopper.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul fwd, continued: f16 and bf16 --------------------------------------------------------------------------
@@ -8820,30 +8830,31 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
                 lanes hold the fragments in a fixed order (PTX ISA, "Matrix Fragments for mma.m16n8k16"), and ldmatrix
                 loads them in that order from shared memory
     8 swizzle   tiles 64 deep, copied by 16-byte vectors; vector p of row r is stored in place p ^ r % 8
-                <- an eighth of the loads. Rows of 128 bytes without padding would put ldmatrix's eight rows into the
-                same banks; the swizzle spreads them over all 32
+                <- an eighth of the load instructions. Without swizzle or padding, the eight rows of 128 bytes that
+                ldmatrix reads would lie in the same banks; the swizzle spreads them over all 32 banks
     9 tmaload   one thread starts TMA copies of both tiles; all threads wait on an mbarrier that counts the bytes
                 <- no thread computes addresses, checks edges or moves data. A and B need rows that are 16-byte aligned
-    10 warpgroup the same tiles, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per instruction
-                <- operands come straight from shared memory: no fragment passes through registers, and no warp reads
-                again what another warp has read
+    10 warpgroup the tiles of rung 9, multiplied by wgmma: a warpgroup (four warps) computes 64 x 128 x 16 per
+                instruction
+                <- operands come straight from shared memory: no fragment passes through registers, and the warps of a
+                warpgroup do not each read the same part of B
     11 wgmma    double buffering: TMA loads one stage while wgmma multiplies the other
-                <- until here only other CTAs on the same SM hid the time of the loads
-    12 ws       warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full. Two
-                mbarriers per stage tell that it is full, and that it is empty
-                <- the consumer waits for data only, and queues the next products before the last have finished
+                <- in rungs 7 to 10, only other CTAs on the same SM hide the latency of the loads
+    12 ws       warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full. Each
+                stage has two mbarriers: one signals that the stage is full, the other that it is empty
+                <- the consumer waits for data only, and issues products before the previous ones have finished
     13 coop     128 x 256 tile, a consumer warpgroup for each half of its rows (cooperative schedule); the producer
-                gives registers to the consumers (setmaxnreg)
+                releases registers for the consumers (setmaxnreg)
                 <- per FLOP, three quarters of the traffic to shared memory of a 128 x 128 tile
-    14 persist  persistent kernel: one CTA per SM, which takes tile after tile in bands of 16 tile rows
+    14 persist  persistent kernel: one CTA per SM computes one tile after another, in bands of 16 tile rows
                 <- the pipeline stays full across tiles, while results are stored; operands of a band stay in L2
-    15 multicast clusters of two CTAs, one above the other; each loads half of a tile of B for both (TMA multicast)
+    15 multicast the two CTAs of a cluster need the same tile of B; each loads half of it for both (TMA multicast)
                 <- two thirds of the traffic from L2 to shared memory. No gain at 4096: the plain stores of the
                 epilogue limit both rungs, and DRAM is busy for 27 % of the time in both
     16 tma      the epilogue writes 64 columns at a time to shared memory, and TMA stores them
-                <- the stores are coalesced and asynchronous: they overlap with the products of the next tile
-    predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' rate, and why? How many
-                FLOPs per byte of shared memory does a tile of 128 x 128 x 64 have, and one of 128 x 256 x 64?
+                <- the stores are coalesced and asynchronous, so they overlap with the products of the next tile
+    predict     before you run it: which rung from 7 on first exceeds half of the tensor cores' peak, and why? How many
+                FLOPs per byte read from shared memory does a tile of 128 x 128 x 64 need, and one of 128 x 256 x 64?
     see         CUTLASS, sm90 TMA warp-specialized GEMMs; Shankhdhar 2024, "Outperforming cuBLAS on H100: a Worklog"
     drawings    a tile: C 4096 x 4096 = 16 x 32 tiles of 256 x 128 (CTA) = 2 x 1 blocks of 64 rows (warpgroup) =
                         4 x 1 strips of 16 rows (warp) = 8 x 8 with a pair of columns per lane
@@ -8886,8 +8897,9 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     end of measured */
 #ifdef __CUDACC__
 
-// Loads a tile of 128 rows of x by 32 of k, with zeros outside the tensor. Loads are coalesced for either layout.
-// Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads eight rows without bank conflicts.
+// Loads a tile of 128 rows (indices x) by 32 elements along k; elements outside the tensor are set to zero. Loads
+// are coalesced in every layout. Pitch 40: each row starts 20 banks after the previous one, so ldmatrix reads
+// eight rows without bank conflicts.
 template <class T>
 __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x0, int64_t size, int64_t next_x,
                                                int64_t k0, int64_t depth, int64_t next_k) {
@@ -8898,7 +8910,8 @@ __device__ __forceinline__ void kbki_step_load(T (*s)[40], const T* p, int64_t x
     for (int i = 0; i < 16; i++, x += along ? 8 : 0, k += along ? 0 : 2, p += along ? 8 * next_x : 2 * next_k)
         s[x][k] = x0 + x < size && k0 + k < depth ? *p : kbki_type<T>::from(0.0f);
 }
-// Stores a warp's sums. Lane l has columns 2 (l % 4) and the next, of rows l / 4 and l / 4 + 8, of each 16 x 8.
+// Stores a warp's sums. In each block of 16 x 8, lane l holds columns 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 and
+// l / 4 + 8.
 template <class T>
 __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_t i0, int64_t j0,
                                               const float (*sum)[4][4]) {
@@ -8909,7 +8922,7 @@ __device__ __forceinline__ void kbki_step_put(T* c, int64_t m, int64_t n, int64_
         if (i < m && j < n) c[i * n + j] = kbki_type<T>::from(sum[e / 16][e / 4 % 4][e % 4]);
     }
 }
-// Tensor cores by mma.sync. Loads and products alternate, separated by barriers.
+// Tensor cores by mma.sync. Loads and products alternate; barriers separate them.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_warpmma_k(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t depth, int64_t am,
@@ -8926,11 +8939,12 @@ __global__ void __launch_bounds__(256)
         for (int k = 0; k < 32; k += 16) {
             uint32_t u[4][4], v[2][4];
 #pragma unroll
-            // 16 x 16 of A as four 8 x 8: upper left, lower left, upper right, lower right
+            // a 16 x 16 block of A as four 8 x 8 matrices: upper left, lower left, upper right, lower right
             for (int i = 0; i < 4; i++)
                 kbki_ldmatrix<false>(kbki_shared(&sa[y + i * 16 + lane % 16][k + lane / 16 * 8]), u[i]);
 #pragma unroll
-            // 16 of n by 16 of k as four 8 x 8: left and right half of k, for two blocks of n
+            // 16 columns by 16 of k as four 8 x 8 matrices: both halves of k of the first 8 columns, then of the
+            // next 8
             for (int j = 0; j < 2; j++)
                 kbki_ldmatrix<false>(kbki_shared(&sb[x + j * 16 + lane % 8 + lane / 16 * 8][k + lane / 8 % 2 * 8]),
                                      v[j]);
@@ -8948,23 +8962,25 @@ template <class T> const char* kbk_matmul_fwd_warpmma(const kbk_args* a, kbk_str
     return why ? why : kbki_mm_tiles<T>(a, st, kbk_matmul_fwd_warpmma_k<T>, 128, 128, 256);
 }
 
-/*  A tile of 128 by 64 k with the 128-byte swizzle, as TMA writes it, too (see kbki_map). K-major: 128 rows of 64.
-    Otherwise: two panels, each with one row of 64 elements per k. A row has 128 bytes; its 16-byte vector p is
-    stored in place p ^ row % 8, which avoids bank conflicts. 256 threads copy four vectors each; the contiguous
-    dimension is a multiple of 8, so that a vector is either inside or outside the tensor. */
+/*  Copies a tile of 128 by 64 along k. The layout is the 128-byte swizzle, in which TMA also writes tiles (see
+    kbki_map). A K-major tile has 128 rows of 64 elements. Any other tile is two panels, and a panel has one row
+    of 64 elements for each k. A row has 128 bytes; its 16-byte vector p is stored in place p ^ row % 8, which
+    avoids bank conflicts. Each of 256 threads copies four vectors. The contiguous dimension is a multiple of 8,
+    so a vector lies either completely inside or completely outside the tensor. */
 template <bool Along, class T>
 __device__ __forceinline__ void kbki_step_copy(char* tile, const T* p, int64_t ld, int64_t x0, int64_t size,
                                                int64_t k0, int64_t depth) {
 #pragma unroll
     for (int t = threadIdx.x; t < 1024; t += 256) {
-        int line = t / 8, pack = t % 8; // line: one of 128 rows, or one k of two panels
+        int line = t / 8, pack = t % 8; // line: one of 128 rows if K-major, else one k of one of the two panels
         int64_t x = x0 + (Along ? line : line / 64 * 64 + pack * 8), k = k0 + (Along ? pack * 8 : line % 64);
         uint4 v = make_uint4(0, 0, 0, 0);
         if (x < size && k < depth) v = *reinterpret_cast<const uint4*>(p + (Along ? x * ld + k : k * ld + x));
         *reinterpret_cast<uint4*>(tile + line * 128 + (pack ^ line % 8) * 16) = v;
     }
 }
-// A fragment, 16 of x by 16 of k. Second: for operand B, whose order swaps registers 1 and 2.
+// Reads a fragment of 16 rows or columns by 16 along k. Second: for operand B, whose fragment has registers 1 and
+// 2 exchanged.
 template <bool Along, bool Second>
 __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint32_t* r) {
     int lane = threadIdx.x % 32, low = lane / 8 % 2 * 8, high = lane / 16 * 8;
@@ -8972,7 +8988,7 @@ __device__ __forceinline__ void kbki_step_read(uint32_t tile, int x, int k, uint
     int line = lane % 8 + (Along ? x : k), pack = Along ? k / 8 : x % 64 / 8, panel = Along ? 0 : x / 64 * 8192;
     kbki_ldmatrix<!Along>(tile + panel + line * 128 + (pack ^ line % 8) * 16, r);
 }
-// The same, with 16-byte loads and stores into swizzled tiles, 64 deep.
+// Tensor cores by mma.sync, with 16-byte loads and stores to swizzled tiles that are 64 deep.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256) kbk_matmul_fwd_swizzle_k(const T* a, const T* b, T* c, int64_t m, int64_t n,
                                                                 int64_t depth, int64_t lda, int64_t ldb) {
@@ -9014,7 +9030,7 @@ template <class T> const char* kbk_matmul_fwd_swizzle(const kbk_args* a, kbk_str
     });
 }
 
-// Starts the TMA copy of a tile of 128 by 64 k. Multicast: to every CTA of the mask.
+// Starts the TMA copy of a tile of 128 by 64 along k. Multicast: the copy goes to every CTA in the mask.
 template <bool Along, bool Multicast = false>
 __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map, uint64_t* full, int x, int k,
                                                 unsigned mask = 0) {
@@ -9026,7 +9042,7 @@ __device__ __forceinline__ void kbki_step_fetch(char* tile, const kbki_map* map,
             kbki_tma_load<Multicast>(tile + half * 128, map, full, x + half, k, mask);
 #endif
 }
-// The same, with tiles loaded by TMA; an mbarrier counts the arriving bytes.
+// Tensor cores by mma.sync, with swizzled tiles that TMA loads. An mbarrier counts the bytes that have arrived.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_tmaload_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9041,7 +9057,8 @@ __global__ void __launch_bounds__(256)
     __syncthreads();
     for (int k0 = 0; k0 < depth; k0 += 64) {
         if (threadIdx.x == 0) {
-            // always full tiles: TMA writes zeros outside the tensor, and counts them
+            // always the bytes of complete tiles: TMA writes zeros for elements outside the tensor, and counts
+            // them, too
             kbki_bar_expect(&full, sizeof sa + sizeof sb);
             kbki_step_fetch<AlongA>(sa, &map_a, &full, i0, k0), kbki_step_fetch<AlongB>(sb, &map_b, &full, j0, k0);
         }
@@ -9063,8 +9080,9 @@ __global__ void __launch_bounds__(256)
     kbki_step_put(c, m, n, i0 + y, j0 + x, sum);
 #endif
 }
-/*  Launches a kernel that loads by TMA: tiles of 128 x Wide. cluster: 0 for a CTA per tile, 1 for persistent CTAs, 2
-    for persistent pairs of CTAs. bytes: dynamic shared memory. K = 0: no kernel, C is zero. */
+/*  Launches a kernel that loads by TMA: its tiles have 128 x Wide elements. cluster: 0 launches one CTA per
+    tile, 1 persistent CTAs, 2 persistent clusters of two CTAs. bytes: dynamic shared memory. K = 0: no kernel,
+    C is zero. */
 template <class T, int Wide, bool Store = false, class Kernel>
 const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, int threads, size_t bytes,
                           int cluster, const char* (*needs)(void) = kbki_needs_hopper) {
@@ -9100,7 +9118,7 @@ const char* kbki_step_run(const kbk_args* a, kbk_stream st, Kernel kernel_of, in
         cfg.stream = st;
         cfg.attrs = &attr, cfg.numAttrs = cluster > 1;
         if (cluster > 1) e = kbki_clusters(kernel, &cfg, &most), ctas = io.across * kbki_ceil(io.down, 2);
-        if (e == cudaSuccess && most < 1) return "the device holds no such cluster";
+        if (e == cudaSuccess && most < 1) return "this GPU cannot run a cluster of this size";
         if (cluster && ctas > most) ctas = most;
         cfg.gridDim.x = (unsigned)ctas * (cluster > 1 ? 2 : 1);
         if (e != cudaSuccess) return kbki_error(e);
@@ -9116,7 +9134,8 @@ template <class T> const char* kbk_matmul_fwd_tmaload(const kbk_args* a, kbk_str
     return kbki_step_run<T, 128>(a, st, kernel, 256, 0, 0, [] { return kbki_needs(90); });
 }
 
-// Stores 64 x Width sums of a warpgroup: thread t has rows t / 32 * 16 + t % 32 / 4 and + 8, two columns of every 8.
+// Stores 64 x Width sums of a warpgroup. Thread t holds row r = t / 32 * 16 + t % 32 / 4 and row r + 8, and two of
+// every 8 columns.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int j0, const float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -9136,10 +9155,10 @@ __device__ __forceinline__ void kbki_step_store(T* c, int m, int n, int i0, int 
     }
 #endif
 }
-/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor gives an operand's address
-    and layout (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
-    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers, commit_group
-    closes a group, and wait_group waits for its results. */
+/*  wgmma: a warpgroup of four warps multiplies operands in shared memory. A descriptor holds the address and
+    layout of an operand (kbki_wg_operand). wgmma is asynchronous (PTX ISA, "Asynchronous Warpgroup Level Matrix
+    Multiply-Accumulate Instructions"): wgmma.fence orders it after earlier accesses to its registers,
+    commit_group closes a group, and wait_group waits for its results. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_warpgroup_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9150,7 +9169,7 @@ __global__ void __launch_bounds__(128)
     int across = (n + 127) / 128, i0 = (int)blockIdx.x / across * 128, j0 = (int)blockIdx.x % across * 128;
     kbki_wg_operand<AlongA> u;
     kbki_wg_operand<AlongB> v;
-    float d[2][64]; // two blocks of 64 x 128
+    float d[2][64]; // sums of two blocks of 64 x 128
     u.set(sa), v.set(sb);
     if (threadIdx.x == 0) kbki_bar_init(&full, 1), kbki_bar_ready();
     __syncthreads();
@@ -9163,7 +9182,7 @@ __global__ void __launch_bounds__(128)
         kbki_bar_wait(&full, k0 / 64 % 2);
         kbki_wg_fence();
 #pragma unroll
-        // 16 of k each; the first product overwrites the sums instead of adding
+        // each step multiplies 16 of k; the first product overwrites the sums instead of adding to them
         for (int step = 0; step < 4; step++)
 #pragma unroll
             for (int half = 0; half < 2; half++)
@@ -9183,7 +9202,7 @@ template <class T> __device__ __forceinline__ void kbki_step_stage(char* to, con
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     int lane = threadIdx.x % 32, line = threadIdx.x % 128 / 32 * 16 + lane % 16;
 #pragma unroll
-    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
+    for (int x = 0; x < 8; x += 2) { // x: index of a vector of eight columns
         uint32_t w[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
@@ -9200,13 +9219,13 @@ template <class T> const char* kbk_matmul_fwd_warpgroup(const kbk_args* a, kbk_s
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 __device__ __forceinline__ char* kbki_wg_align(void* p) { return (char*)p + (0 - kbki_shared(p) & 1023); }
 #endif
-// Double buffering: while wgmma multiplies one stage, TMA loads the other.
+// Double buffering: while wgmma multiplies the operands of one stage, TMA loads those of the other.
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(128)
     kbk_matmul_fwd_wgmma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
                            int m, int n, int depth) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    constexpr int Bytes = 2 * 128 * 128; // of a stage
+    constexpr int Bytes = 2 * 128 * 128; // bytes of a stage
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[2];
     char* stages = kbki_wg_align(kbki_mm_ring);
@@ -9216,7 +9235,7 @@ __global__ void __launch_bounds__(128)
     kbki_wg_operand<AlongB> v;
     float d[2][64];
     u.set(stages), v.set(stages + 128 * 128);
-    auto load = [&](int step) { // one thread
+    auto load = [&](int step) { // called by one thread
         char* stage = stages + step % 2 * Bytes;
         kbki_bar_expect(full + step % 2, Bytes);
         kbki_step_fetch<AlongA>(stage, &map_a, full + step % 2, i0, step * 64);
@@ -9242,7 +9261,7 @@ __global__ void __launch_bounds__(128)
                     k ? 1 : step);
         kbki_wg_commit();
         kbki_wg_wait<0>();
-        __syncthreads(); // all warps have finished with this stage
+        __syncthreads(); // all warps have finished reading this stage
         if (threadIdx.x == 0 && step + 2 < steps) load(step + 2);
     }
     kbki_wg_hold<64>(d[0]), kbki_wg_hold<64>(d[1]);
@@ -9254,9 +9273,10 @@ template <class T> const char* kbk_matmul_fwd_wgmma(const kbk_args* a, kbk_strea
     return kbki_step_run<T, 128>(a, st, kernel, 128, 1024 + 2 * 32768, 0);
 }
 
-/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the consumer
-    warpgroup multiplies. An mbarrier per stage tells that it is full, another that it is empty. The consumer queues
-    the products of a stage before those of the previous stage have finished. */
+/*  Warp specialization: one thread of a producer warpgroup keeps a pipeline of four stages full, and the
+    consumer warpgroup multiplies. Each stage has two mbarriers: one signals that the stage is full, the other
+    that it is empty. The consumer issues the products of a stage before those of the previous stage have
+    finished. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(256)
     kbk_matmul_fwd_ws_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9315,8 +9335,8 @@ template <class T> const char* kbk_matmul_fwd_ws(const kbk_args* a, kbk_stream s
 }
 
 // --- A stage of the kernels below: 128 x 64 k of A, then 64 k x 256 of B.
-/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each has 64 of its rows. The producer
-    gives registers to the consumers, which have 128 sums per thread. */
+/*  Cooperative schedule: two consumer warpgroups share a tile of 128 x 256, and each computes 64 of its rows.
+    The producer releases registers for the consumers, which hold 128 sums per thread. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_coop_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9374,7 +9394,8 @@ template <class T> const char* kbk_matmul_fwd_coop(const kbk_args* a, kbk_stream
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 0);
 }
 
-// Tile of CTA `rank` of a cluster for work unit `index`: down bands of 16 tile rows.
+// Returns the row and column of the tile that CTA `rank` of a cluster computes in work unit `index`. Tiles are
+// numbered column by column within bands of 16 tile rows.
 __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int index, int rank) {
     int most = KBKI_MM_BAND / pair;
     down = (down + pair - 1) / pair;
@@ -9382,9 +9403,9 @@ __device__ __forceinline__ int2 kbki_wg_tile(int across, int down, int pair, int
     int high = min(most, down - band * most), column = in / high;
     return make_int2((band * most + in - column * high) * pair + rank, column);
 }
-/*  Persistent kernel: one CTA per SM computes tile after tile, down bands of 16 tile rows, whose operands stay in L2.
-    The producer loads the first stages of the next tile while the consumers store this one. `turn` counts stages
-    over all tiles. */
+/*  Persistent kernel: one CTA per SM computes one tile after another. Tiles are taken column by column within
+    bands of 16 tile rows, so that the operands of a band stay in L2. The producer loads the first stages of the
+    next tile while the consumers store the current tile. `turn` counts the stages of all tiles. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_persist_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b, T* c,
@@ -9438,7 +9459,7 @@ __global__ void __launch_bounds__(384)
             if (step && threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages);
         }
         kbki_wg_wait<0>();
-        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // the last stage of the tile
+        if (threadIdx.x % 128 == 0) kbki_bar_arrive(empty + (turn - 1) % Stages); // releases the tile's last stage
         kbki_wg_hold<128>(d);
         kbki_step_store<T, 256>(c, m, n, at.x * 128 + group * 64, at.y * 256, d);
     }
@@ -9449,8 +9470,9 @@ template <class T> const char* kbk_matmul_fwd_persist(const kbk_args* a, kbk_str
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 1);
 }
 
-/*  Multicast: clusters of two CTAs, one above the other, use the same tile of B. Each CTA loads half of it for both.
-    A stage is empty when the consumers of both CTAs have released it, because both CTAs write to it. */
+/*  Multicast: the two CTAs of a cluster compute tiles one above the other, so they need the same tile of B.
+    Each CTA loads half of that tile and multicasts it to both. A stage is empty when the consumers of both CTAs
+    have released it, because both CTAs write to it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_multicast_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9476,7 +9498,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9500,7 +9522,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9518,8 +9540,9 @@ template <class T> const char* kbk_matmul_fwd_multicast(const kbk_args* a, kbk_s
     return kbki_step_run<T, 256>(a, st, kernel, 384, 1024 + 4 * 49152, 2);
 }
 
-/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next tile is
-    multiplied. Each consumer has two buffers; the thread that starts the stores waits until a buffer has been read. */
+/*  TMA stores: a consumer writes 64 columns at a time to a staging buffer, and TMA stores them while the next
+    tile is multiplied. Each consumer has two staging buffers. Before a buffer is written again, the thread that
+    started its TMA store waits until the store has read it. */
 template <class T, bool AlongA, bool AlongB>
 __global__ void __launch_bounds__(384)
     kbk_matmul_fwd_tma_k(const __grid_constant__ kbki_map map_a, const __grid_constant__ kbki_map map_b,
@@ -9545,7 +9568,7 @@ __global__ void __launch_bounds__(384)
                 int slot = turn % Stages;
                 char *stage = stages + slot * Bytes, *half = stage + (1 + rank) * 128 * 128;
                 kbki_bar_wait(empty + slot, turn / Stages % 2 ^ 1);
-                kbki_bar_expect(full + slot, Bytes); // A, and both halves of B
+                kbki_bar_expect(full + slot, Bytes); // bytes of the tile of A and of both halves of B
                 kbki_step_fetch<AlongA>(stage, &map_a, full + slot, at.x * 128, step * 64);
                 kbki_step_fetch<AlongB, true>(half, &map_b, full + slot, at.y * 256 + rank * 128, step * 64, 3);
             }
@@ -9570,7 +9593,7 @@ __global__ void __launch_bounds__(384)
                         d, u.at(stage + k * u.step16), v.at(stage + k * v.step16), k ? 1 : step);
                 kbki_wg_commit();
                 kbki_wg_wait<1>();
-                if (step && threadIdx.x % 128 < 2) // in both CTAs
+                if (step && threadIdx.x % 128 < 2) // one arrive in each CTA
                     kbki_bar_arrive_at(empty + (turn - 1) % Stages, threadIdx.x % 128);
             }
             kbki_wg_wait<0>();
@@ -9579,7 +9602,7 @@ __global__ void __launch_bounds__(384)
 #pragma unroll
             for (int x = 0; x < 256; x += 64) {
                 char* buffer = staging + x / 64 % 2 * 64 * 128;
-                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the store before the previous one has read it
+                if (threadIdx.x % 128 == 0) kbki_bulk_read<1>(); // the last but one store has read this buffer
                 kbki_barrier<128>(1 + group);
                 kbki_step_stage<T>(buffer, d + x / 2);
                 kbki_bulk_fence();
@@ -9588,13 +9611,14 @@ __global__ void __launch_bounds__(384)
                     kbki_tma_store(&map_c, buffer, at.y * 256 + x, at.x * 128 + group * 64);
             }
         }
-        if (threadIdx.x % 128 == 0) kbki_bulk_read<0>(); // shared memory must outlive the stores
+        // a CTA must not exit before the stores have read its shared memory
+        if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
     }
     __syncwarp();
     kbki_cluster_barrier(); // a CTA must not exit while the other one may access its shared memory
 #endif
 }
-// Whether TMA can store rows of C.
+// Returns whether TMA can store rows of C.
 template <class T> bool kbki_wg_storable(const kbk_args* a) {
     return kbki_mm_wide((const kbki_result<T>*)a->out[0], a->s.cols);
 }
@@ -9606,15 +9630,16 @@ template <class T> const char* kbk_matmul_fwd_tma(const kbk_args* a, kbk_stream 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_tile     Matrix product in f32 at full rate: rungs 7 and 8 of matmul; their card is in >>matmul_simt.
+  >>matmul_tile     Matrix product in f32, near the peak of FMAs: rungs 7 and 8 of matmul; card in >>matmul_simt.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 /*  Copies the tiles of one operand to shared memory by cp.async, one tile after the other along k. A tile has
-    Breadth by Depth elements, Depth along k. A K-major operand is copied element by element, which transposes it
-    and accepts any address. Any other is copied 16 bytes at a time if it is aligned (Wide), else 4. */
+    Breadth by Depth elements; Depth is its size along k. A K-major operand is copied element by element, which
+    transposes it and accepts any address. Any other operand is copied in units of 16 bytes if it is aligned
+    (Wide), otherwise of 4 bytes. */
 template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads> struct kbki_mm_feed {
     static constexpr int width = Wide && !Along ? 4 : 1, pitch = Breadth + 4, floats = Depth * pitch;
     static constexpr int per_pass = Along ? Threads / Depth : Threads / (Breadth / width); // rows per pass
@@ -9622,7 +9647,8 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
     static_assert(per_pass > 0 && passes * per_pass == (Along ? Breadth : Depth), "passes are whole");
     const float *p, *base;
     int64_t ld;
-    int left, k, at; // elements from this thread's place to the end of the tensor; its k; its offset in the tile
+    // left: elements from this thread's element to the end of the tensor; k, at: index along k, offset in the tile
+    int left, k, at;
     bool whole;
     __device__ __forceinline__ void start(const float* tensor, int64_t line, int64_t x0, int64_t size, int64_t k0) {
         int t = threadIdx.x, x = Along ? t / Depth : t % (Breadth / width) * width;
@@ -9630,7 +9656,7 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
         base = tensor, ld = line, p = tensor + (Along ? (x0 + x) * ld + k0 + k : (k0 + k) * ld + x0 + x);
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // depth: what is left of K
+    // depth: number of elements that remain along K
     __device__ __forceinline__ void next(uint32_t s, int64_t depth) {
         const float* q = p;
         s += at * 4;
@@ -9638,9 +9664,9 @@ template <bool Along, bool Wide, bool Flat, int Breadth, int Depth, int Threads>
 #pragma unroll
             for (int i = 0; i < passes; i++, q += per_pass * ld) kbki_ahead_copy<4 * width>(s + i * step * 4, q);
         } else {
-            // Flat: unrolled, the compiler issues both loops and predicates one of them off; FMAs then fill the
-            // gaps between copies. Not unrolled, this stays a branch. NN is faster unrolled, the other layouts are
-            // not.
+            // Flat: this loop is unrolled. The compiler then issues this loop and the one above and predicates one
+            // of them off, so that FMAs fill the gaps between copies. If the loop is not unrolled, it remains a
+            // branch. Only layout NN is faster with unrolling.
 #pragma unroll Flat ? passes : 1
 
             for (int i = 0; i < passes; i++, q += per_pass * ld) {
@@ -9670,11 +9696,11 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     int now = 0, then = Stages - 1;
     for (int64_t k0 = 0; k0 < io.k; k0 += 8) {
         kbki_ahead_wait<Stages - 2>();
-        // this tile has arrived for all threads; the previous tile has been read by all and may be overwritten
+        // this tile has arrived for all threads; all threads have read the previous tile, which may be overwritten
         __syncthreads();
         int64_t left = io.k - k0 - 8 * (Stages - 1);
         fa.next(sa + then * size, left), fb.next(sb + then * size, left);
-        kbki_ahead_close(); // an empty group counts, too, so that the same wait is right for the last tiles
+        kbki_ahead_close(); // groups may be empty, so that the same wait is correct for the last tiles
         kbki_mm_step8(a[now], b[now], c);
         now = now + 1 == Stages ? 0 : now + 1, then = then + 1 == Stages ? 0 : then + 1;
     }
@@ -9682,19 +9708,19 @@ __global__ void __launch_bounds__(256, Wide || AlongB ? 2 : 1) kbk_matmul_fwd_cp
     kbki_mm_finish8(io.c, io.m, io.n, i0, j0, c);
 }
 
-// Configuration: tile of the CTA (M, N, K), tile of a warp, lanes of a warp along M, stages of the cp.async
-// pipeline, CTAs per SM (occupancy).
+// Configuration: tile sizes of a CTA (M, N, K) and of a warp, lanes of a warp along M, stages of the cp.async
+// pipeline, CTAs per SM.
 template <int TileM, int TileN, int TileK, int WarpM, int WarpN, int LanesM, int Stages, int Ctas>
 struct kbki_mm_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, tile_k = TileK, stages = Stages, ctas = Ctas;
     static constexpr int warp_m = WarpM, warp_n = WarpN, threads = TileM / WarpM * (TileN / WarpN) * 32;
     static constexpr int lanes_m = LanesM, lanes_n = 32 / LanesM;
     static constexpr int thread_m = WarpM / lanes_m, thread_n = WarpN / lanes_n;
-    // floats of A's tile; of both
+    // floats of a tile of A; floats of the tiles of A and B
     static constexpr int floats_a = TileK * (TileM + 4), stage = floats_a + TileK * (TileN + 4);
     static constexpr int bytes = Stages * stage * 4;
 };
-// Loads a thread's operand values for one k: vectors of four, spaced by the width of the warp.
+// Loads the operand values of a thread for one k, as vectors of four. Vectors are 4 * Apart floats apart.
 template <int Count, int Apart> __device__ __forceinline__ void kbki_mm_piece(const float* s, float* v) {
 #pragma unroll
     for (int e = 0; e < Count; e += 4)
@@ -9712,7 +9738,8 @@ __device__ __forceinline__ void kbki_mm_finish(const kbki_mm<float>& io, int64_t
             kbki_mm_put(out, io.m, io.n, i + y % 4 + y / 4 * 4 * Plan::lanes_m, j + x * Plan::lanes_n, c[y] + x,
                         wide);
 }
-// cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K in grid.y.
+// Combines a cp.async pipeline, tiles per CTA, warp and thread, double-buffered fragments, and split-K (grid.y is
+// the slice).
 template <bool AlongA, bool AlongB, bool Wide, class Plan>
 __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warptile_k(kbki_mm<float> io) {
     extern __shared__ uint4 kbki_mm_ring[];
@@ -9744,7 +9771,7 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
 #pragma unroll
         for (int k = 0; k < Plan::tile_k; k++) {
             constexpr int LastStep = Plan::tile_k - 1;
-            if (k == LastStep) { // all threads have read this tile, and the next has arrived
+            if (k == LastStep) { // all threads have read this tile, and the next tile has arrived
                 now = now + Plan::stage == end ? ring : now + Plan::stage;
                 kbki_ahead_wait<Plan::stages - 2>();
                 __syncthreads();
@@ -9762,10 +9789,11 @@ __global__ void __launch_bounds__(Plan::threads, Plan::ctas) kbk_matmul_fwd_warp
         }
     }
     kbki_ahead_wait<0>();
-    if (io.part) kbki_follow_me(); // kbki_mm_sum_k
+    if (io.part) kbki_follow_me(); // lets kbki_mm_sum_k start
     kbki_mm_finish<Plan>(io, i0 + y, j0 + x, c);
 }
-// Adds the split-K slices in a fixed order: the same bits every time. Eight loads are in flight per thread.
+// Adds the split-K slices in a fixed order, so that every launch computes bitwise the same result. Eight loads are
+// in flight per thread.
 template <class T> __global__ void __launch_bounds__(128) kbki_mm_sum_k(kbki_mm<T> io, int64_t splits) {
     int64_t n = io.m * io.n, i = blockIdx.x * (int64_t)128 + threadIdx.x;
     float sum = 0;
@@ -9807,7 +9835,7 @@ template <bool AlongA, bool AlongB, bool Wide, class Plan>
 const char* kbki_mm_warptile(const kbki_mm<float>& io, int64_t ctas, int64_t splits, kbk_stream st) {
     size_t bytes = Plan::bytes;
     const char* why = kbki_want_shared(kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan>, &bytes);
-    if (why || bytes == 0) return why ? why : "an SM has too little shared memory";
+    if (why || bytes == 0) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     dim3 grid((unsigned)ctas, (unsigned)splits);
     kbk_matmul_fwd_warptile_k<AlongA, AlongB, Wide, Plan><<<grid, Plan::threads, bytes, st>>>(io);
     return kbki_launched();
@@ -9841,29 +9869,29 @@ template <class T> const char* kbk_matmul_fwd_warptile(const kbk_args* a, kbk_st
 
 /*  matmul fwd, continued: f16 and bf16, a branch of the ladder from rung 8 on for GPUs without wgmma ------------
     17 mma     128 x 128 tile, four warps of 64 x 64; ldmatrix, mma.sync m16n8k16; one buffer, no pipeline
-               <- 4096 FLOPs per warp instruction (an FMA: 64), on operands of half the size. The tensor cores wait
-               for every tile
+               <- 4096 FLOPs per warp instruction (64 for an FMA), on operands of half the size. The tensor cores
+               are idle while a tile is loaded
     18 mmapipe cp.async pipeline of three tiles (multistage), fragments double-buffered in registers, CTAs in
                bands; 128 x 256 tile, or 128 x 128 if there are few tiles or K is short
-               <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The
-               loop over whole tiles has no branch. Rows whose length is no multiple of 8 are first copied to
-               padded rows (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16
-               bytes selects rung 17, which accepts any. If there are few tiles and K is long, split-K is used. The
-               slices are added in order (workspace: 4*M*N bytes per slice)
-    bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches some 62 % of the rate
+               <- copies and fragment loads are interleaved with the products, so memory latency is hidden. The loop
+               over complete tiles has no branch. Rows whose length is no multiple of 8 are first copied to padded rows
+               (workspace: 2*(M*K + K*N) bytes and padding). A base address that is not aligned to 16 bytes selects
+               rung 17, which accepts any address. If there are few tiles and K is long, split-K is used. The slices
+               are added in order (workspace: 4*M*N bytes per slice)
+    bound by   arithmetic, and by mma.sync itself. On compute capability 9.0 mma.sync reaches about 62 % of the rate
                of wgmma, because all operands pass through registers
 
-    Both kernels keep the memory layout in shared memory. Tiles are 64 deep in k: [x][64] for a K-major operand,
-    else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is stored in place c ^ (row %
-    8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the copies have bank
-    conflicts. */
+    In shared memory, both kernels keep the order that the operands have in global memory. Tiles are 64 deep in k:
+    [x][64] for a K-major operand, else [64][x], which ldmatrix transposes. Swizzle: the 16-byte vector c of a row is
+    stored in place c ^ (row % 8). Vectors c of eight rows then lie in different banks, so neither ldmatrix nor the
+    copies have bank conflicts. */
 #ifdef __CUDACC__
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
 #define KBKI_MMA_DEPTH 64
 // Loads n elements of 16 bits (at most 8) from an address with any alignment, by aligned 4-byte loads if n is 8.
-// The rest is 0.
+// Elements from n on are set to 0.
 template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, int n) {
     const unsigned short* h = reinterpret_cast<const unsigned short*>(p);
     uint32_t w[5] = {};
@@ -9883,35 +9911,37 @@ template <class T> __device__ __forceinline__ uint4 kbki_mma_gather(const T* p, 
     return make_uint4(w[0], w[1], w[2], w[3]);
 }
 
-/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements, 64 along k.
-    Thread t carries the 16-byte vector t % packs of some rows. Along: the operand is K-major. */
+/*  Copies the tiles of one operand, one after the other along k. A tile has Breadth by 64 elements; 64 is its
+    size along k. Thread t copies the 16-byte vector t % packs of several rows. Along: the operand is K-major. */
 template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     static constexpr int packs = Along ? KBKI_MMA_DEPTH / 8 : Breadth / 8; // 16-byte vectors per row
     static constexpr int per_pass = Threads / packs, lines = Along ? Breadth : KBKI_MMA_DEPTH,
                          passes = lines / per_pass;
     static constexpr int bytes = Breadth * KBKI_MMA_DEPTH * 2;
-    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "a thread's rows have the same swizzle");
+    static_assert(per_pass % 8 == 0 && passes * per_pass == lines, "all rows of a thread have the same swizzle");
     const T *p, *base;
-    int64_t jump, turn; // distance from pass to pass, and after the last one
-    // elements from this thread's place to the end of the tensor; its k; its byte offset in the tile
+    int64_t jump, turn; // elements to advance after a pass, and additionally after the last pass
+    // left: elements from this thread's element to the end of the tensor; k, at: index along k, byte offset in the
+    // tile
     int left, k, at;
-    bool whole;         // the tile's whole width is inside the tensor
+    bool whole;         // the complete width of the tile is inside the tensor
     __device__ __forceinline__ void start(const T* tensor, int64_t ld, int64_t x0, int64_t size) {
         int t = threadIdx.x, row = t / packs, pack = t % packs, x = Along ? row : pack * 8;
         base = tensor, jump = per_pass * ld, turn = Along ? KBKI_MMA_DEPTH - Breadth * ld : 0,
         k = Along ? pack * 8 : row;
         p = tensor + (Along ? (x0 + x) * ld + k : k * ld + x0 + x);
-        asm volatile("" : "+l"(jump)); // keeps jump in registers; the compiler would load ld each time
+        asm volatile("" : "+l"(jump)); // keeps jump in registers; otherwise the compiler reloads ld for each use
         at = row * packs * 16 + (pack ^ row % 8) * 16;
         whole = x0 + Breadth <= size, left = whole ? Breadth - x : (int)(size - x0) - x;
     }
-    // How many of the eight elements of pass i are inside the tensor; 0 or less: none.
+    // Returns how many of the eight elements of pass i are inside the tensor; a value below 1 means none.
     __device__ __forceinline__ int there(int i, int64_t depth) const {
-        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k; // left along k, from here
+        // elements along k from this vector on
+        int n = depth < KBKI_MMA_DEPTH ? (int)depth - k : KBKI_MMA_DEPTH - k;
         return Along ? (i * per_pass < left ? n : 0) : (i * per_pass < n ? left : 0);
     }
-    // Copy a quarter of a tile: inside(), if the whole tile is inside the tensor; edge(), otherwise. Rows are
-    // aligned to 16 bytes, so a vector is either inside the tensor or outside.
+    // inside() copies a quarter of a tile that is completely inside the tensor, and edge() a quarter of any tile.
+    // Rows are aligned to 16 bytes, so a vector lies either completely inside or completely outside the tensor.
     __device__ __forceinline__ void inside(uint32_t s, int quarter) {
         s += at + quarter * (bytes / 4);
 #pragma unroll
@@ -9919,7 +9949,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
     __device__ __forceinline__ void edge(uint32_t s, int quarter, int64_t depth) {
         s += at + quarter * (bytes / 4);
-// not unrolled, so that it stays a branch; unrolled, it would be issued with the other loop, predicated off
+// not unrolled, so that the loop remains a branch; an unrolled loop would be issued for inner tiles, too,
+// predicated off
 #pragma unroll 1
         for (int i = 0; i < passes / 4; i++, p += jump) {
             bool in = depth > 0 && there(quarter * (passes / 4) + i, depth) > 0;
@@ -9927,7 +9958,7 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
         }
     }
     __device__ __forceinline__ void onward() { p += turn; }
-    // Copies a tile through registers. Wide: 16-byte loads; otherwise any alignment is accepted.
+    // Copies a tile through registers. Wide: loads 16 bytes at a time; otherwise any alignment is accepted.
     template <bool Wide> __device__ __forceinline__ void now(char* s, int64_t depth) {
         uint4 v[passes];
 #pragma unroll
@@ -9942,7 +9973,8 @@ template <class T, bool Along, int Breadth, int Threads> struct kbki_mma_feed {
     }
 };
 template <bool Yes> struct kbki_flag { static constexpr bool yes = Yes; };
-// Copies a quarter of both tiles. Sure: both tiles are known to be inside their tensors.
+// Copies a quarter of the tile of A and of the tile of B. Sure: the caller knows that both tiles are completely inside
+// their tensors.
 template <bool Sure, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, int quarter, int64_t depth) {
     if (Sure || (a.whole && b.whole && depth >= KBKI_MMA_DEPTH))
@@ -9951,12 +9983,13 @@ __device__ __forceinline__ void kbki_mma_part(FeedA& a, FeedB& b, uint32_t s, in
         a.edge(s, quarter, depth), b.edge(s + FeedA::bytes, quarter, depth);
 }
 
-/*  The addresses at which a lane reads the fragments of 16 of x by 16 of k. First: lanes 8 to 15 read the next
-    eight rows and lanes 16 to 31 the next vector; otherwise the reverse. The registers must be in the order of
-    mma.sync; which choice gives that order depends on the operand and on its layout. */
+/*  Computes the addresses at which a lane reads the fragments of 16 rows or columns by 16 along k. The
+    registers must be in the order of mma.sync. Which choice of First gives that order depends on the operand
+    and on its layout. First: lanes 8 to 15 read the next eight rows, and lanes 16 to 31 the next vector. Not
+    First: lanes 8 to 15 read the next vector, and lanes 16 to 31 the next eight rows. */
 template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
     static constexpr bool transpose = !Along;
-    uint32_t at[4]; // for steps 0 to 3 along k if K-major, else for i = 0 to 3; all other offsets are constants
+    uint32_t at[4]; // addresses for steps 0 to 3 along k if K-major, else for fragments i = 0 to 3
     // x: the first row or column of this warp in the tile, a multiple of 64.
     __device__ __forceinline__ void set(uint32_t tile, int x) {
         int lane = threadIdx.x % 32, low = lane / 8 % 2, high = lane / 16;
@@ -9969,17 +10002,17 @@ template <bool Along, bool First, int Breadth> struct kbki_mma_lane {
 #pragma unroll
         for (int e = 0; e < 4; e++) at[e] += bytes;
     }
-    // Loads the fragment of 16 of x from 16 i, and 16 of k from 16 step.
+    // Loads the fragment of 16 rows or columns from 16 i on, and of 16 along k from 16 step on.
     __device__ __forceinline__ void read(int i, int step, uint32_t* r) const {
         kbki_ldmatrix<transpose>(Along ? at[step] + i * 16 * KBKI_MMA_DEPTH * 2 : at[i] + step * 16 * Breadth * 2, r);
     }
 };
-// Multiplies 16 rows of a warp's 64 x 64 by one step of 16 along k.
+// Multiplies 16 rows of a warp's 64 x 64 tile, for one step of 16 along k.
 template <class T> __device__ __forceinline__ void kbki_mma_fma(const uint32_t* a, uint32_t (*b)[4], float (*c)[4]) {
 #pragma unroll
     for (int j = 0; j < 8; j++) kbki_mma_fixed<T>(c[j], a, b[j / 2] + j % 2 * 2);
 }
-// Transposes 4 x 4 words over four neighbouring lanes: lane q gets word q of all four.
+// Transposes a 4 x 4 matrix of 32-bit words in four neighbouring lanes: lane q gets word q of all four lanes.
 __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
     bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
     uint32_t a = __shfl_xor_sync(~0u, odd ? w[0] : w[1], 1), b = __shfl_xor_sync(~0u, odd ? w[2] : w[3], 1);
@@ -9990,9 +10023,9 @@ __device__ __forceinline__ uint4 kbki_mma_quad(const uint32_t* w) {
 template <class U> struct alignas(2 * sizeof(U)) kbki_pair_of {
     U a, b;
 };
-/*  Epilogue: stores 16 rows of a warp's sums. A thread holds pairs of neighbours in rows lane / 4 and + 8, in the order
-    of mma.sync and wgmma. If rows of a 16-bit C are aligned, four lanes exchange words and store 16 bytes each.
-    Turned: C is the transpose. */
+/*  Epilogue: stores 16 rows of a warp's sums. A thread holds pairs of neighbouring columns of rows lane / 4 and
+    lane / 4 + 8, in the order of mma.sync and wgmma. If rows of a 16-bit C are aligned, four lanes exchange
+    32-bit words, and each stores 16 bytes. Turned: C is the transpose of the product. */
 template <class U, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t i0, int64_t j0, const float* d) {
     bool wide = sizeof(U) == 2 && !Turned && n % 8 == 0 && ((uintptr_t)c & 15) == 0;
@@ -10030,7 +10063,7 @@ __device__ __forceinline__ void kbki_mm_rows(U* c, int64_t m, int64_t n, int64_t
     }
 }
 
-// One swizzled buffer per operand: load through registers, synchronise, multiply by mma.sync.
+// Uses one swizzled buffer per operand: loads tiles through registers, synchronises, and multiplies by mma.sync.
 template <class T, bool AlongA, bool AlongB, bool Wide>
 __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, 128> FeedA;
@@ -10065,7 +10098,7 @@ __global__ void __launch_bounds__(128, 2) kbk_matmul_fwd_mma_k(kbki_mm<T> io) {
         kbki_mm_rows<T, 64>(io.c, io.m, io.n, i0 + warp / 2 * 64 + r * 16, j0 + warp % 2 * 64, c[r][0]);
 }
 
-// Prologue of the pipeline: starts the loads of all stages but one, and a quarter of that one.
+// Prologue of the pipeline: starts the loads of all stages but the last, and of a quarter of the last stage.
 template <int Stages, class FeedA, class FeedB>
 __device__ __forceinline__ void kbki_mma_first(FeedA& a, FeedB& b, uint32_t s, int64_t depth) {
     for (int i = 0; i < Stages - 1; i++) {
@@ -10082,7 +10115,8 @@ template <bool AlongA, bool AlongB, class T> __device__ __forceinline__ void kbk
     io.a += blockIdx.z * io.sa + k0 * (AlongA ? 1 : io.lda), io.b += blockIdx.z * io.sb + k0 * (AlongB ? 1 : io.ldb);
     io.c += blockIdx.z * io.sc, io.k = min(io.k - k0, io.deep);
 }
-// cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K in grid.y.
+// Combines a cp.async pipeline of Stages swizzled tiles, double-buffered fragments, and split-K (grid.y is the
+// slice).
 template <class T, bool AlongA, bool AlongB, int TileN, int Stages>
 __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(kbki_mm<T> io) {
     typedef kbki_mma_feed<T, AlongA, 128, TileN> FeedA; // 2 x (TileN / 64) warps: TileN threads
@@ -10107,12 +10141,12 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 4; i++) la.read(i, 0, a[0][i]), lb.read(i, 0, b[0][i]);
-    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // what is left of K, from the tile that is being loaded
+    int64_t depth = io.k - KBKI_MMA_DEPTH * (Stages - 1); // elements of K from the tile that is being loaded on
     auto turn = [&](auto sure) {
 #pragma unroll
         for (int step = 0; step < Steps; step++) {
             int more = (step + 1) % Steps;
-            if (step == LastStep) { // all threads have read this tile, and the next has arrived
+            if (step == LastStep) { // all threads have read this tile, and the next tile has arrived
                 slot = slot + 1 == Stages ? 0 : slot + 1;
                 const int onward = slot ? StageBytes : -(Stages - 1) * StageBytes;
                 la.move(onward), lb.move(onward);
@@ -10121,7 +10155,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
                 __syncthreads();
             }
 #pragma unroll
-            // fragment loads and copies are spread over the products, so that no queue fills up
+            // fragment loads and copies are spread over the products, so that no instruction queue fills up
             for (int i = 0; i < 4; i++) {
                 la.read(i, more, a[more % 2][i]), lb.read(i, more, b[more % 2][i]);
                 kbki_mma_fma<T>(a[step % 2][i], b[step % 2], c[i]);
@@ -10139,7 +10173,7 @@ __global__ void __launch_bounds__(TileN, 256 / TileN) kbk_matmul_fwd_mmapipe_k(k
 #pragma unroll 1
     while (depth > stop) turn(kbki_flag<false>());
     kbki_ahead_wait<0>();
-    if (io.part) kbki_follow_me(); // kbki_mm_sum_k adds the slices
+    if (io.part) kbki_follow_me(); // lets kbki_mm_sum_k start
 #pragma unroll
     for (int r = 0; r < 4; r++)
         if (io.part)
@@ -10175,7 +10209,7 @@ __global__ void __launch_bounds__(256) kbki_mma_align_k(const T* from, T* to, in
         *reinterpret_cast<uint4*>(to + line * pitch + i) = kbki_mma_gather(from + line * length + i, n);
     }
 }
-// Copies an operand of `batch` products to `room`; p, ld, stride and room are changed to use the copy.
+// Copies an operand of `batch` products to `room`. Sets p, ld and stride to those of the copy, and advances room.
 template <class T>
 const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t batch, T** room, kbk_stream st) {
     int64_t length = *ld, lines = length ? *stride / length : 0, pitch = kbki_mm_pitch(length);
@@ -10185,9 +10219,9 @@ const char* kbki_mma_align(const T** p, int64_t* ld, int64_t* stride, int64_t ba
     *p = *room, *ld = pitch, *stride = lines * pitch, *room += lines * batch * pitch;
     return kbki_launched();
 }
-// Whether rows are 16-byte aligned, or will be after the copy.
+// Returns whether rows are 16-byte aligned, or will be aligned after the copy.
 template <class T> bool kbki_mm_alignable(const T* p, int64_t ld) { return kbki_aligned(p, 16) || ld % 8; }
-// Aligns both operands if they need it. The copies are taken off the front of a's workspace.
+// Copies each operand that is not aligned. The copies take the first part of a's workspace.
 template <class T> const char* kbki_mma_align_both(kbk_args* a, int64_t batch, kbki_mm<T>* io, kbk_stream st) {
     size_t copies = (size_t)batch * kbki_mm_copies(&a->s, (int)sizeof(T));
     if (!copies) return NULL;
@@ -10206,7 +10240,7 @@ const char* kbki_mmapipe_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, in
         size_t bytes = Stages * (128 + TileN) * KBKI_MMA_DEPTH * 2;
         const char* why = kbki_want_shared(kbk_matmul_fwd_mmapipe_k<T, l.a, l.b, TileN, Stages>, &bytes);
         if (why) return why;
-        if (bytes == 0) // the SM has less shared memory than that
+        if (bytes == 0) // the SM has too little shared memory for this configuration
             return TileN == 256 ? kbki_mmapipe_run<T, 128>(a, io, batch, splits, st) : kbki_mma<T>(a, batch, st);
         why = kbki_mm_batch(io, io.across * io.down, batch, [&](const kbki_mm<T>& part, dim3 grid) {
             grid.y = (unsigned)splits;
@@ -10231,7 +10265,7 @@ template <class T> const char* kbki_mmapipe(const kbk_args* a, int64_t batch, in
         io.deep = kbki_ceil(kbki_ceil(io.k, splits), KBKI_MMA_DEPTH) * KBKI_MMA_DEPTH;
         return kbki_mmapipe_run<T, 128>(a, io, 1, kbki_ceil(io.k, io.deep), st);
     }
-    // The 256-wide tile halves the traffic of A, but pays off only with enough tiles and a long K.
+    // The 256-wide tile halves the traffic of A, but is faster only with enough tiles and a long K.
     bool wide = io.down * kbki_ceil(io.n, 256) * batch >= KBKI_MMA_FEW && io.k >= 512;
     return wide ? kbki_mmapipe_run<T, 256>(a, io, batch, 1, st) : kbki_mmapipe_run<T, 128>(a, io, batch, 1, st);
 }
@@ -10246,7 +10280,8 @@ template <class T> const char* kbk_matmul_fwd_mmapipe(const kbk_args* a, kbk_str
                        TMA.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// Epilogue: stores 64 rows from registers. (i0, j0): first element. Turned: C is the transpose of the product.
+// Epilogue: stores 64 rows from registers. (i0, j0): row and column of the first element. Turned: C is the
+// transpose of the product.
 template <class T, int TileN, bool Turned = false>
 __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0, int64_t j0, const float* d,
                                                int layer = 0) {
@@ -10258,15 +10293,16 @@ __device__ __forceinline__ void kbki_wg_finish(const kbki_mm<T>& io, int64_t i0,
 template <class T> __device__ __forceinline__ void kbki_wg_stage(char* to, const float* d) {
     int row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, pack = threadIdx.x % 32 / 16;
 #pragma unroll
-    for (int x = 0; x < 8; x += 2) { // vectors of eight columns
+    for (int x = 0; x < 8; x += 2) { // x: index of a vector of eight columns
         uint32_t w[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) w[e] = kbki_word((T*)0, d + x * 4 + e * 2);
         kbki_stmatrix(kbki_shared(to + row * 128 + ((x + pack) ^ row % 8) * 16), w);
     }
 }
-/*  The same for f32: 64 rows by 32 columns. Turned: each column becomes two rows of 32 elements, 4096 bytes apart.
-    To avoid bank conflicts, lanes with odd rows write their columns in another order. */
+/*  Writes 64 rows by 32 columns of f32 results to shared memory, with the same swizzle as kbki_wg_stage.
+    Turned: each column becomes two rows of 32 elements that are 4096 bytes apart. To avoid bank conflicts,
+    lanes with odd rows write their columns in another order. */
 template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* to, const float* d) {
     int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, q = t % 4, other = row % 2 * 16;
     if (Turned) {
@@ -10286,17 +10322,17 @@ template <bool Turned> __device__ __forceinline__ void kbki_wg_stage_f32(char* t
         }
     }
 }
-/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of the
-    warpgroup (double buffering). A buffer is free when the store before the previous one has read it; the thread
-    that started that store waits for it (cp.async.bulk.wait_group.read). The stores are asynchronous. If the width
-    is no multiple of 128 bytes, some columns are stored twice. Turned: C is the transpose; in f32 a buffer then
-    has two boxes. */
+/*  Epilogue by TMA: stores a block of 64 rows, 128 bytes of columns at a time, through two staging buffers of
+    the warpgroup (double buffering). The stores are asynchronous. A buffer may be written again when the last
+    but one store has read it; the thread that started this store waits for that
+    (cp.async.bulk.wait_group.read). If the width of the tile is no multiple of 128 bytes, some columns are
+    stored twice. Turned: C is the transpose of the product, and an f32 buffer is stored as two TMA boxes. */
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, int group, int i0, int j0, int layer,
                                               int block, const float* d) {
     constexpr bool Two = Turned && sizeof(T) == 4;
     constexpr int Wide = 128 / (int)sizeof(T), Many = (Plan::tile_n + Wide - 1) / Wide;
-    // the previous tile ended with the buffer that this tile starts with
+    // whether each tile starts with the buffer with which the previous tile ended
     constexpr bool Odd = Many * Plan::blocks % 2;
     bool first = threadIdx.x % 128 == 0;
 #pragma unroll
@@ -10320,39 +10356,41 @@ __device__ __forceinline__ void kbki_wg_store(const kbki_map* c, char* staging, 
 
 /*------------------------------------------------------------------------------------------------------------
   >>matmul_hopper     Matrix product with wgmma and TMA, for compute capability 9.0 only: the production kernel. It
-                      has everything of rungs 12 to 16 of >>matmul_steps, and split-K, batches, ping-pong schedule.
+                      combines the ideas of rungs 12 to 16 of >>matmul_steps with split-K, batches and a ping-pong
+                      schedule.
 ------------------------------------------------------------------------------------------------------------*/
 
 #define KBKI_TEXT_TMA "TMA needs rows of A and B aligned to 16 bytes: use mmapipe or select"
-// A not K-major, B K-major: computes C' = B' A', so that rows of the product are columns of C
+// layout for A not K-major and B K-major, used to compute C' = B' A': rows of that product are columns of C
 #define KBKI_TT (KBK_TN + 1)
 #define KBKI_WG_SMS 132 // SMs of the largest GPU of compute capability 9.0; the workspace is sized for it
-/*  Split-K of the tiles of the last wave, if they would leave clusters idle: the number of slices of K. A slice
-    has at least four stages. All slices run at once. */
+/*  Returns the number of slices of K into which the tiles of the last wave are split, if these tiles would
+    leave clusters idle. A slice has at least four stages. All slices run at the same time. */
 KBK_FN int64_t kbki_wg_slices(int64_t units, int64_t stages, int64_t slots) {
     int64_t n = units % slots ? slots / (units % slots) : 1;
     if (n > stages / 4) n = stages / 4;
     return n > 1 ? n : 1;
 }
-// Bytes of workspace for it on any GPU: the sums of a tile of `results` elements per CTA. 0: it is not possible.
+// Returns the bytes of workspace for split-K on any GPU, which are the sums of a tile of `results` elements for
+// each CTA; 0 if split-K is not possible.
 KBK_FN size_t kbki_wg_room_bytes(int64_t units, int64_t stages, int pair, int results) {
     int64_t slots = KBKI_WG_SMS / pair, clusters = units * (stages / 4);
     return stages < 8 ? 0 : (size_t)((clusters < slots ? clusters : slots) * pair * results) * sizeof(float);
 }
 #ifdef __CUDACC__
 
-/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 to 3. Stages: of the TMA
-    pipeline, each 128 bytes deep in k. Pair: 2 for clusters of two CTAs, one above the other, that share B; else
-    1. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one warpgroup runs its
-    epilogue while the other multiplies. */
+/*  Configuration. TileM x TileN: tile of the CTA. Groups: consumer warpgroups, 1 to 3. Stages: stages of the
+    TMA pipeline; each holds 128 bytes along k. Pair: 2 if the two CTAs of a cluster share the same tile of B,
+    else 1. Turns: ping-pong schedule (CUTLASS): each tile belongs to one consumer warpgroup, and one warpgroup
+    runs its epilogue while the other multiplies. */
 template <int TileM, int TileN, int Groups, int Stages, int Pair, bool Turns> struct kbki_wg_plan {
     static constexpr int tile_m = TileM, tile_n = TileN, groups = Groups, stages = Stages, pair = Pair;
     static constexpr bool turns = Turns;
-    static constexpr int workers = Turns ? 1 : Groups;  // warpgroups that share a tile
-    static constexpr int blocks = TileM / 64 / workers; // blocks of 64 rows per warpgroup
+    static constexpr int workers = Turns ? 1 : Groups;  // number of warpgroups that share a tile
+    static constexpr int blocks = TileM / 64 / workers; // number of 64-row blocks per warpgroup
     static constexpr int threads = 128 * (1 + Groups);  // the first warpgroup is the producer
     static constexpr int a_bytes = TileM * 128, stage_bytes = a_bytes + TileN * 128;
-    static constexpr int staging = 2 * 64 * 128;                                 // bytes per warpgroup
+    static constexpr int staging = 2 * 64 * 128; // bytes of two buffers per warpgroup
     static constexpr int bytes = 1024 + Stages * stage_bytes + Groups * staging; // 1024: for alignment
     // registers per thread of consumers and producer: 128 * (40 + 2 * 232), or 128 * (32 + 3 * 160), of 65536
     static constexpr int keep = Groups == 3 ? 160 : 232, spare = Groups == 3 ? 32 : 40;
@@ -10361,35 +10399,38 @@ struct kbki_wg_maps {
     kbki_map a, b, c;
 };
 template <class T> constexpr int kbki_wg_k = 128 / (int)sizeof(T); // elements of k per stage
-// Rows of a TMA box of B: a CTA's share of the tile's columns, or of 64 k if the columns are no whole panels.
+// Number of rows of a TMA box of B. A box holds a CTA's share of the columns of the tile; if these are no multiple
+// of 64, it holds a share of 64 k instead.
 template <class Plan, bool Along>
 constexpr int kbki_wg_high = Along                            ? Plan::tile_n / Plan::pair
                              : Plan::tile_n / Plan::pair % 64 ? 64 / Plan::pair
                                                               : 64;
-// Tiles of a product, or pairs of tiles for a cluster of two CTAs.
+// Returns the number of tiles of a product, or of pairs of tiles if a cluster has two CTAs.
 template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_tiles(const kbki_mm<T>& io, int pair) {
     return (io.down + pair - 1) / pair * io.across;
 }
-template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) { // stages of K
+// Returns the number of stages of K.
+template <class T> __host__ __device__ __forceinline__ int64_t kbki_wg_depth(const kbki_mm<T>& io) {
     return (io.k + kbki_wg_k<T> - 1) / kbki_wg_k<T>;
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // A work unit: a tile, or a slice of K of a tile.
 struct kbki_wg_unit {
-    int i0, j0, layer; // first row and column; the product of the batch
+    int i0, j0, layer; // i0, j0: row and column of the first element; layer: index of the product in the batch
     int first, depth;  // first stage of K, number of stages
-    int slice, slices; // slices: 1 if the tile is not split
+    int slice, slices; // index of the slice; number of slices, 1 if the tile is not split
 };
-/*  The work units of a cluster: first a slice of a tile of the last wave, if these tiles are split, then whole
-    tiles. The cluster with the last slice of a tile finishes the tile: it adds the sums of the other slices
-    (kbki_wg_fetch) in their order, so the result is reproducible. The others store their sums (kbki_wg_keep) and
-    never wait. Neighbouring clusters compute the same slice of neighbouring tiles, so that they share loads from
-    L2. */
+/*  Iterates over the work units of a cluster. If the tiles of the last wave are split, the first unit is a
+    slice of one of these tiles. All other units are complete tiles. The cluster with the last slice of a tile
+    finishes the tile: it adds the sums of the earlier slices (kbki_wg_fetch) in a fixed order, so the result is
+    reproducible. The clusters with earlier slices store their sums (kbki_wg_keep) and never wait. Neighbouring
+    clusters compute the same slice of neighbouring tiles, so that they share loads from L2. */
 template <class Plan, class T> struct kbki_wg_walk {
     const kbki_mm<T>& io;
-    int tiles, all, rest, rank, own, index; // tiles of a product; stages of a tile; tiles that are split
-    bool split;                             // the next unit is a slice
+    // tiles: tiles of a product; all: stages of a tile; rest: number of tiles that are split
+    int tiles, all, rest, rank, own, index;
+    bool split;                             // whether the next unit is a slice
     __device__ __forceinline__ kbki_wg_walk(const kbki_mm<T>& of)
         : io(of), tiles((int)kbki_wg_tiles(of, Plan::pair)), all((int)kbki_wg_depth(of)),
           rest(tiles * (int)of.layers - (int)of.whole), rank(Plan::pair > 1 ? (int)kbki_cluster_rank() : 0),
@@ -10410,13 +10451,15 @@ template <class Plan, class T> struct kbki_wg_walk {
                  slices };
     }
 };
-// Where a cluster stores the sums of 64 rows, in the order of the registers, so that stores are coalesced.
+// Returns the address at which a cluster stores the sums of 64 rows. They are in the order of the registers, so
+// that stores are coalesced.
 template <class Plan, class T>
 __device__ __forceinline__ float4* kbki_wg_room(const kbki_mm<T>& io, int which, int rank, int i0) {
     float* room = io.part + ((int64_t)(which * Plan::pair + rank) * Plan::tile_m + i0 % Plan::tile_m) * Plan::tile_n;
     return (float4*)room + threadIdx.x % 128;
 }
-// A flag of a warpgroup: one of bits 0 to 30 of a counter of the workspace. It is up if it differs from bit 31.
+// A flag of a warpgroup: one of bits 0 to 30 of a counter of the workspace. The flag is set if its bit differs
+// from bit 31.
 struct kbki_wg_flag {
     unsigned *word, bit;
     __device__ __forceinline__ kbki_wg_flag(void* counters, int index)
@@ -10427,7 +10470,8 @@ struct kbki_wg_flag {
             asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(w) : "l"(word) : "memory");
     }
 };
-// Stores the sums of a slice for the cluster that finishes the tile. flag: the warpgroup's number among the workers.
+// Stores the sums of a slice for the cluster that finishes the tile. flag: index of the warpgroup among those that
+// share the tile.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                              float (*d)[Plan::tile_n / 2]) {
@@ -10444,7 +10488,7 @@ __device__ __forceinline__ void kbki_wg_keep(const kbki_wg_walk<Plan, T>& walk, 
     if (threadIdx.x % 128 == 0)
         kbki_wg_flag(walk.io.flags, (walk.own * Plan::pair + walk.rank) * Plan::workers + flag).flip();
 }
-// Adds the sums of the earlier slices of a tile; resets their flags.
+// Adds the sums of the earlier slices of a tile; waits for their flags, and resets them.
 template <class Plan, class T>
 __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk, int i0, int group, int flag,
                                               float (*d)[Plan::tile_n / 2]) {
@@ -10468,9 +10512,10 @@ __device__ __forceinline__ void kbki_wg_fetch(const kbki_wg_walk<Plan, T>& walk,
                 }
         }
 }
-/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. The share is
-    multicast to the cluster; the other CTA loads the other half. The share has rows of a K-major B, whole panels,
-    or some k of each panel. TMA always delivers full boxes, with zeros outside the tensor. */
+/*  Starts the TMA loads of one stage at k0: the tile of A, and this CTA's share of the tile of B. In a cluster
+    of two CTAs, each CTA loads half of the tile of B and multicasts it to both. The share consists of rows if B
+    is K-major, else of complete panels or of some k of each panel. TMA always delivers full boxes, with zeros
+    outside the tensor. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* stage, uint64_t* full, int i0, int j0,
                                              int k0, int plane, int rank) {
@@ -10498,8 +10543,8 @@ __device__ __forceinline__ void kbki_wg_load(const kbki_wg_maps& maps, char* sta
             kbki_tma_load_3d<Both>(b + x * 128, &maps.b, full, j0 + x, k0, plane, All);
     }
 }
-/*  A consumer warpgroup's operands. multiply() queues the products of one stage as one wgmma group, which the
-    tensor cores execute asynchronously. */
+/*  The operands of a consumer warpgroup. multiply() issues the products of one stage as one wgmma group, which
+    the tensor cores execute asynchronously. */
 template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors {
     kbki_wg_operand<AlongA> a;
     kbki_wg_operand<AlongB> b;
@@ -10518,7 +10563,7 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
                     step ? 1 : keep);
         kbki_wg_commit();
     }
-    // The products of one block of 64 rows; overwrites the sums instead of adding.
+    // Issues the products of one block of 64 rows. They overwrite the sums instead of adding to them.
     __device__ __forceinline__ void start(int slot, int block, float* sum) const {
         uint32_t on = (uint32_t)slot * (Plan::stage_bytes / 16);
         kbki_wg_fence();
@@ -10529,7 +10574,8 @@ template <class T, class Plan, bool AlongA, bool AlongB> struct kbki_wg_factors 
         kbki_wg_commit();
     }
 };
-// The TMA pipeline, shared by producer and consumers. Each: threads of which one arrives at an empty barrier.
+// The TMA pipeline that producer and consumers share. Each: number of threads for which one thread arrives at the
+// `empty` mbarrier.
 template <class Plan, int Each = 128> struct kbki_wg_ring {
     static constexpr int arrivals = Plan::workers * Plan::pair * (128 / Each);
     char* stages;
@@ -10543,17 +10589,17 @@ template <class Plan, int Each = 128> struct kbki_wg_ring {
         many += slot, slot = many % Plan::stages, parity ^= many / Plan::stages & 1;
     }
     __device__ __forceinline__ char* stage() const { return stages + slot * Plan::stage_bytes; }
-    // A warpgroup (or warp) has finished with a slot: tells every CTA that writes to it, by a remote arrive.
+    // Releases a slot that a warpgroup (or warp) has read, by an arrive in every CTA that writes to the slot.
     __device__ __forceinline__ void release(int which) const {
         unsigned t = threadIdx.x % Each;
         if (Plan::pair == 1 && t == 0) kbki_bar_arrive(empty + which);
         if (Plan::pair > 1 && t < Plan::pair) kbki_bar_arrive_at(empty + which, t);
     }
 };
-// If threads read an operand (not wgmma), each warp arrives for itself.
+// If threads instead of wgmma read an operand, each warp arrives separately.
 template <class T, class Plan, bool AlongA>
 using kbki_wg_slots = kbki_wg_ring<Plan, sizeof(T) == 4 && !AlongA ? 32 : 128>;
-// The producer, one thread: fills the pipeline, work unit after work unit.
+// Runs the producer, which is one thread: it loads the stages of one work unit after another.
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring) {
@@ -10567,18 +10613,19 @@ __device__ __forceinline__ void kbki_wg_produce(const kbki_wg_maps& maps, kbki_w
             ring.next();
         }
     }
-    if (Plan::pair > 1) // a CTA must not exit while the other may still arrive at its barriers
+    if (Plan::pair > 1) // a CTA must not exit while the other CTA may still arrive at its barriers
         for (int i = 0; i < Plan::stages; i++) kbki_bar_wait(ring.empty + ring.slot, ring.parity ^ 1), ring.next();
 }
-template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) { // after the wait for sum
+// adds the sums of a wgmma, after kbki_wg_wait has waited for it
+template <int Count> __device__ __forceinline__ void kbki_wg_add(float* d, float* sum) {
     kbki_wg_hold<Count>(sum);
 #pragma unroll
     for (int i = 0; i < Count; i++) d[i] += sum[i];
 }
-/*  A consumer's share of a unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits than f32 has. The
-    sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI 2024, "DeepSeek-V3",
-    section 3.3.2). If registers allow two sets of sums, one set is added while the other is computed. Otherwise
-    only the products of the other warpgroup hide the additions. */
+/*  Computes a consumer's share of a work unit in e4m3. Tensor cores accumulate 8-bit products in fewer bits
+    than f32 has. The sums of each stage (128 of k) are therefore promoted: FADDs add them to d (DeepSeek-AI
+    2024, "DeepSeek-V3", section 3.3.2). If the registers can hold two sets of sums, one set is added while the
+    other is computed. Otherwise the additions overlap with the products of the other warpgroup only. */
 template <class Factors, class Plan>
 __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg_ring<Plan>& ring, int depth,
                                                  float (*d)[Plan::tile_n / 2]) {
@@ -10587,7 +10634,7 @@ __device__ __forceinline__ void kbki_wg_promoted(const Factors& factors, kbki_wg
     int done = 0;
 #pragma unroll
     for (int i = 0; i < Plan::blocks * Count; i++) d[i / Count][i % Count] = 0;
-    if (Plan::blocks > 1 || depth % 2) { // a stage at a time: all of them, or the odd one
+    if (Plan::blocks > 1 || depth % 2) { // one stage at a time: all stages, or the first of an odd number
 #pragma unroll 1
         do {
             kbki_bar_wait(ring.full + ring.slot, ring.parity);
@@ -10620,7 +10667,7 @@ template <class Plan> __device__ __forceinline__ void kbki_wg_scale(float factor
 #pragma unroll
         for (int i = 0; i < Plan::tile_n / 2; i++) d[block][i] *= factor;
 }
-// The epilogue of a work unit.
+// Executes the epilogue of a work unit.
 template <class T, class Plan, bool Turned>
 __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki_wg_walk<Plan, T>& walk,
                                             char* staging, kbki_wg_unit at, int group, float (*d)[Plan::tile_n / 2]) {
@@ -10640,14 +10687,16 @@ __device__ __forceinline__ void kbki_wg_out(const kbki_wg_maps& maps, const kbki
         else
             kbki_wg_finish<T, Plan::tile_n, Turned>(io, at.i0 + block * 64, at.j0, d[block], at.layer);
 }
-/*  A consumer warpgroup: multiplies the stages of the pipeline. When the products of a stage are queued, those of
-    the previous stage have finished, and its slot is released. Ping-pong schedule: each consumer takes every other
-    unit and starts when the other has queued its last products; the named barriers 3 and 4 hand over. The order
-    matters: an mbarrier tells odd phases from even ones only, so a consumer must not be two phases behind. */
+/*  Runs a consumer warpgroup, which multiplies the stages of the pipeline. After it issues the products of a
+    stage, it waits for those of the previous stage and releases the slot of the previous stage. Ping-pong
+    schedule: each of two consumers takes every other work unit. It starts a unit when the other consumer has
+    issued the last products of its unit; the named barriers 3 and 4 signal that. This order is necessary: an
+    mbarrier distinguishes only odd and even phases, so a consumer must never be two phases late. */
 template <class T, class Plan, bool AlongA, bool AlongB>
 __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_wg_walk<Plan, T> walk,
                                                 kbki_wg_slots<T, Plan, AlongA> ring, int group) {
-    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4; // operand A goes through registers
+    // Fed: threads load operand A into registers
+    constexpr bool Turned = !AlongA && AlongB, Fed = Turned && sizeof(T) == 4;
     char* staging = ring.stages + Plan::stages * Plan::stage_bytes + group * Plan::staging;
     kbki_wg_factors<T, Plan, AlongA, AlongB> factors;
     float d[Plan::blocks][Plan::tile_n / 2];
@@ -10662,7 +10711,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
         }
         if (Plan::turns) kbki_barrier<256>(3 + group);
         if constexpr (sizeof(T) == 1) {
-            static_assert(!Plan::turns, "the promoted sums do not signal when their last products are queued");
+            static_assert(!Plan::turns, "kbki_wg_promoted does not signal when its last products are issued");
             kbki_wg_promoted(factors, ring, depth, d);
         } else {
             int before = 0;
@@ -10671,7 +10720,7 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
                 kbki_bar_wait(ring.full + ring.slot, ring.parity);
                 factors.multiply(ring.slot, i, d);
                 kbki_wg_wait<Fed ? 0 : 1>();
-                if constexpr (Fed) // before TMA overwrites what the threads have read
+                if constexpr (Fed) // all threads must have read a slot before TMA overwrites it
                     kbki_bulk_fence(), __syncwarp(), ring.release(ring.slot);
                 else if (i)
                     ring.release(before);
@@ -10683,12 +10732,13 @@ __device__ __forceinline__ void kbki_wg_consume(const kbki_wg_maps& maps, kbki_w
         }
         kbki_wg_out<T, Plan, Turned>(maps, walk, staging, at, group, d);
     }
-    // the CTA's shared memory must outlive the stores
+    // the CTA must not exit before the stores have read its shared memory
     if (threadIdx.x % 128 == 0) kbki_bulk_read<0>();
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Rungs 10 to 16: warp specialization. The first warpgroup loads by TMA, the others multiply (kbki_wg_consume).
+// The production kernel, with warp specialization. The first warpgroup loads by TMA, the other warpgroups multiply
+// (kbki_wg_consume).
 template <class T, bool AlongA, bool AlongB, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_wg_ring_k(const __grid_constant__ kbki_wg_maps maps, const __grid_constant__ kbki_mm<T> io) {
@@ -10696,11 +10746,11 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_mm_ring[];
     __shared__ uint64_t full[Plan::stages], empty[Plan::stages];
     typedef kbki_wg_slots<T, Plan, AlongA> Ring;
-    // up to 64 x 128 sums fit into the registers that a thread has at launch
+    // a warpgroup with up to 64 x 128 sums needs no more registers per thread than it has at launch
     constexpr bool Moves = Plan::groups > 1 && (sizeof(T) == 1 || Plan::blocks * Plan::tile_n > 128);
     Ring ring = { kbki_wg_align(kbki_mm_ring), full, empty, 0, 0 };
     kbki_wg_walk<Plan, T> walk(io);
-    // the shuffle tells the compiler that the value is the same in the whole warp
+    // the shuffle tells the compiler that the value is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         for (int i = 0; i < Plan::stages; i++) kbki_bar_init(full + i, 1), kbki_bar_init(empty + i, Ring::arrivals);
@@ -10710,7 +10760,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     __syncwarp();
     if (Plan::pair > 1)
         kbki_cluster_barrier();
-    else if (group < 0) // the producer does not wait
+    else if (group < 0) // the producer arrives without waiting
         kbki_barrier_arrive<Plan::threads>(5);
     else
         kbki_barrier<Plan::threads>(5);
@@ -10731,14 +10781,14 @@ __global__ void __launch_bounds__(Plan::threads, 1)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-// Launches a persistent kernel: no more CTAs than the device holds; each loops over work units.
+// Launches a persistent kernel: no more CTAs than can be resident at the same time; each loops over work units.
 template <class T, class Plan, class Kernel>
 const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> io, bool split, kbk_stream st) {
     const int64_t units = kbki_wg_tiles(io, Plan::pair) * io.layers;
     size_t bytes = Plan::bytes;
-    int slots = 0; // clusters that the device holds
+    int slots = 0; // number of clusters that can be resident at the same time
     const char* why = kbki_want_shared(kernel, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     cudaLaunchConfig_t cfg = {};
     cudaLaunchAttribute attr = {};
     attr.id = cudaLaunchAttributeClusterDimension;
@@ -10747,18 +10797,18 @@ const char* kbki_wg_launch(Kernel* kernel, const kbki_wg_maps& maps, kbki_mm<T> 
     cfg.stream = st, cfg.attrs = &attr, cfg.numAttrs = 1;
     cudaError_t e = kbki_clusters(kernel, &cfg, &slots);
     if (e != cudaSuccess) return kbki_error(e);
-    if (slots < 1) return "the device holds no such cluster";
+    if (slots < 1) return "this GPU cannot run a cluster of this size";
     io.slices = split ? kbki_wg_slices(units, kbki_wg_depth(io), slots) : 1;
     io.whole = io.slices > 1 ? units / slots * slots : units;
     int64_t clusters = io.whole ? io.whole : units * io.slices;
     if (clusters > slots) clusters = slots;
     cfg.gridDim = dim3((unsigned)(clusters * Plan::pair));
-    // no cluster attribute for 1: it is slower; 1024 cubed takes 6.4 us instead of 5.2
+    // no cluster attribute for a single CTA, because that is slower: 6.4 us instead of 5.2 us for M = N = K = 1024
     cfg.numAttrs = Plan::pair > 1;
     e = cudaLaunchKernelEx(&cfg, kernel, maps, io);
     return e == cudaSuccess ? kbki_launched() : kbki_error(e);
 }
-// The tensor maps of `batch` products, or why TMA cannot load the operands.
+// Makes the tensor maps of `batch` products. Returns NULL, or why TMA cannot load the operands.
 template <class T, class Plan>
 const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kbki_wg_maps* maps) {
     bool along_a = layout < KBK_TN, along_b = layout == KBK_NT || layout == KBKI_TT;
@@ -10774,7 +10824,8 @@ const char* kbki_wg_describe(const kbki_mm<T>& io, int layout, int64_t batch, kb
                ? kbki_map_planes(io.c, batch, io.sc, io.n, io.m, io.m, sizeof(T) == 4 ? 32 : 64, &maps->c)
                : kbki_map_planes(io.c, batch, io.sc, io.m, io.n, io.n, 64, &maps->c);
 }
-// Checks, tensor maps and launch of `batch` products. split: split-K of the last wave.
+// Checks the arguments, makes the tensor maps, and launches `batch` products. split: uses split-K for the last
+// wave.
 template <class T, class Plan>
 const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool split, kbk_stream st) {
     kbki_wg_maps maps = {};
@@ -10802,24 +10853,25 @@ const char* kbki_wg_run(const kbk_args* a, kbki_mm<T> io, int64_t batch, bool sp
     if (layout == KBK_NT) return run(kbki_lines<true, true>());
     if constexpr (sizeof(T) == 4 && !Plan::turns)
         if (layout == KBKI_TT) return run(kbki_lines<false, true>());
-    return KBKI_TEXT_TMA; // wgmma needs 8-bit and 32-bit operands K-major
+    return KBKI_TEXT_TMA; // wgmma reads 8-bit and 32-bit operands only if they are K-major
 }
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the bandwidth that reads the other
-                    matrix.
+  >>matmul_thin     Matrix product of up to 16 rows (decoding): limited by the memory bandwidth at which the
+                    other matrix is read.
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Up to 16 rows times a K-major matrix. The matrix is read once, which takes nearly all of the time. Both
-    operands are loaded from memory straight into the registers of mma.sync, 16 bytes per thread. This permutes k:
-    what mma.sync takes for numbers 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A and B are permuted
-    alike, so the sums are the same. Eight warps share K, and their sums are added in order. */
-template <class T, int Tiles> // Tiles: of 8 columns, per warp
+/*  Multiplies up to 16 rows by a K-major matrix. Nearly all of the time is needed to read this matrix once.
+    Both operands are loaded from memory directly into the registers of mma.sync, 16 bytes per thread. This
+    permutes k: the values that mma.sync uses as k = 2j, 2j + 1, 2j + 8 and 2j + 9 are neighbours in memory. A
+    and B have the same permutation, so the sums do not change. Each of eight warps computes a part of K, and
+    their sums are added in a fixed order. */
+template <class T, int Tiles> // Tiles: tiles of 8 columns per warp
 struct kbki_mm_thin_step {
     kbki_pack<T, 8> x[2][2], y[2][Tiles];
-    // Loads 64 of K (or `left`) from this thread's position on; ia and ib: offsets of its rows.
+    // Loads 64 of K (or `left`, if fewer) from this thread's position on. ia, ib: offsets of its rows of A and B.
     template <bool Whole>
     __device__ __forceinline__ void load(const T* a, const T* b, const unsigned* ia, const unsigned* ib, int left) {
 #pragma unroll
@@ -10853,7 +10905,7 @@ struct kbki_mm_thin_step {
         }
     }
 };
-// Two groups of eight warps: each group has its own columns, and its warps share K.
+// A CTA has two groups of eight warps. Each group computes its own columns, and each of its warps a part of K.
 template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thin_k(kbki_mm<T> io) {
     constexpr int Deep = 8, Across = 2, Columns = Tiles * 8;
     __shared__ float part[Deep][16][Across * Columns];
@@ -10862,7 +10914,7 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
     int64_t first = (int64_t)blockIdx.x * (Across * Columns) + warp % Across * Columns;
     unsigned ia[2], ib[Tiles];
     float d[Tiles][4] = {};
-    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is in flight while the other is multiplied
+    kbki_mm_thin_step<T, Tiles> step[2]; // double buffering: one step is loaded while the other is multiplied
     auto next = [&](kbki_mm_thin_step<T, Tiles>& of) {
         if (k + 64 <= depth)
             of.template load<true>(io.a, io.b, ia, ib, 0);
@@ -10899,14 +10951,16 @@ template <class T, int Tiles> __global__ void __launch_bounds__(512) kbki_mm_thi
         if (row < io.m && n < io.n) io.c[row * io.n + n] = kbki_mm_result(io, sum);
     }
 }
-/*  For a larger matrix, TMA keeps more loads in flight: Ctas CTAs per SM take blocks of 64 columns in turn
-    (persistent kernel with one producer warp). wgmma needs 64 rows in its first operand. The large matrix is
-    therefore that operand, and the result is C'. A stage has Wide times 64 of k. If Wide is more than 1, a copy
-    takes 8 columns and all k of the stage, so that neighbouring memory is requested together. */
+/*  Kernel for larger matrices: TMA keeps more loads in flight. There are Ctas persistent CTAs per SM, each with
+    one producer warp, which loop over blocks of 64 columns. The first operand of wgmma must have 64 rows. The
+    large matrix is therefore the first operand, and the result is C'. A stage holds Wide times 64 of k. If Wide
+    is more than 1, a TMA copy loads 8 columns for all k of the stage, so that neighbouring addresses are
+    requested together. */
 template <int Wide, int Stages, int Ctas> struct kbki_mm_stream {
     static constexpr int wide = Wide, stages = Stages, ctas = Ctas;
     static constexpr int lines = Wide > 1 ? 8 : 64,
-                         group = Wide * 1024; // columns per TMA copy; bytes of 8 columns of B, or 8 rows of A
+                         // lines: columns per TMA copy; group: bytes of 8 columns of B, or of 8 rows of A
+                         group = Wide * 1024;
     static constexpr int stage_bytes = (64 + 16) / 8 * group, bytes = 1024 + Stages * stage_bytes;
 };
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -10988,8 +11042,8 @@ __global__ void __launch_bounds__(160, Plan::ctas)
     if (threadIdx.x < 128) kbki_mm_stream_multiply<Plan>(io, stages, full, empty);
 #endif
 }
-// Maps rows along k. If a copy takes more than 64 of k, blocks of 64 are a third dimension; K is then a multiple
-// of 64.
+// Makes a tensor map of K-major rows. If a TMA copy loads more than 64 of k, blocks of 64 are the third dimension
+// of the map. K is then a multiple of 64.
 template <class Plan, class T>
 const char* kbki_mm_stream_map(const T* base, int64_t lines, int high, int64_t k, kbki_map* map) {
     if (Plan::wide == 1) return kbki_map_planes(base, 1, lines * k, lines, k, k, high, map);
@@ -11005,7 +11059,7 @@ template <class T, class Plan> const char* kbki_mm_streamed(const kbk_args* a, k
     if (!why) why = kbki_mm_stream_map<Plan>(io.b, io.n, 64, io.k, &maps.b);
     if (!why) why = kbki_mm_stream_map<Plan>(io.a, io.m, 16, io.k, &maps.a);
     if (!why) why = kbki_want_shared(kbki_mm_stream_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     int64_t most = (int64_t)kbki_sms() * Plan::ctas;
     kbki_mm_stream_k<T, Plan><<<(unsigned)(ctas < most ? ctas : most), 160, bytes, st>>>(maps, io);
     return kbki_launched();
@@ -11037,12 +11091,13 @@ template <class T> const char* kbki_mm_thin(const kbk_args* a, kbk_stream st) {
                  kbk_tune measured as the fastest. If the last wave of tiles leaves more than half of the SMs idle
                  (wave quantization), its tiles are split along K. The CTA with the last slice of a tile adds the other
                  slices (workspace: 4 bytes per result of a tile and SM). Stream-K (Osama et al. 2023) balances any
-                 number of tiles, but its CTAs are at different parts of K: a stage takes 1.3 to 1.4 times as long
-                 (fits to times on an H100). Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are
-                 copied first (workspace: as for 18)
-    bound by     as 11 to 16; 16 rows times a large matrix by memory */
+                 number of tiles, but one of its stages takes 1.3 to 1.4 times as long (fitted to times on an H100).
+                 The presumed reason, which no counter shows: its CTAs work on different parts of K at the same time.
+                 Up to 16 rows in NT: >>matmul_thin. Rows that are not 16-byte aligned are copied first (workspace: as
+                 for 18)
+    bound by     arithmetic, as 11 to 16; a product of up to 16 rows and a large matrix by memory bandwidth */
 
-// The configurations: bytes per element, parameters of kbki_wg_plan, clocks of a stage if loads do not limit it.
+// The configurations: bytes per element, parameters of kbki_wg_plan, clock cycles of a stage that loads do not limit.
 // clang-format off
 #define KBKI_WG_TABLE(way)                                  \
     way(WIDE,       2, 128, 256, 2,  4, 2, 0, 1085)         \
@@ -11066,38 +11121,42 @@ typedef struct kbki_wg_way {
     double stage;
 } kbki_wg_way;
 typedef struct kbki_wg_choice {
-    int way, split; // split: 1 if tiles of the last wave are split
-    double clocks;  // predicted
+    int way, split; // way: index of a configuration; split: 1 if the tiles of the last wave are split
+    double clocks;  // predicted time
 } kbki_wg_choice;
 #define KBKI_WG_ROW(name, elem, m, n, groups, stages, pair, turns, stage) { elem, m, n, pair, turns, stage },
 KBK_FN kbki_wg_way kbki_wg_way_of(int way) {
     static const kbki_wg_way ways[KBKI_WG_WAYS] = { KBKI_WG_TABLE(KBKI_WG_ROW) };
     return ways[way];
 }
-// Writes the name of a configuration: rows x columns of a tile x CTAs of a cluster, p for ping-pong.
+// Writes the name of a configuration: rows x columns of a tile x CTAs of a cluster, then p for the ping-pong
+// schedule.
 KBK_FN const char* kbki_wg_name(int way, char* name) {
     const kbki_wg_way w = kbki_wg_way_of(way);
     return snprintf(name, 24, "%dx%dx%d%s", w.tile_m, w.tile_n, w.pair, w.turns ? "p" : ""), name;
 }
-KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) { // tiles, or pairs of tiles
+// returns the number of tiles, or of pairs of tiles
+KBK_FN int64_t kbki_wg_units(const kbk_shape* s, kbki_wg_way w, int64_t batch) {
     return ((s->rows + w.tile_m - 1) / w.tile_m + w.pair - 1) / w.pair * ((s->cols + w.tile_n - 1) / w.tile_n) *
            batch;
 }
 KBK_FN int64_t kbki_wg_stages(const kbk_shape* s, int elem) { return (s->k * elem + 127) / 128; } // of K
-// Whether rows of A, or of B, are not aligned to 32 bytes (a memory sector). TMA loads them at a lower rate.
+// Returns whether rows of A (b = 0) or of B (b = 1) are not aligned to 32 bytes, the size of a memory sector. TMA
+// loads such rows at a lower rate.
 KBK_FN int kbki_wg_off(const kbk_shape* s, int elem, int b) {
     int64_t line = s->k;
     if (!b && (s->layout == KBK_TN || s->layout == KBKI_TT)) line = s->rows;
     if (b && (s->layout == KBK_NN || s->layout == KBK_TN)) line = s->cols;
     return line * elem % 32 != 0;
 }
-/*  Predicts the time of a product, in clocks of an SM; infinite if the configuration cannot compute it. An SM
-    computes a tile per wave. A tile takes the stages of K, 900 clocks for the first loads, and 3600 clocks per
-    32768 results for the epilogue; the ping-pong schedule hides 23 % of both. L2 gives an SM 73 bytes per clock,
-    or 27 of rows that are not aligned to 32 bytes. Split-K shortens the last wave; it takes 3700 clocks, and 0.024
-    per byte of sums of a tile. Memory gives 1500 bytes per clock. 19 % of the shorter of the two times is not
-    hidden. A launch takes 4700 clocks, the start of clusters 1350. All constants are fits to times of bf16 on an
-    H100 at 1.98 GHz. */
+/*  Predicts the time of a product, in clock cycles of an SM; infinite if the configuration cannot compute it.
+    An SM computes one tile per wave. A tile takes the time of its stages of K, 900 cycles for the first loads,
+    and 3600 cycles per 32768 results for the epilogue. The ping-pong schedule hides 23 % of the first loads and
+    of the epilogue. L2 gives an SM 73 bytes per cycle, or 27 if rows are not aligned to 32 bytes. Split-K
+    shortens the last wave; it takes 3700 cycles, and 0.024 cycles per byte of the sums of a tile. Memory gives
+    1500 bytes per cycle. Of compute time and memory time, 19 % of the shorter one does not overlap with the
+    longer one. A launch takes 4700 cycles, the start of clusters 1350. All constants were fitted to times of
+    bf16 on an H100 at 1.98 GHz. */
 KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice by) {
     const kbki_wg_way w = kbki_wg_way_of(by.way);
     const int64_t units = kbki_wg_units(s, w, batch), stages = kbki_wg_stages(s, elem), slots = sms / w.pair;
@@ -11115,7 +11174,8 @@ KBK_FN double kbki_wg_clocks(const kbk_shape* s, int elem, int64_t batch, int sm
     const double memory = ((m + n) * k + m * n * (elem == 1 ? 2 : elem)) * (double)batch / 1500;
     return (work > memory ? work + 0.19 * memory : memory + 0.19 * work) + 4700 + (w.pair > 1 ? 1350 : 0);
 }
-// Writes the n choices with the least predicted times, the best one first. Returns how many there are.
+// Writes the n choices with the shortest predicted times, in ascending order. Returns the number of choices
+// written.
 KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, kbki_wg_choice* best, int n) {
     int many = 0;
     for (int i = 0; i < 2 * KBKI_WG_WAYS; i++) {
@@ -11128,7 +11188,8 @@ KBK_FN int kbki_wg_choose(const kbk_shape* s, int elem, int64_t batch, int sms, 
     }
     return many;
 }
-// Workspace for split-K with any configuration, in bytes, so that a tuned choice can have it as well.
+// Returns the bytes of workspace for split-K with any configuration, so that the workspace suffices for every
+// tuned choice.
 KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     size_t most = 0;
     for (int way = 0; way < KBKI_WG_WAYS && s->rows > 0 && s->cols > 0 && s->k > 0; way++) {
@@ -11139,7 +11200,8 @@ KBK_FN size_t kbki_select_pieces(const kbk_shape* s, int elem, int64_t batch) {
     }
     return most;
 }
-// tf32: bytes of the transposed copies of an operand, for all of a batch (0: not copied), and the whole workspace.
+// tf32: kbki_tf32_copy returns the bytes of the transposed copies of an operand, for all products of a batch; 0 if
+// it is not copied. kbki_scratch_tf32 returns the bytes of the complete workspace.
 KBK_FN size_t kbki_tf32_copy(const kbk_shape* s, int64_t batch, int b) {
     int turn = b ? s->layout != KBK_NT && s->cols % 4 : s->layout == KBK_TN;
     return turn ? ((size_t)(batch * (b ? s->cols : s->rows) * s->k) * sizeof(float) + 255) / 256 * 256 : 0;
@@ -11155,22 +11217,23 @@ KBK_FN size_t kbki_scratch_tf32(const kbk_shape* s, int64_t batch) {
 /*  Tuned choices. kbk_tune (>>registry) appends a line per shape to a text file, as
         kbk_tuned 1 2 NT 1024 1024 4096 1 128x128x1p 0 11920 NVIDIA H100 80GB HBM3
     Its fields are: version; bytes per element; layout, M, N, K, batch; configuration (rows x columns x CTAs that share
-    B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. The last line of a shape and GPU is valid. */
-#define KBKI_TUNED_VERSION 1 // changes when a name of a configuration gets another kernel
+    B, p: ping-pong); 1 if the last wave is split; nanoseconds; GPU. If several lines have the same
+    shape and GPU, the last one is used. */
+#define KBKI_TUNED_VERSION 1 // incremented when the name of a configuration denotes a different kernel
 typedef struct kbki_tuned {
-    kbk_shape s; // batch, rows, cols, k and layout; the rest is 0
+    kbk_shape s; // batch, rows, cols, k and layout are set; all other fields are 0
     int elem;    // bytes per element
-    int gpu;     // hash of its name
+    int gpu;     // hash of the name of the GPU
     kbki_wg_choice by;
 } kbki_tuned;
 typedef struct kbki_tuned_list {
-    kbki_tuned* of; // from realloc
+    kbki_tuned* of; // array allocated by realloc
     int64_t count;
 } kbki_tuned_list;
 KBK_FN const char* kbki_layout_name(int layout) {
     return layout == KBK_NN ? "NN" : layout == KBK_NT ? "NT" : layout == KBK_TN ? "TN" : "TT";
 }
-KBK_FN int kbki_tuned_gpu(const char* name) { // FNV-1a, 30 bits
+KBK_FN int kbki_tuned_gpu(const char* name) { // FNV-1a hash, 30 bits
     uint32_t hash = 2166136261u;
     for (; *name && *name != '\n'; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
     return (int)(hash >> 2);
@@ -11191,25 +11254,25 @@ KBK_FN kbki_tuned* kbki_tuned_find(const kbki_tuned_list* list, const kbki_tuned
     }
     return NULL;
 }
-// Adds an entry, or replaces that of the same shape and GPU. Returns NULL, or why it is not added.
+// Adds an entry, or replaces the entry of the same shape and GPU. Returns NULL, or why the entry was not added.
 KBK_FN const char* kbki_tuned_add(kbki_tuned_list* list, const kbki_tuned* t) {
     kbki_tuned* at = kbki_tuned_find(list, t);
-    if (!at && (list->count & (list->count - 1)) == 0) { // a power of two, or 0: the array is full
+    if (!at && (list->count & (list->count - 1)) == 0) { // the array is full when count is a power of two, or 0
         kbki_tuned* more = (kbki_tuned*)realloc(list->of, 2 * (size_t)(list->count + 1) * sizeof *more);
-        if (!more) return "no memory for tuned choices";
+        if (!more) return "out of memory for tuned choices";
         list->of = more;
     }
     *(at ? at : &list->of[list->count++]) = *t;
     return NULL;
 }
-// Reads a line of the file. Returns NULL, or why it cannot be used.
+// Parses a line of the file. Returns NULL, or why the line cannot be used.
 KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
     int version = 0, at = 0, name = 0, elem = 0, split = 0, layout = KBKI_TT, way = 0;
     char in[4], tile[24], known[24];
     long long m = 0, n = 0, k = 0, batch = 0, ns = 0;
-    if (!strchr(line, '\n')) return "it is incomplete";
-    if (sscanf(line, "kbk_tuned %d%n", &version, &at) < 1) return "kbk_tune did not write it";
-    if (version != KBKI_TUNED_VERSION) return "another version of the library wrote it";
+    if (!strchr(line, '\n')) return "the line is incomplete";
+    if (sscanf(line, "kbk_tuned %d%n", &version, &at) < 1) return "kbk_tune did not write this line";
+    if (version != KBKI_TUNED_VERSION) return "the line was written by another version of the library";
     if (sscanf(line + at, "%d %3s %lld %lld %lld %lld %23s %d %lld %n", &elem, in, &m, &n, &k, &batch, tile, &split,
                &ns, &name) < 9 ||
         !name || !line[at + name])
@@ -11218,7 +11281,7 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
     while (way < KBKI_WG_WAYS && (kbki_wg_way_of(way).elem != elem || strcmp(kbki_wg_name(way, known), tile) != 0))
         way++;
     if (layout < KBK_NN || way == KBKI_WG_WAYS || m < 1 || n < 1 || k < 1 || batch < 1 || ns < 1)
-        return "a field has an unknown value";
+        return "a field has an invalid value";
     kbk_shape s;
     memset(&s, 0, sizeof s);
     s.rows = m, s.cols = n, s.k = k, s.layout = layout;
@@ -11228,11 +11291,11 @@ KBK_FN const char* kbki_tuned_parse(const char* line, kbki_tuned* t) {
                ? NULL
                : "the configuration cannot compute this shape";
 }
-/*  Adds the lines of a file to the list. Returns NULL, or `note`: why the file cannot be read, or why the first of
-    the skipped lines was skipped. */
+/*  Adds the lines of a file to the list. Returns NULL, or `note`: why the file cannot be read, or why the first
+    skipped line cannot be used. */
 KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char* note, size_t size) {
     char line[512];
-    int number = 0, skipped = 0, part = 0; // part: this is not the start of a line
+    int number = 0, skipped = 0, part = 0; // part: the last fgets() did not reach the end of a line
     FILE* f = fopen(path, "r");
     if (!f) return snprintf(note, size, "%s: the file of tuned choices cannot be read", path), note;
     while (fgets(line, sizeof line, f)) {
@@ -11249,8 +11312,9 @@ KBK_FN const char* kbki_tuned_read(kbki_tuned_list* list, const char* path, char
     fclose(f);
     return skipped ? note : NULL;
 }
-/*  Appends a line in one write, so that several processes may append to one file. A line that another process left
-    incomplete is ended first. Returns NULL, or why the line is not in the file. */
+/*  Appends a line in one write, so that several processes may append to one file. If the file ends with an
+    incomplete line of another process, that line is terminated first. Returns NULL, or why the line was not
+    written. */
 KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const char* gpu) {
     char name[24], line[512];
     FILE* f = fopen(path, "r");
@@ -11277,16 +11341,17 @@ KBK_FN const char* kbki_tuned_write(const char* path, const kbki_tuned* t, const
 template <class T>
 const char* kbki_wg_select(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbki_wg_choice by, kbk_stream st) {
     KBKI_WG_TABLE(KBKI_WG_CASE)
-    return "no such configuration";
+    return "unknown configuration";
 }
-// Rewrites a product as C' = B' A'.
+// Rewrites a product as C' = B' A' (X': transpose of X).
 template <class T> void kbki_wg_turn(kbk_args* a, kbki_mm<T>* io) {
     kbki_mm<T> to = *io;
     to.a = io->b, to.lda = io->ldb, to.sa = io->sb, to.m = io->n;
     to.b = io->a, to.ldb = io->lda, to.sb = io->sa, to.n = io->m;
     *io = to, a->s.rows = to.m, a->s.cols = to.n, a->s.layout = KBKI_TT;
 }
-// The choices of this process, at first those of the file that the environment variable KBK_TUNED names.
+// Returns the tuned choices of this process. The first call reads the file that the environment variable KBK_TUNED
+// names.
 KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     static kbki_tuned_list all;
     static const bool loaded = [] {
@@ -11297,16 +11362,19 @@ KBK_FN kbki_tuned_list* kbki_tuned_all(void) {
     }();
     return (void)loaded, &all;
 }
-/*  Reads a file of tuned choices. Returns NULL, or, in `note`, why the file or its first skipped line is not used. */
+/*  Reads a file of tuned choices. Returns NULL, or `note`: why the file cannot be read, or why its first
+    skipped line cannot be used. */
 KBK_FN const char* kbk_tuned_load(const char* path, char* note, size_t size) {
     return kbki_tuned_read(kbki_tuned_all(), path, note, size);
 }
-// While kbk_tune launches: the choice that the launch uses, and where its shape is noted. way -1: as without it.
+// While kbk_tune launches: points to the choice that the launch must use, and receives the shape of the launch. If
+// its way is -1, the launch chooses as usual. Otherwise NULL.
 KBK_FN kbki_tuned** kbki_tuning(void) {
     static thread_local kbki_tuned* now;
     return &now;
 }
-KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) { // on this GPU
+// Returns the choice for this GPU.
+KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) {
     int gpu = 0;
     kbki_once(NULL, KBKI_ATTRIBUTE, 1, 0, 0, &gpu, [](int* to) {
         cudaDeviceProp p;
@@ -11324,15 +11392,17 @@ KBK_FN kbki_wg_choice kbki_wg_here(const kbk_shape* s, int elem, int64_t batch) 
     kbki_wg_choose(s, elem, batch, kbki_sms(), &key.by, 1);
     return key.by;
 }
-// Runs the choice for this GPU. The workspace must do for every choice, which may differ between processes.
+// Launches the configuration that is chosen for this GPU. The workspace must suffice for every configuration,
+// because the choice may differ between processes.
 template <class T>
 const char* kbki_wg_chosen(const kbk_args* a, const kbki_mm<T>& io, int64_t batch, kbk_stream st) {
     size_t room = kbki_select_pieces(&a->s, (int)sizeof(T), batch);
     const char* why = room ? kbki_check_workspace(a, KBK_TICKETS + room) : NULL;
     return why ? why : kbki_wg_select(a, io, batch, kbki_wg_here(&a->s, (int)sizeof(T), batch), st);
 }
-/*  A batch of products of 16-bit types. Operands whose rows are not 16-byte aligned are copied first. If the base
-    address is not aligned either, TMA cannot load the operand, and rung 17 (mma) runs. */
+/*  Launches a batch of products of 16-bit types. Operands whose row length is no multiple of 16 bytes are
+    copied first. If rows have such a length but the base address is not aligned to 16 bytes, TMA cannot load
+    the operand, and rung 17 (mma) runs. */
 template <class T> const char* kbki_select(const kbk_args* a, int64_t batch, kbk_stream st) {
     kbki_mm<T> io;
     int64_t ctas;
@@ -11351,7 +11421,7 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
                     s->cols < ((int64_t)1 << 31) / s->k;
         bool wide = kbki_mm_wide((const T*)a->in[0], s->k) && kbki_mm_wide((const T*)a->in[1], s->k);
         if (thin && wide) {
-            // not needed here, but for operands at other addresses
+            // used only for operands at unaligned addresses, but always checked
             size_t room = kbki_scratch_matmul(s, (int)sizeof(T), KBKI_WORD_select);
             const char* why = kbki_needs_hopper();
             if (!why && room) why = kbki_check_workspace(a, room);
@@ -11362,21 +11432,22 @@ template <class T> const char* kbk_matmul_fwd_select(const kbk_args* a, kbk_stre
 }
 
 /*  matmul fwd, continued: f32 on compute capability 9.0 -----------------------------------------------------
-    16 tf32      15 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
-                 from shared memory only if they are K-major. For NN and TN the product is therefore C' = B' A',
-                 and threads load B' into registers. A of TN is first transposed into the workspace (4*M*K bytes),
-                 and so is a B whose rows are not 16-byte aligned (4*K*N)
+    20 tf32      rung 19 for f32; the tensor cores use the first 10 of 23 mantissa bits. wgmma reads 32-bit operands
+                 from shared memory only if they are K-major. In layouts NN and TN the product is therefore C' = B' A',
+                 and threads load B' into registers. In layout TN, A is first transposed into the workspace
+                 (4*M*K bytes). A B whose rows are not 16-byte aligned is transposed, too (4*K*N bytes)
     check        norm-wise 1.5e-3; per element 6 ulp of 10 bits, sizes as for matmul */
 #define KBKI_TEXT_TF32 "tf32 needs K to be a multiple of 4, and A and B aligned to 16 bytes: use warptile"
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/*  The first operand of tf32 if it is not K-major: panels of 32 elements by 32 of k, which wgmma cannot read.
-    Threads load it into registers. Lanes of odd index load their two k in reverse order, which avoids bank
-    conflicts. */
+/*  The first operand of a tf32 product if it is not K-major. It lies in panels of 32 elements by 32 of k, which
+    wgmma cannot read, so threads load it into registers. Lanes with an odd index load their two k in reverse
+    order, which avoids bank conflicts. */
 template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
-    static_assert(Plan::blocks == 1 && !Plan::turns, "64 rows per warpgroup, which waits for each stage");
+    static_assert(Plan::blocks == 1 && !Plan::turns, "a warpgroup has 64 rows and waits for each stage");
     kbki_wg_operand<true> b;
-    const char* first; // the lane's element, in the row of k that the lane loads first
-    int second, down;  // byte offsets from there: to the other k; to eight elements further
+    const char* first; // element of this lane for the k that the lane loads first
+    // byte offsets from `first`: to the other k of the lane, and to the element after the next eight
+    int second, down;
     bool odd;
     __device__ __forceinline__ void set(const char* stages, int group) {
         int t = threadIdx.x % 128, row = t / 32 * 16 + t % 32 / 4, k = t % 4 + t % 2 * 4;
@@ -11403,8 +11474,8 @@ template <class Plan> struct kbki_wg_factors<float, Plan, false, true> {
     }
 };
 #endif
-/*  Transposes an operand for all products of a batch at once. The copies lie side by side: rows of the copy are
-    `batch` times as long, and the operands of consecutive products are K apart. */
+/*  Transposes an operand for all products of a batch at once. The copies lie side by side: a row of the result
+    holds one row of each product, and rows of consecutive products are K elements apart. */
 template <class T>
 const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b, kbki_mm<T>* io, kbk_stream st) {
     kbk_args turn = {};
@@ -11417,9 +11488,9 @@ const char* kbki_tf32_turn(kbk_args* a, const kbk_shape* s, int64_t batch, int b
     a->workspace = (char*)a->workspace + copy, a->workspace_bytes -= copy;
     return kbk_transpose_run_vec<T>(&turn, st);
 }
-/*  Rewrites a tf32 product into a form that wgmma supports: *rest, *io. A is transposed if it is not K-major. B
-    that is not K-major becomes B', the operand that goes through registers, if TMA can load it; otherwise it is
-    transposed. */
+/*  Rewrites a tf32 product into a form that wgmma supports, and stores it in *rest and *io. A is transposed if
+    it is not K-major. If B is not K-major and TMA can load it, the product becomes C' = B' A', and threads load
+    B' into registers. If TMA cannot load it, B is transposed. */
 template <class T>
 const char* kbki_tf32_ready(const kbk_args* a, int64_t batch, kbk_args* rest, kbki_mm<T>* io, kbk_stream st) {
     size_t bytes = kbki_scratch_tf32(&a->s, batch);
@@ -11452,7 +11523,7 @@ template <class T> const char* kbk_matmul_fwd_tf32(const kbk_args* a, kbk_stream
   >>matmul_vendor     Matrix product by cuBLAS, for comparison: rung 99 of matmul and bmm; needs KBK_CUBLAS.
 ------------------------------------------------------------------------------------------------------------*/
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// cuBLAS, loaded by dlopen at its first use: linking it would cost every program start some 60 ms.
+// cuBLAS, loaded by dlopen at its first use: linking it would add about 60 ms to the start of every program.
 struct kbki_cublas {
     cublasStatus_t (*create)(cublasHandle_t*);
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
@@ -11480,9 +11551,9 @@ KBK_FN void kbki_cublas_open(kbki_cublas* c) {
     if (c->set_stream && c->set_workspace && c->gemm && c->batched)
         *(void**)&c->create = dlsym(lib, "cublasCreate_v2");
 }
-/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call then
-    allocates nothing and can be captured into a graph. The stream is set first, because setting it resets the
-    workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
+/*  Returns a handle for the current device, set to this stream and to the caller's workspace. A call of cuBLAS
+    then allocates nothing and can be captured into a graph. The stream is set first, because setting it resets
+    the workspace. The first call on a device creates the handle and cannot be captured. Not thread-safe. */
 KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas** lib, cublasHandle_t* h) {
     static kbki_cublas c;
     int device = 0;
@@ -11491,7 +11562,7 @@ KBK_FN const char* kbki_cublas_get(const kbk_args* a, kbk_stream st, kbki_cublas
     if (why) return why;
     if (!c.opened) kbki_cublas_open(&c);
     if (!c.create) return "cuBLAS is not installed here (no libcublas.so)";
-    if (cudaGetDevice(&device) != cudaSuccess || device >= 16) return "no handle for this device";
+    if (cudaGetDevice(&device) != cudaSuccess || device >= 16) return "cuBLAS supports devices 0 to 15 only";
     if (!c.handle[device]) {
         if (cudaStreamIsCapturing(st, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
             return "the first cuBLAS call on a device cannot be captured";
@@ -11518,11 +11589,12 @@ template <class T> const char* kbki_cublas_run(const kbk_args* a, int64_t batch,
         return kbki_launched();
     }
     if ((why = kbki_cublas_get(a, st, &lib, &h)) != NULL) return why;
-    // cuBLAS is column-major and sees transposes: C' = B' A', with the two inputs exchanged.
+    // cuBLAS is column-major, so every row-major matrix is its transpose: C' = B' A', with the two inputs
+    // exchanged.
     int m = (int)io.n, n = (int)io.m, k = (int)io.k, lda = (int)io.lda, ldb = (int)io.ldb;
     cublasOperation_t tb = s->layout == KBK_NT ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasOperation_t ta = s->layout == KBK_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // not ..._FAST_TF32
+    cublasComputeType_t in_f32 = CUBLAS_COMPUTE_32F; // full precision, not TF32
     cudaDataType type = kbki_type<T>::cuda;
     float one = 1, zero = 0;
     cublasStatus_t e;
@@ -11545,12 +11617,12 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  matmul_e4m3 fwd ------------------------------------------------------------------------------------------
-    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3 (KBK_NT;
-    there is no other layout). sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier
-    kernel can compute them. C in bf16
+    C[m,n] = sa sb sum_k A[m,k] B[n,k]     M = rows, N = cols, K = k; A M x K and B N x K in e4m3, in layout
+    KBK_NT only; C in bf16. sa, sb: scale factors of A and B, one f32 each, in device memory, so that an earlier kernel
+    can compute them
     flops  2*M*N*K
     bytes  (M + N)*K + 2*M*N + 8
-    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. K = 0: zeros, whatever the factors
+    check  norm-wise 2e-2; per element 6 ulp of bf16, sizes as for matmul. If K = 0, C is zero, whatever the factors
     1 naive    one thread per element of C       <- slow: every FMA loads both operands through the caches, and
                converts both to f32
     2 shared   32 x 32 tiles in shared memory, as f32
@@ -11558,19 +11630,19 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
     3 tma      the pipeline of >>matmul_hopper with tiles of 128 x 128: TMA loads and stores, one producer warp,
                two consumer warpgroups, wgmma with 32 of k; threads add the sums of every 128 of k in f32
                                                  <- twice the products per clock of 16-bit types. Tensor cores keep
-               some 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
+               about 14 bits of a sum (DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 3.3.2). That is too
                few for a long K, but enough for 128
     4 select   256 x 128 tiles, the two halves of a warpgroup one after the other through the same registers;
                smaller tiles, 128 x 128 and 64 x 64, if large ones do not fill the GPU; split-K of the tiles of the
                last wave, if more than half of the SMs would be idle (workspace: 4 bytes per result of a tile and SM)
                                                  <- at least a quarter less traffic from L2 per product; small
-               products fill the GPU, too
-    99 cublas  cublasLtMatmul without fast accumulation (the mode that leaves sums to the tensor cores); workspace:
-               32 MiB
+               products use all SMs, too
+    99 cublas  cublasLtMatmul without fast accumulation (with it, sums of any length stay in the tensor cores);
+               workspace: 32 MiB
     bound by   arithmetic: compare with flops / rate of the tensor cores at 8 bits
 
-    3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. 99 also needs N to be a multiple of 16,
-    and C and both factors aligned. They return an error otherwise. */
+    Rungs 3 and 4 need K to be a multiple of 16, and A and B aligned to 16 bytes. Rung 99 also needs N to be a multiple
+    of 16, and C and both scale factors aligned to 16 bytes. Otherwise they return an error. */
 /*  measured matmul_e4m3 fwd: bf16 4096 x 4096 x 4096 NT, NVIDIA H100 80GB HBM3, 2026-11-26
     2048 FLOP/B; floor on an H200 94.9 us = 137.4 GFLOP / 1448 TFLOP/s; on this GPU 99.4 us at 1383 TFLOP/s
                   time peak   gain regs   occ DRAM conflicts
@@ -11605,7 +11677,7 @@ KBKI_REF(matmul_e4m3_fwd) {
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_naive, kbk_matmul_fwd_naive<kbk_e4m3>)
 KBKI_LAUNCHER(kbk_matmul_e4m3_fwd_shared, kbk_matmul_fwd_shared<kbk_e4m3>)
 
-// NULL, or why TMA cannot load an operand. Other errors are found later.
+// Returns NULL, or why TMA cannot load an operand. Other errors are detected by the launch.
 KBK_FN const char* kbki_e4m3_refuses(const kbk_args* a) {
     const kbk_shape* s = &a->s;
     if (s->rows <= 0 || s->cols <= 0 || s->k <= 0 || s->layout != KBK_NT) return NULL;
@@ -11642,13 +11714,15 @@ struct kbki_cublaslt {
     decltype(&cublasLtMatmulPreferenceDestroy) end_preference;
     decltype(&cublasLtMatmulAlgoGetHeuristic) choose;
     decltype(&cublasLtMatmul) multiply;
-    struct { // per device; keeps the last product, because choosing an algorithm takes longer than launching it
+    // one per device; caches the algorithm of the last product, because the choice takes longer than a launch
+    struct {
         cublasLtHandle_t handle;
         cublasLtMatmulDesc_t product;
         cublasLtMatrixLayout_t a, b, c;
         cublasLtMatmulHeuristicResult_t how;
-        int64_t m, n, k; // m = 0: no product yet
-        uint32_t start;  // alignment of all addresses, in bytes, at most 256: the algorithm may rely on it
+        int64_t m, n, k; // product of the cached algorithm; m = 0: none yet
+        // alignment that all addresses have, in bytes, at most 256; the chosen algorithm may depend on it
+        uint32_t start;
     } on[16];
     bool opened, found;
 };
@@ -11709,11 +11783,12 @@ KBK_FN const char* kbki_cublaslt_plan(kbki_cublaslt* c, int device, const kbki_m
            c->choose(on->handle, on->product, on->a, on->b, on->c, on->c, wish, 1, &on->how, &found) ==
                CUBLAS_STATUS_SUCCESS;
     if (wish) c->end_preference(wish);
-    if (!good || !found) return "cuBLASLt has no such product";
+    if (!good || !found) return "cuBLASLt has no algorithm for this product";
     on->m = m, on->n = n, on->k = k, on->start = start;
     return NULL;
 }
-// The same as kbki_cublas_get, for cuBLASLt, which takes stream and workspace with each call.
+// Returns a handle of cuBLASLt for the current device, like kbki_cublas_get. Stream and workspace are arguments of
+// each cuBLASLt call.
 KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cublaslt** lib, int* device) {
     static kbki_cublaslt c;
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
@@ -11721,7 +11796,7 @@ KBK_FN const char* kbki_cublaslt_get(const kbk_args* a, kbk_stream st, kbki_cubl
     if (why) return why;
     if (!c.opened) kbki_cublaslt_open(&c);
     if (!c.found) return "cuBLASLt of CUDA 12 or later is not installed here (no libcublasLt.so)";
-    if (cudaGetDevice(device) != cudaSuccess || *device >= 16) return "no handle for this device";
+    if (cudaGetDevice(device) != cudaSuccess || *device >= 16) return "cuBLASLt supports devices 0 to 15 only";
     *lib = &c;
     if (c.on[*device].handle) return NULL;
     if (cudaStreamIsCapturing(st, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
@@ -11766,18 +11841,18 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 
 /*  bmm fwd --------------------------------------------------------------------------------------------------
     C[b] = A[b] B[b]     b < batch; M = rows, N = cols, K = k, layouts and accumulation as matmul; the
-    products are contiguous, one after the other. backward is this operation again, as for matmul
+    matrices of consecutive products are contiguous. backward is the same operation, as for matmul
     flops  2*batch*M*N*K
     bytes  batch*(M*K + K*N + M*N)*s
     check  as matmul
     1 regblock the kernel of matmul, batch in grid.z     <- one launch instead of one per product: small
-               products fill the GPU together
-    2 mmapipe  the same on tensor cores                  <- as there
+               products together use all SMs
+    2 mmapipe  rung 18 of matmul, batch in grid.z        <- tensor cores by mma.sync
     3 select   wgmma; the batch is part of the tile order; unaligned rows are copied first
-                                                         <- persistent kernel: a CTA goes on to the next product.
-               Its operands are loaded while results are stored, and no SM waits for the last tile of each product
-    4 tf32     matmul's for a batch                      <- one transposition for all products
-    99 cublas  cublasGemmStridedBatchedEx; f32 in f32, not TF32; workspace: 32 MiB
+                                                         <- persistent kernel: a CTA continues with the next
+               product. The next operands are loaded while results are stored, and no SM is idle at the end of a product
+    4 tf32     rung 20 of matmul for a batch             <- one transposition for all products
+    99 cublas  cublasGemmStridedBatchedEx; multiplies f32 in full precision, not in TF32; workspace: 32 MiB
     bound by   arithmetic, or memory if K is small: compare with the larger of the two times */
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H100 80GB HBM3, 2026-11-26
     205 FLOP/B; floor on an H200 87.8 us = 68.72 GFLOP / 783 TFLOP/s; on this GPU 110.0 us at 3.051 TB/s
@@ -11787,7 +11862,7 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
      3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
-// A unit is a row of one product; it needs all of that product's B.
+// A unit is a row of one product. It needs the complete B of this product.
 KBKI_TENSORS(bmm_fwd, 3, kbk_matmul_fwd_tensors(s, t), t[0].per_unit = t[1].per_unit = 0, t[0].count *= s->batch,
              t[1].count *= s->batch, t[2].count *= s->batch)
 KBKI_FORMULAS(bmm_fwd, s->cols ? s->batch * s->rows : 0, (double)s->batch * 2 * n * (double)s->k,
@@ -11853,11 +11928,11 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     s[i,j] = q[i] k[j] / sqrt(d)     lse[i] = log sum_j exp(s[i,j])     o[i] = sum_j exp(s[i,j] - lse[i]) v[j]
     q, k, v, o: batch x heads x S x d, S = rows, d = cols = 64 or 128; lse: batch x heads x S, f32.
     causal: only keys j <= i
-    flops  4*B*H*S^2*d, causal half of it      the two matrix products; the softmax is not counted
+    flops  4*B*H*S^2*d, half if causal         the two matrix products; the softmax is not counted
     bytes  4*B*H*S*d*s + 4*B*H*S               intensity at 16 bits: S / 2 FLOPs per byte, causal S / 4
     check  norm-wise f32 1e-5, f16 1e-3, bf16 6e-3; per element 128 ulp in f32, 4 ulp at 16 bits, of the row
-           scale or of sqrt(sum_j (p v)^2), what rounding of the probabilities can do; lse: 128 ulp of a
-           quarter of the greatest sum of |q k| / sqrt(d)
+           scale or of sqrt(sum_j (p v)^2), the error that rounding of the probabilities can cause; lse: 128 ulp
+           of a quarter of the greatest sum of |q k| / sqrt(d)
     1 naive    scores in memory, three passes        <- slow: the S^2 scores are written three times and read four
                                                         times, and every FMA loads its operands through the caches.
                                                         S <= 2048
@@ -11868,8 +11943,8 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     4 flash    64 x 64 tiles, 4 x 4 scores a thread  <- tiling as in FlashAttention (Dao et al. 2022), with rows of
                                                         q in parallel (FlashAttention-2, Dao 2023). An operand
                                                         serves four FMAs; loads from L2 fall from S^2 d / 8 to S^2
-                                                        d / 64. FMAs limit
-    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on);
+                                                        d / 64. FMAs are the limit
+    5 warpmma  mma.sync on 16-bit tiles              <- tensor cores multiply (f16 from compute capability 7.5 on),
                                                         but loads and products alternate. In >>attention_mma
     6 flashmma FlashAttention-2 on tensor cores      <- production kernel for 8.0; in >>attention_mma
     7 flashws, 8 flashrs, 9 pingpong   wgmma and TMA <- in >>attention_hopper, compared with 5
@@ -11878,9 +11953,9 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
                causal mask hides has no effect in naive, online and flash. The kernels on tensor cores multiply it by
                a probability of zero, as FlashAttention and cuDNN do: rows of the same tile become NaN
     predict    before you run it: the two products of 64 rows by 128 keys at d = 128 take 1024 clocks of an SM's
-               tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak is
-               left if they alternate, and which rung first exceeds it?
-    drawing    flash: q stays, tiles of k and v pass   pingpong over time, Q: queued products, e: exponentials
+               tensor cores, and their 8192 exponentials take 512 clocks at 16 per clock. Which share of the peak can
+               a kernel reach if products and exponentials alternate, and which rung first exceeds this share?
+    drawing    flash: q is kept, loop over k and v     pingpong over time, Q: queued products, e: exponentials
                        k0   k1   k2                      warpgroup 0  QQQQ eeee QQQQ eeee QQQQ
                  q0  [ s ][ s ][ s ] -> o0, m, l         warpgroup 1       QQQQ eeee QQQQ eeee QQQQ
                        v0   v1   v2                      tensor cores QQQQ QQQQ QQQQ QQQQ QQQQ        */
@@ -11906,7 +11981,7 @@ KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols)
 KBKI_FORMULAS(attention_fwd, s->cols ? kbki_attn_heads(s) * s->rows : 0,
               (s->causal ? 2 : 4) * (double)kbki_attn_heads(s) * n * rows,
               (double)kbki_attn_heads(s) * (4 * n * elem + 4 * rows))
-// Heads per call of the cuBLAS variant: as many as have about 1 GiB of scores.
+// Returns the number of heads per cuBLAS call of the variant cublas, chosen so that their scores take about 1 GiB.
 KBK_FN int64_t kbki_attn_chunk(const kbk_shape* s, int elem) {
     int64_t each = s->rows * s->rows * (4 + elem) + 1, n = ((int64_t)1 << 30) / each;
     int64_t heads = kbki_attn_heads(s);
@@ -11960,19 +12035,20 @@ template <class T> struct kbki_attn {
     const T *q, *k, *v;
     T* o;
     float* lse;
-    int64_t heads, rows; // heads: batch times heads
+    int64_t heads, rows; // heads: batch size times heads per batch element
     float scale;
-    int causal, vector; // vector: 16-byte accesses are possible
+    int causal, vector; // vector: all addresses allow 16-byte accesses
 };
 #define KBKI_TEXT_HEAD "attention supports d = 64 and d = 128 only"
-// NULL with *heads = 0: nothing to compute.
+// Sets *heads to the number of heads and returns NULL, or returns an error. *heads = 0: there is nothing to
+// compute.
 KBK_FN const char* kbki_attn_shape(const kbk_shape* s, int64_t* heads) {
     *heads = 0;
     if (s->batch < 0 || s->heads < 0) return "a dimension is negative";
     const char* why = kbki_check_dims(s);
     if (why || s->batch == 0 || s->heads == 0 || s->rows == 0 || s->cols == 0) return why;
     if (s->cols != 64 && s->cols != 128) return KBKI_TEXT_HEAD;
-    if (s->rows > (1 << 30)) return "more than 2^30 rows per head";
+    if (s->rows > (1 << 30)) return "attention supports at most 2^30 rows per head";
     *heads = kbki_attn_heads(s);
     return NULL;
 }
@@ -11993,7 +12069,8 @@ template <class T> const char* kbki_attn_args(const kbk_args* a, kbki_attn<T>* i
     return kbki_aligned(io->o, sizeof(T)) && kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// A kernel with a CTA for so many rows of q, for d = 64 and for d = 128, and its bytes of dynamic shared memory.
+// Launches a kernel, at_64 for d = 64 or at_128 for d = 128, with one CTA per `rows` rows of q and with dynamic
+// shared memory.
 template <class T>
 using kbki_attn_kernel = void(const T* q, const T* k, const T* v, T* o, float* lse, int n, float scale, int causal);
 template <class T>
@@ -12006,13 +12083,13 @@ const char* kbki_attn_launch(const kbk_args* a, kbki_attn_kernel<T>* at_64, kbki
     kbki_attn_kernel<T>* kernel = a->s.cols == 64 ? at_64 : at_128;
     size_t want = a->s.cols == 64 ? bytes_64 : bytes_128, bytes = want;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
-    if (bytes < want) return "an SM has too little shared memory";
+    if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     kernel<<<(unsigned)ctas, threads, bytes, st>>>(io.q, io.k, io.v, io.o, io.lse, (int)io.rows, io.scale, io.causal);
     return kbki_launched();
 }
 
-// Three kernels: one thread per score, per row, and per element of o.
+// Three kernels: the first has one thread per score, the second per row, and the third per element of o.
 template <class T>
 __global__ void kbk_attention_fwd_naive_k(const T* q, const T* k, float* scores, int64_t heads, int64_t n, int d,
                                           float scale, int causal) {
@@ -12062,16 +12139,17 @@ template <class T> const char* kbk_attention_fwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Copies rows of Dim elements to shared memory, as f32 and element by element; zeros after the last `left` rows.
+// Copies rows of Dim elements to shared memory, element by element, as f32. Only `left` rows exist; the others are
+// set to zero.
 template <int Dim, int Rows, int Threads, int Pitch, class T>
 __device__ __forceinline__ void kbki_attn_stage(float (*to)[Pitch], const T* from, int left) {
 #pragma unroll 8
     for (int i = threadIdx.x; i < Rows * Dim; i += Threads)
         to[i / Dim][i % Dim] = i / Dim < left ? kbki_float(from[i]) : 0.0f;
 }
-/*  One warp per row of q. For each tile of 32 keys, a lane computes one score and then accumulates every 32nd
-    column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier sums are
-    rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
+/*  One warp computes one row of q. For each tile of 32 keys, a lane computes one score and then accumulates
+    every 32nd column of o. Online softmax (Milakov & Gimelshein 2018): if the running maximum rises, earlier
+    sums are rescaled by `factor`. The odd pitch of k and v avoids bank conflicts when lanes read a column. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(256, 4)
     kbk_attention_fwd_online_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12079,21 +12157,21 @@ __global__ void __launch_bounds__(256, 4)
     __shared__ float q[8][Dim], k[32][Dim + 1], v[32][Dim + 1];
     int tiles = (n + 7) / 8, row0 = blockIdx.x % tiles * 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = row0 + warp;
-    // first key that no row sees; last key of this row
+    // end: first key that no row of the CTA sees; last: last key that this row sees
     int end = causal && row0 + 8 < n ? row0 + 8 : n, last = causal && row < n ? row : n - 1;
-    // first row of the head
+    // index of the first row of the head
     int64_t head = (int64_t)(blockIdx.x / tiles) * n;
     float o[Dim / 32] = {}, top = -INFINITY, sum = 0;
     kbki_attn_stage<Dim, 8, 256>(q, q_in + (head + row0) * Dim, n - row0);
     for (int key = 0; key < end; key += 32) {
         float x = 0;
-        __syncthreads(); // all warps have read the previous keys
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_stage<Dim, 32, 256>(k, k_in + (head + key) * Dim, n - key);
         kbki_attn_stage<Dim, 32, 256>(v, v_in + (head + key) * Dim, n - key);
         __syncthreads();
 #pragma unroll 16
         for (int c = 0; c < Dim; c++) x = fmaf(q[warp][c], k[lane][c], x);
-        // rounded before the subtraction, so that the maximum minus itself is 0
+        // rounded before the subtraction, so that the score equal to the maximum gives exactly 0
         x = key + lane <= last ? __fmul_rn(x, scale) : -INFINITY;
         float now = fmaxf(top, kbki_warp_all<kbki_max>(x)), base = now == -INFINITY ? 0.0f : now;
         float p = expf(x - base), factor = expf(top - base);
@@ -12120,11 +12198,11 @@ template <class T> const char* kbk_attention_fwd_online(const kbk_args* a, kbk_s
 
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
-    probabilities. Thread (y, x) of 16 x 16 has rows 4 y .. 4 y + 3 of both products: columns x, x + 16, ... of the
-    scores, and 4 x .. 4 x + 3 of every 64 columns of the output. Rows are padded by 4 floats, so that 16-byte
-    accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share their rows: reductions over
-    a row are shuffles. */
+/*  Rung flash. Shared memory holds, in f32, a 64-row tile of q, a tile that is first k and then v, and the
+    probabilities. Thread (y, x) of 16 x 16 computes rows 4 y to 4 y + 3 of both products: columns x, x + 16,
+    ... of the scores, and columns 4 x to 4 x + 3 of every 64 columns of the output. Rows are padded by 4
+    floats, so that 16-byte accesses to neighbouring rows have no bank conflicts. Sixteen lanes of a warp share
+    the same rows, so reductions over a row use shuffles. */
 template <int Dim, int Wide>
 __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], const float (*k)[Dim + 4], int y, int x,
                                                  float (&s)[4][Wide]) {
@@ -12143,9 +12221,9 @@ __device__ __forceinline__ void kbki_attn_scores(const float (*q)[Dim + 4], cons
                     fmaf(a[r].x, b[e].x, fmaf(a[r].y, b[e].y, fmaf(a[r].z, b[e].z, fmaf(a[r].w, b[e].w, s[r][e]))));
     }
 }
-/*  A step of the online softmax: the running maximum rises from `before` to `top`. b is the base that exponents
-    are relative to, and factor is for earlier sums. If the base is coarse (see kbki_base), top is subtracted from
-    the scores first, which is exact. */
+/*  One step of the online softmax, in which the running maximum rises from `before` to `top`. Exponents are
+    relative to the base b. Earlier sums are multiplied by `factor`. If the base is coarse (see kbki_base),
+    `top` is first subtracted from the scores, which is exact. */
 struct kbki_attn_base {
     float b, factor;
     bool coarse;
@@ -12156,8 +12234,8 @@ struct kbki_attn_base {
         if (coarse) b = 0.0f, factor = kbki_coarse(was) ? kbki_exp2((before - top) * log2_scale) : 0.0f;
     }
 };
-// One row of online softmax: scores become probabilities relative to the running maximum. Returns the factor for
-// earlier sums.
+// Executes the online softmax for one row: replaces scores by probabilities relative to the running maximum.
+// Returns the factor by which earlier sums must be multiplied.
 __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, float log2_scale) {
     float top = fmaxf(fmaxf(s[0], s[1]), fmaxf(s[2], s[3]));
 #pragma unroll
@@ -12173,8 +12251,8 @@ __device__ __forceinline__ float kbki_attn_row(float (&s)[4], kbki_pair* run, fl
     run->m = top, run->s = run->s * base.factor + sum;
     return base.factor;
 }
-// o += p v. hidden(r, k): key k is masked for row r; it is only evaluated if doubt is set. v of a masked key must
-// not be multiplied, not even by zero, because it may be NaN.
+// Computes o += p v. hidden(r, k) returns whether key k is masked for row r; it is called only if doubt is set. A
+// row of v whose key is masked is skipped: multiplying it by zero is not enough, because it may contain NaN.
 template <int Dim, int Tile, class Hidden>
 __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], const float (*v)[Dim + 4], int y, int x,
                                                  bool doubt, const Hidden& hidden, float (&o)[4][Dim / 16]) {
@@ -12197,7 +12275,7 @@ __device__ __forceinline__ void kbki_attn_values(const float (*p)[Tile + 4], con
         }
     }
 }
-// A CTA has 64 rows of q and passes over all keys, in tiles of 64.
+// A CTA computes 64 rows of q and loops over all keys, in tiles of 64.
 template <class T, int Dim>
 __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, const T* k_in, const T* v_in, T* out,
                                                                  float* lse, int n, float scale, int causal) {
@@ -12206,7 +12284,7 @@ __global__ void __launch_bounds__(256) kbk_attention_fwd_flash_k(const T* q_in, 
     auto p = reinterpret_cast<float(*)[64 + 4]>(kv + 64);
     int tiles = (n + 63) / 64, tile = blockIdx.x % tiles;
     int64_t head = blockIdx.x / tiles;
-    if (causal) tile = tiles - 1 - tile; // longest rows first, for load balance
+    if (causal) tile = tiles - 1 - tile; // rows that see the most keys first, for load balance
     int row0 = tile * 64, end = causal && row0 + 64 < n ? row0 + 64 : n, limit[4];
     int x = threadIdx.x % 16, y = threadIdx.x / 16;
     float o[4][Dim / 16] = {}, log2_scale = scale * KBKI_LOG2E;
@@ -12260,7 +12338,7 @@ template <class T> const char* kbk_attention_fwd_flash(const kbk_args* a, kbk_st
 #endif // __CUDACC__
 
 #if defined(KBK_CUBLAS) && defined(__CUDACC__)
-// Softmax, CTA per row: f32 scores become probabilities of type T; masked keys get zeros.
+// Softmax with one CTA per row. It converts f32 scores to probabilities of type T; those of masked keys are zero.
 template <class T>
 __global__ void __launch_bounds__(256)
     kbki_attn_cublas_rows_k(kbki_attn<T> io, const float* scores, T* p, int64_t row0) {
@@ -12294,7 +12372,7 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
     if (!kbki_grid_ok(chunk * n)) return KBKI_TEXT_GRID;
     for (int64_t head = 0; head < io.heads; head += chunk) {
         int64_t count = io.heads - head < chunk ? io.heads - head : chunk, at = head * n * d;
-        // cuBLAS is column-major and sees transposes: scores' = k q', o' = v' p'.
+        // cuBLAS is column-major, so every row-major matrix is its transpose: scores' = k q', o' = v' p'.
         cublasStatus_t e = lib->batched(h, CUBLAS_OP_T, CUBLAS_OP_N, rows, rows, d, &one, io.k + at, type, d, n * d,
                                         io.q + at, type, d, n * d, &zero, scores, CUDA_R_32F, rows, n * n, (int)count,
                                         CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
@@ -12315,10 +12393,10 @@ template <class T> const char* kbk_attention_fwd_cublas(const kbk_args* a, kbk_s
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  attention fwd, flashmma (FlashAttention-2, Dao 2023) ------------------------------------------------------
-    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double buffered by
+    A CTA has 128 rows of q, in 4 warps. Tiles of k and v have 64 rows (128 at d = 64) and are double-buffered by
     cp.async. One barrier per tile is enough: a buffer is refilled after the barrier that follows its last use.
-    Why 32 rows per warp: an operand read from shared memory must serve two mma. Otherwise reading takes longer
-    than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
+    Why 32 rows per warp: an operand read from shared memory must serve two mma instructions. Otherwise reading it takes
+    longer than multiplying (256 bytes per mma of 4096 FLOPs, at 128 bytes per clock and SM).
     Why two CTAs per SM: one computes exponentials while the other multiplies. The exponentials of 16 keys are also
     interleaved with the mma of the previous 16 keys.
     Why the output is rarely rescaled: if no row of a warp has a new maximum, the multiplications are skipped. */
@@ -12328,9 +12406,9 @@ template <class T> __device__ __forceinline__ uint32_t kbki_attn_pack(float x, f
     float f[2] = { x, y };
     return kbki_word((T*)0, f);
 }
-// Copies rows of Dim elements to shared memory, by 16 bytes if they are aligned; zeros after the last `left` rows.
-// Rows are padded by 8 elements: each starts 4 banks after the previous one, so ldmatrix reads eight rows without
-// bank conflicts.
+// Copies rows of Dim elements to shared memory, in units of 16 bytes if they are aligned. Only `left` rows exist;
+// the others are set to zero. Rows are padded by 8 elements: each starts 4 banks after the previous one, so
+// ldmatrix reads eight rows without bank conflicts.
 template <int Dim, class T, int Rows>
 __device__ __forceinline__ void kbki_attn_plain_stage(T (&to)[Rows][Dim + 8], const T* from, int left, bool vector) {
 #pragma unroll
@@ -12358,7 +12436,8 @@ __device__ __forceinline__ void kbki_attn_plain_scores(float (&s)[Across][4], co
         }
     }
 }
-// o += p v. Accumulators of the scores have the layout of a first operand; only the type is converted.
+// Computes o += p v. In registers, the accumulators of the scores already have the layout of a first operand, so
+// only their type is converted.
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], const float (&p)[Across][4],
                                                        const T (*v)[Dim + 8]) {
@@ -12375,8 +12454,8 @@ __device__ __forceinline__ void kbki_attn_plain_values(float (&o)[Dim / 8][4], c
         }
     }
 }
-/*  A warp has 16 rows of q and takes 32 keys at a time. Of each 16 x 8 scores, lane l has columns 2 (l % 4) and
-    the next, of rows l / 4 and l / 4 + 8 (h = 0, 1). Four lanes share a row. */
+/*  A warp computes 16 rows of q, for 32 keys at a time. In each block of 16 x 8 scores, lane l holds columns 2
+    (l % 4) and 2 (l % 4) + 1 of rows l / 4 (h = 0) and l / 4 + 8 (h = 1). Four lanes share a row. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(128)
     kbk_attention_fwd_warpmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12390,7 +12469,7 @@ __global__ void __launch_bounds__(128)
     kbki_attn_plain_stage<Dim>(q, q_in + (head + row0) * Dim, n - row0, vector);
     for (int key = 0; key < end; key += 32) {
         float s[4][4] = {};
-        __syncthreads(); // all warps have read the previous keys
+        __syncthreads(); // all warps have read the previous tile
         kbki_attn_plain_stage<Dim>(k, k_in + (head + key) * Dim, n - key, vector);
         kbki_attn_plain_stage<Dim>(v, v_in + (head + key) * Dim, n - key, vector);
         __syncthreads();
@@ -12449,7 +12528,7 @@ __device__ __forceinline__ void kbki_attn_copy_ones(uint32_t to, const void* fro
 template <class T, int Dim, int Rows, int Threads>
 __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int left, bool vector) {
     constexpr int Chunks = Dim / 8, Step = Threads / Chunks;
-    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread stays at its chunk, before and after swizzling");
+    static_assert(Step % 8 == 0 && Rows % Step == 0, "a thread copies the same swizzled chunk of each row");
     int r = threadIdx.x / Chunks, c = threadIdx.x % Chunks;
     to += r * 2 * Dim + ((c ^ (r & 7)) << 4), from += r * Dim + c * 8;
     if (vector) {
@@ -12460,8 +12539,9 @@ __device__ __forceinline__ void kbki_attn_fetch(uint32_t to, const T* from, int 
         for (int p = 0; p < Rows; p += Step) kbki_attn_copy_ones(to + p * 2 * Dim, from + p * Dim, r + p < left);
     }
 }
-// A lane's row and swizzled chunk in a 16 x 16 block of such a tile. left: for first operands, and with .trans for
-// second operands stored by rows. right: for second operands stored by columns.
+// Row and swizzled chunk that a lane reads from a 16 x 16 block of a tile by ldmatrix. left is for first operands,
+// and with .trans also for second operands that are stored by rows. right is for second operands that are stored
+// by columns.
 struct kbki_attn_lane {
     uint32_t left, right, left_bit, right_bit;
 };
@@ -12470,9 +12550,10 @@ __device__ __forceinline__ kbki_attn_lane kbki_attn_lanes() {
     return { l & 15, (l & 7) + ((l >> 4) << 3), (l >> 4) ^ (l & 7), ((l >> 3) & 1) ^ (l & 7) };
 }
 
-/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements; `left` rows
-    exist. Stored directly, the accumulator layout would write 16 bytes to each of eight rows. Going through shared
-    memory makes the stores coalesced. The same columns of `rows` in shared memory must be free. */
+/*  Stores a warp's 32 rows of 8 * Across columns, from chunk `first` on, to rows of Dim elements, of which
+    `left` exist. A direct store in the accumulator layout would write 16 bytes to each of eight rows. The
+    results pass through shared memory, so that stores are coalesced. This overwrites the same columns of `rows`
+    in shared memory. */
 template <class T, int Dim, int Across>
 __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const float (&x)[2][Across][4], int first,
                                                 int left, bool vector, kbki_attn_lane at) {
@@ -12497,8 +12578,9 @@ __device__ __forceinline__ void kbki_attn_write(T* to, uint32_t rows, const floa
     }
 }
 
-/*  s[m][n] = 16 x 8 blocks of a b'; a and b are stored as rows of Dim elements. Operands are loaded Ahead steps
-    before their mma: the one or two other warps of a scheduler are not enough to hide the latency. */
+/*  Computes a b' in 16 x 8 blocks s[m][n]; a and b are stored as rows of Dim elements. Operands are loaded
+    Ahead steps before the mma that uses them, because one or two other warps per scheduler are too few to hide
+    the latency. */
 template <class T, int Dim, int Down, int Across>
 __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][4], uint32_t a, uint32_t b,
                                                        kbki_attn_lane at) {
@@ -12527,7 +12609,8 @@ __device__ __forceinline__ void kbki_attn_rows_by_rows(float (&s)[Down][Across][
         }
     }
 }
-// c[m] += a[m] b, for 16 * Deep rows of b of Dim elements; columns: 8 * Across from chunk `first` on.
+// Computes c[m] += a[m] b. b has 16 * Deep rows of Dim elements, of which 8 * Across columns from chunk `first` on
+// are used.
 template <class T, int Dim, int Down, int Deep, int Across>
 __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], const uint32_t (&a)[Down][Deep][4],
                                                   uint32_t b, int first, kbki_attn_lane at) {
@@ -12548,7 +12631,8 @@ __device__ __forceinline__ void kbki_attn_by_rows(float (&c)[Down][Across][4], c
         }
     }
 }
-// Sets scores with keys beyond the last ones that a thread's two rows see (low, high) to -inf. key: the tile's first.
+// Sets scores of masked keys to -inf. low, high: last key that the first, and the second, row of the thread sees.
+// key: first key of the tile.
 template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int key, int low, int high) {
     const int column = key + threadIdx.x % 4 * 2;
 #pragma unroll
@@ -12556,7 +12640,7 @@ template <int Keys> __device__ __forceinline__ void kbki_attn_hide(float* s, int
         if (column + i / 4 * 8 + i % 2 > (i / 2 % 2 ? high : low)) s[i] = -INFINITY;
 }
 // Online softmax for rows g and g + 8 of a 16-row block: updates the maximum m and the base of exponents. Returns
-// true if any row of the warp has a new maximum; earlier sums are then multiplied by factor.
+// whether any row of the warp has a new maximum. Earlier sums must then be multiplied by factor.
 template <int Across>
 __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[2], float (&base)[2],
                                               float (&factor)[2], float log2_scale) {
@@ -12576,7 +12660,8 @@ __device__ __forceinline__ bool kbki_attn_top(float (&s)[Across][4], float (&m)[
     }
     return __any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f));
 }
-// Two neighbouring 8-column blocks of scores become probabilities, are added to l, and packed as a first operand.
+// Converts two neighbouring 8-column blocks of scores to probabilities, adds them to l, and packs them as a first
+// operand.
 template <class T>
 __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const float (&s)[4], const float (&t)[4],
                                                         const float (&base)[2], float (&l)[2], float log2_scale) {
@@ -12589,8 +12674,8 @@ __device__ __forceinline__ void kbki_attn_probabilities(uint32_t (&p)[4], const 
         p[e] = kbki_attn_pack<T>(x, y);
     }
 }
-// Epilogue: divides o by the sums, and stores o and lse of a warp's rows, of which `left` exist. rows: 32 rows of
-// shared memory of this warp.
+// Epilogue: divides o by the sums, and stores o and lse of the rows of a warp, of which `left` exist. rows: shared
+// memory for 32 rows, used by this warp only.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, float (&o)[2][Dim / 8][4],
                                               const float (&m)[2][2], const float (&l)[2][2], float log2_scale,
@@ -12611,8 +12696,8 @@ __device__ __forceinline__ void kbki_attn_end(T* out, float* lse, int left, floa
     kbki_attn_write<T, Dim, Dim / 8>(out, rows, o, 0, left, vector, at);
 }
 
-/*  One warp's 32 rows against 64 keys. Edge: some keys are masked. The exponentials of 16 keys and the mma of the
-    previous 16 are in one unrolled block, so that the compiler can interleave them. */
+/*  Processes 64 keys for the 32 rows of a warp. Edge: some keys may be masked. The exponentials of 16 keys and the
+    mma of the previous 16 are in one unrolled block, so that the compiler can interleave them. */
 template <class T, int Dim, bool Edge>
 __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float (&m)[2][2], float (&l)[2][2],
                                                uint32_t q, uint32_t k, uint32_t v, kbki_attn_lane at,
@@ -12640,9 +12725,9 @@ __device__ __forceinline__ void kbki_attn_step(float (&o)[2][Dim / 8][4], float 
         kbki_attn_by_rows<T, Dim, 2, 1, Dim / 8>(o, p, v + c * 32 * Dim, 0, at);
     }
 }
-// Keys per buffer, chosen so that two CTAs fit into an SM's 227 KiB.
+// Number of keys per buffer. With it, two CTAs fit into the shared memory of an SM.
 template <int Dim> struct kbki_attn_keys { static constexpr int n = Dim == 64 ? 128 : 64; };
-// A CTA has 128 rows of q, four warps of 32. K and V are double-buffered by cp.async.
+// A CTA computes 128 rows of q in four warps of 32 rows each. K and V are double-buffered by cp.async.
 template <class T, int Dim>
 __global__ void __launch_bounds__(128, 2)
     kbk_attention_fwd_flashmma_k(const T* q_in, const T* k_in, const T* v_in, T* out, float* lse, int n, float scale,
@@ -12656,9 +12741,9 @@ __global__ void __launch_bounds__(128, 2)
     const bool vector = (((uintptr_t)q_in | (uintptr_t)k_in | (uintptr_t)v_in | (uintptr_t)out) & 15) == 0;
     const int64_t head = blockIdx.x / tiles;
     int tile = blockIdx.x % tiles;
-    // longest rows first, for load balance
+    // rows that see the most keys first, for load balance
     if (causal) tile = tiles - 1 - tile;
-    // first row of the CTA; of the warp
+    // row0: first row of the CTA; mine: first row of the warp
     const int warp = threadIdx.x / 32, row0 = tile * 128, mine = row0 + 32 * warp;
     const int end = causal && row0 + 128 < n ? row0 + 128 : n;
     const int seen = causal && mine + 31 < n - 1 ? mine + 31 : n - 1, plain = causal && mine < n - 1 ? mine : n - 1;
@@ -12693,7 +12778,7 @@ __global__ void __launch_bounds__(128, 2)
                 kbki_attn_step<T, Dim, true>(o, m, l, rows, kk, vv, at, log2_scale, key + part, mine, n - 1, causal);
         }
     }
-    const int64_t line = head * n + mine; // the warp's first row
+    const int64_t line = head * n + mine; // index of the first row of the warp
     kbki_attn_end<T, Dim>(out + line * Dim, lse + line, n - mine, o, m, l, log2_scale, q + warp * 64 * Dim, at,
                           vector);
 }
@@ -12717,21 +12802,21 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
                warpgroups of 64 rows compute scores, exponentials and products one after the other
                <- no thread moves operands. Scores are products from shared memory; probabilities stay in registers
                as the first operand of the second product
-    8 flashrs  the same kernel with three consumer warpgroups, of 160 registers per thread
-               <- while one consumer computes exponentials and one waits for its products, a third keeps the tensor
-               cores busy. A tile serves 192 rows instead of 128
-    9 pingpong two consumers; the scores of a tile are queued before the product with V of the previous tile, and the
-               consumers take turns to queue (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
-               <- the tensor cores have queued products while a warpgroup computes exponentials
-    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling), in causal attention the
-               longest first; two to four consumers, chosen by shape. In >>attention_wgmma
-               <- the next rows' operands are loaded while the last results are stored. No CTA still has long rows
-               when the others have finished. Items that would not fill the last wave are cut into smaller ones
-    bound by   arithmetic, and special functions: one exponential per score, at 16 per clock and SM, takes half the
-               time of the products at d = 128, and the same time at d = 64
+    8 flashrs  the kernel of rung 7 with three consumer warpgroups, of 160 registers per thread
+               <- while one consumer computes exponentials and another waits for its products, the third keeps the
+               tensor cores busy. A tile serves 192 rows instead of 128
+    9 pingpong two consumers; each issues the scores of a tile before the product of the previous tile with V, and the
+               consumers issue products alternately (ping-pong schedule; FlashAttention-3, Shah et al. 2024, section 3)
+               <- the tensor cores have products to execute while a warpgroup computes exponentials
+    10 flashpp persistent CTAs take the next rows of q from a counter (dynamic scheduling). If causal, rows that see the
+               most keys come first. Two to four consumers, chosen by shape. In >>attention_wgmma
+               <- the next operands are loaded while results are stored. No CTA starts a long item when the others
+               are about to finish. Work items that would not fill the last wave are cut into smaller ones
+    bound by   arithmetic, and special functions. One exponential per score, at 16 per clock and SM, takes half the
+               time of the products at d = 128, and as long as the products at d = 64
 
-    TMA fills keys beyond the last with zeros; they are masked like the causal ones. q, k and v must be aligned to 16
-    bytes, because TMA requires that; o and lse may have any alignment. */
+    TMA sets keys beyond the last to zero; their scores are masked like those of causally masked keys. q, k and v must
+    be aligned to 16 bytes, because TMA requires that; o and lse may have any alignment. */
 #define KBKI_TEXT_TMA_HEADS "TMA needs q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
@@ -12740,19 +12825,20 @@ template <class T> const char* kbk_attention_fwd_flashmma(const kbk_args* a, kbk
 __device__ __forceinline__ void kbki_fa_arrive(uint64_t* bar) {
     if (threadIdx.x % 128 == 0) kbki_bar_arrive(bar);
 }
-// Copies `high` rows of Panels x 64 elements by TMA, panel by panel. One thread calls it.
+// Copies `high` rows of Panels x 64 elements by TMA, panel by panel. One thread calls this function.
 template <int Panels>
 __device__ __forceinline__ void kbki_fa_fetch(char* to, const kbki_map* map, uint64_t* full, int row, int high,
                                               int head) {
     for (int p = 0; p < Panels; p++) kbki_tma_load_3d<false>(to + p * high * 128, map, full, p * 64, row, head);
 }
-// Masks scores of keys beyond each row's limit with -inf. key: the tile's first; row: the warpgroup's first.
+// Sets scores of masked keys to -inf. key: first key of the tile; row: first row of the warpgroup.
 template <int Keys> __device__ __forceinline__ void kbki_fa_hide(float* s, int key, int row, int n, int causal) {
     const int mine = causal ? row + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 : n - 1;
     kbki_attn_hide<Keys>(s, key, min(mine, n - 1), min(mine + 8, n - 1));
 }
-// Online softmax: scores become exponentials relative to the running maximum m, and are added to the sums l.
-// scale: converts scores to logarithms of base 2; factor: for earlier sums.
+// Executes the online softmax: replaces scores by exponentials relative to the running maximum m, and adds them to
+// the sums l. scale: converts scores to base-2 logarithms. factor: receives the factors by which earlier sums must
+// be multiplied.
 template <int Keys>
 __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], float (&l)[2], float (&factor)[2],
                                                      float scale) {
@@ -12777,13 +12863,14 @@ __device__ __forceinline__ void kbki_fa_exponentials(float* s, float (&m)[2], fl
 #pragma unroll
     for (int h = 0; h < 2; h++) l[h] = l[h] * factor[h] + (sum[h][0] + sum[h][1]);
 }
-// Multiplies o by the factors, unless no row has a new maximum, which is the usual case.
+// Multiplies o by the factors, if any row of the warp has a new maximum. Most calls find none.
 template <int Dim> __device__ __forceinline__ void kbki_fa_rescale(float* o, const float (&factor)[2]) {
     if (!__any_sync(~0u, !(factor[0] == 1.0f && factor[1] == 1.0f))) return;
 #pragma unroll
     for (int i = 0; i < Dim / 2; i++) o[i] *= factor[i / 2 % 2];
 }
-// Stores lse of 64 finished rows, the first of which is `row` of the head's n, and computes the factors for o.
+// Stores lse of 64 finished rows from `row` on, and computes the factors by which o must be multiplied. n: rows of
+// the head.
 __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const float (&m)[2], const float (&l)[2],
                                               float scale, float (&inv)[2]) {
     row += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -12796,7 +12883,7 @@ __device__ __forceinline__ void kbki_fa_close(float* lse, int row, int n, const 
             lse[row + 8 * h] = KBKI_LN2 * ((m[h] == -INFINITY ? 0.0f : __fmul_rn(m[h], scale)) + log2f(sum));
     }
 }
-// Stores o of the rows.
+// Stores o of 64 finished rows, multiplied by the factors inv.
 template <class T, int Dim>
 __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const float (&inv)[2], float* o) {
     kbki_mm<T> out = {};
@@ -12807,8 +12894,9 @@ __device__ __forceinline__ void kbki_fa_finish(T* to, int row, int n, const floa
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-/*  flashws, and flashrs with three consumers. The last warpgroup is the producer: one of its threads loads q, then a
-    ring of slots, each with 128 rows of K and of V. Each consumer warpgroup has 64 rows of q. */
+/*  Rungs flashws and, with three consumers, flashrs. The last warpgroup is the producer. One of its threads
+    loads q, then fills a ring of slots, each with 128 rows of K and of V. Each consumer warpgroup computes 64
+    rows of q. */
 template <class T, int Dim, int Groups>
 __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbk_attention_fwd_flashws_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -12820,7 +12908,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: longest rows first, for load balance
+    // causal: rows that see the most keys first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -12857,7 +12945,7 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -12898,8 +12986,8 @@ __global__ void __launch_bounds__(128 * (Groups + 1), 1)
     kbki_fa_finish<T, Dim>(out + (int64_t)head * n * Dim, row, n, factor, o);
 #endif
 }
-/*  pingpong. The scores of a tile and the values of the previous tile are queued together, so that the tensor cores
-    are busy during the exponentials; the two consumers take turns to queue. */
+/*  Rung pingpong. A consumer issues the scores of a tile and the product of the previous tile with V together,
+    so that the tensor cores are busy during the exponentials. The two consumers issue products alternately. */
 template <class T, int Dim>
 __global__ void __launch_bounds__(384, 1)
     kbk_attention_fwd_pingpong_k(const __grid_constant__ kbki_map map_q, const __grid_constant__ kbki_map map_k,
@@ -12911,7 +12999,7 @@ __global__ void __launch_bounds__(384, 1)
     __shared__ uint64_t q_full, k_full[Stages], v_full[Stages], empty[Stages];
     char *q = kbki_wg_align(kbki_attn_shared), *ring = q + Groups * Queries;
     const int tiles = (n + 64 * Groups - 1) / (64 * Groups), head = blockIdx.x / tiles;
-    // causal: longest rows first, for load balance
+    // causal: rows that see the most keys first, for load balance
     const int row0 = (causal ? tiles - 1 - blockIdx.x % tiles : blockIdx.x % tiles) * 64 * Groups;
     const int steps = ((causal ? min(n, row0 + 64 * Groups) : n) + 127) / 128;
     const int group = __shfl_sync(~0u, (int)threadIdx.x / 128, 0);
@@ -12948,7 +13036,7 @@ __global__ void __launch_bounds__(384, 1)
     auto scores = [&](int step) {
         kbki_wg_fence();
 #pragma unroll
-        for (int k = 0; k < Dim / 16; k++) // 8192 bytes from one panel of q to the next; 16384 bytes in K
+        for (int k = 0; k < Dim / 16; k++) // panels of q are 8192 bytes apart, panels of K 16384 bytes
             kbki_wgmma<T, 128>::template shared<0, 0>(
                 s, a.at(k / 4 * 512 + k % 4 * a.step16),
                 b.at(step % Stages * (2 * Tile / 16) + k / 4 * 1024 + k % 4 * b.step16), k != 0);
@@ -12970,7 +13058,7 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll
         for (int i = 0; i < 32; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     };
-    if (group == 1) kbki_barrier_arrive<256>(4); // the first turn is that of warpgroup 0
+    if (group == 1) kbki_barrier_arrive<256>(4); // warpgroup 0 issues products first
     kbki_bar_wait(&q_full, 0), kbki_bar_wait(k_full, 0);
     scores(0);
     kbki_wg_wait<0>();
@@ -12980,9 +13068,9 @@ __global__ void __launch_bounds__(384, 1)
     for (int step = 1; step < steps; step++) {
         kbki_bar_wait(k_full + step % Stages, step / Stages % 2);
         kbki_bar_wait(v_full + (step - 1) % Stages, (step - 1) / Stages % 2);
-        kbki_barrier<256>(4 + group); // waits for the turn
+        kbki_barrier<256>(4 + group); // waits until this warpgroup may issue products
         scores(step), values(step - 1);
-        kbki_barrier_arrive<256>(4 + (group ^ 1)); // the turn of the other warpgroup
+        kbki_barrier_arrive<256>(4 + (group ^ 1)); // lets the other warpgroup issue products
         kbki_wg_wait<1>();
         kbki_wg_hold<64>(s);
         softmax(step);
@@ -13002,7 +13090,8 @@ __global__ void __launch_bounds__(384, 1)
 struct kbki_fa_maps {
     kbki_map q, k, v;
 };
-// Tensor maps for tiles of 64 rows of q and so many rows of k and v, or why TMA cannot load them.
+// Makes tensor maps for tiles of 64 rows of q and of `keys` rows of k and v. Returns NULL, or why TMA cannot load
+// them.
 template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, int keys, kbki_fa_maps* maps) {
     const T* const from[3] = { io.q, io.k, io.v };
     kbki_map* const to[3] = { &maps->q, &maps->k, &maps->v };
@@ -13013,7 +13102,7 @@ template <class T> const char* kbki_fa_make(const kbki_attn<T>& io, int64_t d, i
                   : kbki_map_planes(from[i], io.heads, io.rows * d, io.rows, d, d, i ? keys : 64, to[i]);
     return why;
 }
-// Launches a rung with so many consumer warpgroups and slots of K and V.
+// Launches a rung with `groups` consumer warpgroups and `slots` slots of K and V.
 template <class T, class Kernel>
 const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int groups, int slots, kbk_stream st) {
     kbki_attn<T> io;
@@ -13026,7 +13115,7 @@ const char* kbki_fa_rung(const kbk_args* a, Kernel* at_64, Kernel* at_128, int g
     if ((why = kbki_fa_make(io, d, 128, &maps)) != NULL) return why;
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
     if ((why = kbki_want_shared((const void*)kernel, &bytes)) != NULL) return why;
-    if (!bytes) return "a CTA cannot have that much shared memory here";
+    if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
     kernel<<<(unsigned)ctas, 128 * (groups + 1), bytes, st>>>(maps.q, maps.k, maps.v, io.o, io.lse, (int)io.rows,
                                                               io.scale * KBKI_LOG2E, io.causal);
     return kbki_launched();
@@ -13050,39 +13139,44 @@ template <class T> const char* kbk_attention_fwd_pingpong(const kbk_args* a, kbk
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: of a tile. Stages: of the K and V
-    pipelines. ItemPs and KeyPs: picoseconds per work item and per key of an item, measured on an H200. shares:
-    probabilities go through shared memory, because registers hold the next scores. turns: consumers issue products
-    in turn (ping-pong schedule); with two consumers that took 1 to 2 % longer. */
+/*  Configuration. Groups: consumer warpgroups, of 64 rows of q each. Keys: keys per tile. Stages: stages of the
+    K pipeline and of the V pipeline. ItemPs and KeyPs: picoseconds per work item and per key of an item,
+    measured on an H200. shares: probabilities go through shared memory, because registers hold the next scores.
+    turns: consumers issue products alternately (ping-pong schedule). With two consumers, that schedule took 1
+    to 2 % longer. */
 template <int Dim, int Groups, int Keys, int Stages, int ItemPs, int KeyPs> struct kbki_fa_plan {
     static constexpr int dim = Dim, groups = Groups, keys = Keys, stages = Stages, rows = 64 * Groups;
     static constexpr bool turns = Groups > 2, shares = turns && Dim > 64;
     static constexpr int item_ps = ItemPs, key_ps = KeyPs;
     static constexpr int panels = Dim / 64, threads = 128 * (1 + Groups);     // the last warpgroup is the producer
-    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2; // per warpgroup; of a tile of K or V
-    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // per warpgroup
+    // bytes of q per warpgroup; bytes of a tile of K or V
+    static constexpr int q_bytes = 64 * Dim * 2, tile_bytes = Keys * Dim * 2;
+    static constexpr int p_bytes = shares ? 64 * Keys * 2 : 0;                // bytes of p per warpgroup
     static constexpr int k_at = Groups * q_bytes, v_at = k_at + Stages * tile_bytes,
                          p_at = v_at + Stages * tile_bytes;
     static constexpr int bytes = 1024 + p_at + Groups * p_bytes; // 1024: for alignment
-    // registers per thread of consumers, and of the producer
+    // registers per thread: of consumers; of the producer
     static constexpr int keep = Groups == 2 ? 232 : Groups == 3 ? 160 : 112;
     static constexpr int spare = Groups == 2 ? 40 : 32;
 };
-/*  Work items: the rows of q that a CTA takes at a time. A head has big items, with rows for all warpgroups, then
-    small ones; heads from `cut` on have small items only. Heads before `cut` form sections of `span` heads. Within
-    a section, items are ordered by row, then by head, so that the section's K and V stay in L2. */
+/*  Division of the rows of q into work items. A CTA processes one item at a time. Heads with an index below
+    `cut` have big items, with rows for all warpgroups, followed by small items. Heads from `cut` on have small
+    items only. The heads below `cut` form sections of `span` heads. Within a section, items are ordered by row,
+    then by head, so that the section's K and V stay in L2. */
 template <class T> struct kbki_fa {
     kbki_attn<T> io;
-    int tiles, bigs;        // items per head; big items per head
-    int small, smalls;      // rows of a small item; small items of a head from `cut` on
-    int cut, span, section; // in heads; heads per section; items per section
-    int whole, items;       // items of the heads before cut; of all heads
-    unsigned* asked;        // counter of the dynamic scheduler: requests for an item so far
+    int tiles, bigs;        // number of items per head; number of big items per head
+    // small: rows per small item; smalls: number of small items per head, for heads from `cut` on
+    int small, smalls;
+    int cut, span, section; // cut: index of a head; span: heads per section; section: items per section
+    int whole, items;       // number of items of the heads below cut; number of all items
+    unsigned* asked;        // counter of the dynamic scheduler: number of requests for an item so far
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fa_item {
-    int head, row, end, tiles; // first row, end of rows, and tiles of keys that any of the rows sees
+    // row, end: first row, row after the last; tiles: number of tiles of keys that any of the rows sees
+    int head, row, end, tiles;
 };
 template <class Plan, class T>
 __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, int index) {
@@ -13092,7 +13186,7 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
         int section = index / work.section, in = index - section * work.section;
         int wide = min(work.span, work.cut - section * work.span), tile = wide == 1 ? in : in / wide;
         head = section * work.span + in - tile * wide;
-        if (work.io.causal) tile = work.tiles - 1 - tile; // longest rows first, for load balance
+        if (work.io.causal) tile = work.tiles - 1 - tile; // rows that see the most keys first, for load balance
         row = min(tile, work.bigs) * Plan::rows + max(tile - work.bigs, 0) * work.small;
         if (tile < work.bigs) rows = Plan::rows;
     } else {
@@ -13102,12 +13196,12 @@ __device__ __forceinline__ kbki_fa_item kbki_fa_where(const kbki_fa<T>& work, in
     const int end = min(n, row + rows), seen = work.io.causal ? end : n;
     return { head, row, end, (seen + Plan::keys - 1) / Plan::keys };
 }
-// A warpgroup's task: its head and first row; the tiles of keys of its CTA; how many of them its rows see (0: it
-// has no rows). tiles = 0: there are no more items.
+// Task of a warpgroup. head, row: its head and first row. tiles: number of tiles of keys in the work item; 0 if no
+// items are left. seen: number of these tiles that the rows of the warpgroup see; 0 if it has no rows.
 struct __align__(16) kbki_fa_task {
     int head, row, tiles, seen;
 };
-// mbarriers and tasks in shared memory. task: goes with the warpgroup's q.
+// mbarriers and tasks in shared memory. The mbarriers of q also signal that task is full or empty.
 template <class Plan> struct kbki_fa_barriers {
     uint64_t q_full[Plan::groups], q_empty[Plan::groups];
     uint64_t k_full[Plan::stages], k_empty[Plan::stages], v_full[Plan::stages], v_empty[Plan::stages];
@@ -13130,7 +13224,7 @@ template <class Plan> struct kbki_fa_ring {
     }
 };
 
-// Loads a tile into its slot, panel by panel, when the slot is empty.
+// Waits until a slot is empty, then loads a tile into it, panel by panel.
 template <class Plan>
 __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, unsigned parity, char* to,
                                              const kbki_map* map, int tile, int head) {
@@ -13138,10 +13232,11 @@ __device__ __forceinline__ void kbki_fa_fill(uint64_t* full, uint64_t* empty, un
     kbki_bar_expect(full, Plan::tile_bytes);
     kbki_fa_fetch<Plan::panels>(to, map, full, tile * Plan::keys, Plan::keys, head);
 }
-/*  The producer, one thread: fills the pipelines, item after item. It loads an item's first keys before its q,
-    whose buffer becomes free later. Dynamic scheduling: a CTA's first item is its index, and further items come
-    from an atomic counter. The CTAs make as many requests as there are items, because each makes one that finds no
-    item. The last request resets the counter to 0. */
+/*  Runs the producer, which is one thread: it fills the pipelines for one work item after another. It loads the
+    first keys of an item before q, because the buffer of q becomes free later. Dynamic scheduling: the first
+    item of a CTA has the index of the CTA, and an atomic counter gives the index of each further item. The
+    total number of requests equals the number of items, because the last request of each CTA finds no item. The
+    last request resets the counter to 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const kbki_fa<T>& work,
                                                 kbki_fa_ring<Plan> ring) {
@@ -13181,18 +13276,20 @@ __device__ __forceinline__ void kbki_fa_produce(const kbki_fa_maps& maps, const 
     }
 }
 
-// A zero that ptxas does not know: addresses made from it in a loop are recomputed instead of kept in registers.
+// Returns a zero that ptxas does not recognise as a constant. Addresses to which it is added in a loop are
+// therefore recomputed instead of kept in registers.
 __device__ __forceinline__ uint32_t kbki_fa_zero() {
     uint32_t zero;
     asm volatile("mov.b32 %0, 0;" : "=r"(zero));
     return zero;
 }
 
-// A consumer warpgroup: 64 rows of q. s: scores, then exponentials; p: exponentials in 16 bits (unless shared).
+// Rows of a consumer warpgroup: 64 rows of q. Of the functions, s: scores, then exponentials; p: exponentials as
+// 16-bit values, unused if they are in shared memory.
 template <class T, class Plan> struct kbki_fa_rows {
     kbki_wg_operand<true> q, k, shared;
     kbki_wg_operand<false, Plan::keys> v;
-    float m[2], l[2], scale; // scale: converts scores to logarithms of base 2
+    float m[2], l[2], scale; // scale: converts scores to base-2 logarithms
     int group;
 
     __device__ __forceinline__ void set(const kbki_attn<T>& io, const kbki_fa_ring<Plan>& ring, int which) {
@@ -13211,7 +13308,7 @@ template <class T, class Plan> struct kbki_fa_rows {
                 k.at(on + step / 4 * (Plan::keys * 128 / 16) + step % 4 * k.step16), step != 0);
         kbki_wg_commit();
     }
-    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // o = or (keep) o +=
+    __device__ __forceinline__ void values(int slot, const uint32_t* p, float* o, int keep) { // keep: adds to o
         uint32_t on = (uint32_t)slot * (Plan::tile_bytes / 16), zero = Plan::turns ? kbki_fa_zero() : 0;
         kbki_wg_fence();
 #pragma unroll
@@ -13228,15 +13325,15 @@ template <class T, class Plan> struct kbki_fa_rows {
     __device__ __forceinline__ void hide(const kbki_attn<T>& io, float* s, int key, int row) const {
         if (io.causal || io.rows % Plan::keys) kbki_fa_hide<Plan::keys>(s, key, row, (int)io.rows, io.causal);
     }
-    // Forces the sums to be computed here. Otherwise ptxas moves the additions among the next products, and scores
-    // stay in registers that the probabilities need. The condition is never true, because no sum is negative.
+    // Forces ptxas to compute the sums here. Otherwise it moves the additions between the next products, and
+    // scores occupy registers that the probabilities need. The condition is never true, because no sum is
+    // negative.
     __device__ __forceinline__ void settle() const {
         asm volatile(
             "{ .reg .pred never; setp.lt.f32 never, %0, 0f00000000; @never nanosleep.u32 1; }" ::"f"(l[0] + l[1])
             : "memory");
     }
-    // Converts exponentials to 16 bits. Shared: a warp reads only what it wrote itself, and a barrier orders the
-    // rest.
+    // Converts exponentials to 16 bits, and stores them to shared memory if Plan::shares is set.
     __device__ __forceinline__ void pack(const float* s, uint32_t* p) const {
         const uint32_t to = Plan::shares ? place() : 0;
 #pragma unroll
@@ -13249,7 +13346,8 @@ template <class T, class Plan> struct kbki_fa_rows {
         }
         if (Plan::shares) kbki_bulk_fence();
     }
-    // Address of the thread's row of 16 keys in shared memory: of the first 16 keys; of step `step`.
+    // place() returns the address of this thread's row for the first 16 keys in shared memory, and place(first,
+    // step) that for keys 16 step to 16 step + 15.
     __device__ __forceinline__ uint32_t place() const {
         const uint32_t thread = threadIdx.x + kbki_fa_zero(), lane = thread % 32,
                        line = thread % 128 / 32 * 16 + lane % 16;
@@ -13260,50 +13358,52 @@ template <class T, class Plan> struct kbki_fa_rows {
     }
 };
 
-// Rows that are finished: the warpgroup's first row, and the factors for their o.
+// Finished rows: head, first row of the warpgroup, and factors by which o must be multiplied.
 struct kbki_fa_out {
     int head, row;
     float inv[2];
 };
 
 // --- the loop of a consumer warpgroup over the tiles of an item, from the last that it sees to the first
-// Ping-pong schedule: a consumer waits for its turn to issue products, then passes the turn to the next.
+// Ping-pong schedule: kbki_fa_turn waits until this consumer may issue products, and kbki_fa_pass lets the next
+// consumer issue products.
 template <class Plan> __device__ __forceinline__ void kbki_fa_turn(int group) {
     if (Plan::turns) kbki_barrier<256>(5 + group);
 }
 template <class Plan> __device__ __forceinline__ void kbki_fa_pass(int group) {
     if (Plan::turns) kbki_barrier_arrive<256>(5 + (group + 1 == Plan::groups ? 0 : group + 1));
 }
-// Tells the producer that q and task are no longer needed. Lane 0 of each warp, which has read the task, arrives.
+// Signals the producer that q and task have been read. Lane 0 of each warp arrives, because it has read the task.
 template <class Plan> __device__ __forceinline__ void kbki_fa_done(const kbki_fa_ring<Plan>& ring, int group) {
     if (threadIdx.x % 32 == 0) kbki_bar_arrive(ring.bar->q_empty + group);
 }
-// Takes the warpgroup's next task. Returns the number of tiles of keys that its rows see.
+// Reads the next task of the warpgroup. Returns the number of tiles of keys that the rows of the warpgroup see.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_take(kbki_fa_ring<Plan>& ring, kbki_fa_rows<T, Plan>& rows,
                                             kbki_fa_task* task) {
     kbki_bar_wait(ring.bar->q_full + rows.group, ring.q_parity());
     ring.parities ^= 2;
     kbki_fa_task it = {};
-    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // the same lane later releases it, in kbki_fa_done
+    if (threadIdx.x % 32 == 0) it = ring.bar->task[rows.group]; // the same lane releases the task in kbki_fa_done
     task->head = __shfl_sync(~0u, it.head, 0), task->row = __shfl_sync(~0u, it.row, 0);
     task->tiles = __shfl_sync(~0u, it.tiles, 0), task->seen = __shfl_sync(~0u, it.seen, 0);
     rows.begin();
     return task->seen;
 }
-// Passes a tile that is masked for all rows of the warpgroup.
+// Skips a tile that is masked for all rows of the warpgroup: waits for it and releases it.
 template <class Plan> __device__ __forceinline__ void kbki_fa_skip(kbki_fa_ring<Plan>& ring, int group) {
     kbki_bar_wait(ring.bar->k_full + ring.slot, ring.parity());
     kbki_fa_turn<Plan>(group), kbki_fa_pass<Plan>(group);
-    // No warp falls behind so far that a barrier's phase flips twice.
+    // synchronises the warps, so that no warp misses two phases of an mbarrier
     if (!Plan::turns) kbki_barrier<128>(1 + group);
     kbki_fa_arrive(ring.bar->k_empty + ring.slot);
     kbki_bar_wait(ring.bar->v_full + ring.slot, ring.parity());
     kbki_fa_arrive(ring.bar->v_empty + ring.slot);
     ring.next();
 }
-// Computes the first scores of the next item in which the warpgroup has rows; no product overlaps with them. task:
-// an item without rows, or tiles = 0. Returns how many tiles are left; -1: there is no such item.
+// Computes the first scores of the next item in which the warpgroup has rows. No other product of this warpgroup
+// overlaps with them. On entry, task has no rows for this warpgroup, or tiles = 0. Returns the number of tiles
+// that are left, or -1 if no item with such rows is left.
 template <class T, class Plan>
 __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_ring<Plan>& ring,
                                              kbki_fa_rows<T, Plan>& rows, kbki_fa_task* task, uint32_t* p) {
@@ -13329,11 +13429,12 @@ __device__ __forceinline__ int kbki_fa_first(const kbki_fa<T>& work, kbki_fa_rin
     rows.pack(s, p);
     return left;
 }
-/*  The scores of a tile are queued before the values of the previous tile, also across items. Two products
-    are then in the queue (intra-warpgroup pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). The place
-    of the exponentials is left to ptxas. It puts most of them after the wait for the values; forcing all of them
-    before the wait took 1 to 2 % longer on an H200. first, fresh: the scores, or the values, belong to an item's
-    first tile. */
+/*  Runs a consumer warpgroup. It issues the scores of a tile before the product of the previous tile with V,
+    even if the previous tile belongs to the previous item. Two products are then in flight (intra-warpgroup
+    pipelining, FlashAttention-3, Shah et al. 2024, section 3.2). ptxas chooses the place of the exponentials:
+    it puts most of them after the wait for the product with V. Forcing all of them before that wait took 1 to 2
+    % longer on an H200. first: the scores belong to the first tile of an item. fresh: the product with V
+    belongs to the first tile of an item. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_ring<Plan> ring, int group) {
     kbki_fa_rows<T, Plan> rows;
@@ -13341,7 +13442,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
     float s[Plan::keys / 2], o[Plan::dim / 2] = {}, factor[2];
     uint32_t p[Plan::shares ? 1 : Plan::keys / 4];
     rows.set(work.io, ring, group);
-    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // starts the ping-pong: the first turn
+    if (group == Plan::groups - 1) kbki_fa_pass<Plan>(group); // lets consumer 0 issue the first products
     task.tiles = 0;
 #pragma unroll 1
     do {
@@ -13376,7 +13477,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
             kbki_fa_exponentials<Plan::keys>(s, rows.m, rows.l, factor, rows.scale);
             kbki_wg_wait<0>();
             kbki_wg_hold<Plan::dim / 2>(o);
-            kbki_wg_hold<Plan::keys / 2>(s); // p is read until here
+            kbki_wg_hold<Plan::keys / 2>(s); // the previous product reads p until here
             if (Plan::shares) rows.settle();
             kbki_fa_arrive(ring.bar->v_empty + before.slot);
             rows.pack(s, p);
@@ -13395,7 +13496,7 @@ __device__ __forceinline__ void kbki_fa_consume(const kbki_fa<T>& work, kbki_fa_
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// The last warpgroup loads by TMA, the others compute.
+// The last warpgroup loads by TMA, the other warpgroups compute.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fa_k(const __grid_constant__ kbki_fa_maps maps, const __grid_constant__ kbki_fa<T> work) {
@@ -13403,7 +13504,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fa_barriers<Plan> bar;
     kbki_fa_ring<Plan> ring = { &bar, kbki_shared(kbki_wg_align(kbki_attn_shared)), 0, 0 };
-    // the shuffle tells the compiler that the value is the same in the whole warp
+    // the shuffle tells the compiler that the value is uniform in a warp
     const int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0);
     if (threadIdx.x == 128 * Plan::groups) {
         for (int i = 0; i < Plan::groups; i++) kbki_bar_init(bar.q_full + i, 1), kbki_bar_init(bar.q_empty + i, 4);
@@ -13415,7 +13516,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
         kbki_tma_prefetch(&maps.q), kbki_tma_prefetch(&maps.k), kbki_tma_prefetch(&maps.v);
     }
     if (group == Plan::groups) {
-        // arrives only: the warp that initialised the mbarriers need not wait
+        // arrives without waiting, because this warp has initialised the mbarriers
         kbki_barrier_arrive<Plan::threads>(0);
         kbki_wg_give<Plan::spare>();
         if (threadIdx.x == 128 * Plan::groups) kbki_fa_produce<T, Plan>(maps, work, ring);
@@ -13426,7 +13527,8 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     }
 #endif
 }
-// A division into work items: rows of a small item; heads that have big items, too; predicted time in ps.
+// A division into work items: rows of a small item, number of heads that also have big items, predicted time in
+// ps.
 struct kbki_fa_deal {
     int small;
     int64_t cut, ps;
@@ -13435,9 +13537,10 @@ template <class Plan, class T> kbki_fa_deal kbki_fa_deal_plain(const kbki_attn<T
     const int64_t rounds = kbki_ceil(io.heads * kbki_ceil(io.rows, Plan::rows), kbki_sms());
     return { Plan::rows, io.heads, rounds * (Plan::item_ps + io.rows * Plan::key_ps / (io.causal ? 2 : 1)) };
 }
-/*  Predicts when all items are done if every SM takes the next item as soon as it is free. Each of the first `cut`
-    heads has `bigs` big items and `rest` small ones; the others have `smalls` small ones. Small items end in the
-    order in which they started, and so do big ones: two queues are enough. */
+/*  Predicts the time at which all items are finished, if every SM starts the next item as soon as it is free.
+    Each of the first `cut` heads has `bigs` big items and `rest` small items; each other head has `smalls`
+    small items. Small items end in the order in which they started, and so do big items. Two queues of end
+    times are therefore sufficient. */
 KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs, int64_t rest, int64_t smalls,
                                int64_t small_ps, int64_t big_ps) {
     int64_t at[2][256] = {}, last = 0;
@@ -13453,16 +13556,16 @@ KBK_FN int64_t kbki_fa_done_at(int sms, int64_t heads, int64_t cut, int64_t bigs
         }
     return last;
 }
-/*  Chooses the division without a causal mask: small items, and heads that have small items only, for what would
-    not fill the last wave. If some of a CTA's warpgroups have rows, an item takes 42 % of the full time plus their
-    share of the other 58 % (measured on an H200). */
+/*  Chooses the division if there is no causal mask. Rows that would not fill the last wave become small items,
+    or heads with small items only. If only some warpgroups of a CTA have rows, an item takes 42 % of the full
+    time plus 58 % times the fraction of warpgroups with rows (measured on an H200). */
 template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows) {
     const int64_t sms = kbki_sms(), each = rows / Plan::rows, rest = rows % Plan::rows;
     const int64_t big = Plan::item_ps + rows * Plan::key_ps, over = heads > 8 * sms ? heads / sms - 8 : 0;
     kbki_fa_deal best = { Plan::rows, heads, INT64_MAX };
     if (sms > 256) return best;
     for (int groups = Plan::groups; groups > 0; groups--)
-        for (int some = 0; some < 2; some++) { // all heads but the last ones have equal items
+        for (int some = 0; some < 2; some++) { // some: whether the last heads have small items only
             const int64_t last = some && each ? kbki_ceil(heads * each % sms, each) : 0, few = heads - over * sms;
             const int64_t in = last || rest >= groups * 64 ? groups : kbki_ceil(rest, 64);
             if ((groups == Plan::groups || !last) && some) continue;
@@ -13474,10 +13577,10 @@ template <class Plan> kbki_fa_deal kbki_fa_deal_full(int64_t heads, int64_t rows
         }
     return best;
 }
-// Keeps the last results, because a prediction takes longer than a launch.
+// Returns the best division. Caches recent results, because a prediction takes longer than a launch.
 template <class Plan, class T> kbki_fa_deal kbki_fa_deal_of(const kbki_attn<T>& io) {
     static thread_local struct {
-        int64_t heads, rows; // 0: empty
+        int64_t heads, rows; // heads = 0: the entry is empty
         kbki_fa_deal deal;
     } kept[16];
     if (io.causal) return kbki_fa_deal_plain<Plan>(io);
@@ -13498,9 +13601,9 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     const char* why = kbki_fa_make(io, Plan::dim, Plan::keys, &maps);
     if (!why) why = kbki_check_workspace(a, KBK_TICKETS);
     if (!why) why = kbki_want_shared(kbki_fa_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(items)) return KBKI_TEXT_GRID;
-    if (!io.causal || span < 1) span = 1; // heads whose K and V fit into L2 together
+    if (!io.causal || span < 1) span = 1; // number of heads whose K and V together fit into L2
     if (span > io.heads) span = io.heads;
     work.io = io, work.tiles = (int)tiles, work.bigs = (int)bigs, work.small = deal.small, work.smalls = (int)smalls;
     work.cut = (int)deal.cut, work.span = (int)span, work.section = (int)(span * tiles);
@@ -13510,7 +13613,7 @@ template <class T, class Plan> const char* kbki_fa_launch(const kbk_args* a, con
     kbki_fa_k<T, Plan><<<(unsigned)items, Plan::threads, bytes, st>>>(maps, work);
     return kbki_launched();
 }
-// d x consumer warpgroups, of the persistent kernels
+// configurations of the persistent kernel, named after d and the number of consumer warpgroups
 typedef kbki_fa_plan<128, 2, 128, 3, 1400000, 12500> kbki_fa_128x2;
 typedef kbki_fa_plan<128, 3, 128, 2, 2100000, 17200> kbki_fa_128x3;
 typedef kbki_fa_plan<64, 3, 128, 4, 930000, 12200> kbki_fa_64x3;
@@ -13537,28 +13640,28 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
 /*  attention bwd --------------------------------------------------------------------------------------------
     p[i,j] = exp(q[i] k[j] / sqrt(d) - lse[i])    D[i] = do[i] o[i]    ds[i,j] = p[i,j] (do[i] v[j] - D[i])
     dv[j] = sum_i p[i,j] do[i]    dk[j] = sum_i ds[i,j] q[i] / sqrt(d)    dq[i] = sum_j ds[i,j] k[j] / sqrt(d)
-    do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse as forward; causal: pairs with j <= i only
-    flops  10*B*H*S^2*d, causal half of it      five matrix products
+    do, q, k, v, o, dq, dk, dv: batch x heads x S x d; lse: as computed by forward; causal: j <= i only
+    flops  10*B*H*S^2*d, half if causal         five matrix products
     bytes  8*B*H*S*d*s + 4*B*H*S                intensity at 16 bits: 5 S / 8 FLOPs per byte, causal half of it
     check  norm-wise f32 2e-5, f16 2e-3, bf16 1.5e-2; per element 128 ulp in f32, 8 ulp at 16 bits, of the row
-           scale or of the root of the sum of squares of what was added
-    1 naive    p and ds in memory                 <- slow: as forward, for two matrices. S <= 2048
+           scale or of the root of the sum of squares of the terms added
+    1 naive    p and ds in memory                 <- slow for the reasons of forward, with two matrices. S <= 2048
     4 flash    32 x 32 tiles, 4 x 2 pairs a thread <- nothing of size S^2 in memory: p and ds are recomputed, twice,
                                                      so five products become seven (recomputation: Dao et al. 2022).
-                                                     An operand serves several FMAs. FMAs limit
-    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on);
+                                                     An operand serves several FMAs. FMAs are the limit
+    5 warpmma  mma.sync on 16-bit tiles           <- tensor cores multiply (f16 from compute capability 7.5 on),
                                                      but loads and products alternate; in >>attention_bwd_mma
     6 flashmma mma.sync; p recomputed once        <- FlashAttention-2 (Dao 2023): a CTA keeps 128 keys, and their
-                                                     dk and dv stay in registers while rows of q pass. Atomics add
+                                                     dk and dv stay in registers in the loop over q. Atomics add
                                                      dq in f32, in the layout of accumulators, so that they are
                                                      coalesced. One barrier per tile; in >>attention_bwd_mma
     7 flashws  wgmma and TMA                      <- in >>attention_bwd_hopper
-    bound by   arithmetic. lse = -inf (a row that saw no key): p = 0. Scores beyond 2^20 are not supported, because
-               an f32 lse cannot hold the logarithm of the sum beside them. NaN or infinity in a row or key that the
-               causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do by
-               zeros there
+    bound by   arithmetic. lse = -inf (a row that sees no key): p = 0. Scores beyond 2^20 are not supported, because an
+               f32 lse cannot hold both the maximum and the logarithm of the sum. NaN or infinity in a row or key that
+               the causal mask hides has no effect in naive and flash; the kernels on tensor cores multiply q, k and do
+               by zeros there
     predict    before you run it: which of the five products can start before the exponentials, and how many bytes of
-               f32 atomics does dq cost per byte of k that a CTA keeps? */
+               f32 atomics does dq need per byte of k that a CTA keeps? */
 /*  measured attention bwd: bf16 4 x 16 x 2048 x 128, NVIDIA H100 80GB HBM3, 2026-11-26
     1278 FLOP/B; floor on an H200 438.8 us = 343.6 GFLOP / 783 TFLOP/s; on this GPU 431.4 us at 796.4 TFLOP/s
                    time peak   gain regs  occ DRAM conflicts
@@ -13573,7 +13676,8 @@ KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t d = s->cols, rows = kbki_attn_heads(s) * s->rows;
     for (int i = 0; i < 5; i++) t[i] = kbki_in(names[i], rows * d, 0);
     t[5] = kbki_in("lse", rows, 0);
-    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25; // as the forward pass gives
+    // an lse as the forward pass computes it for random inputs
+    t[5].kind = KBK_KF32, t[5].a = log((double)s->rows + 1) + 0.5, t[5].b = 0.25;
     for (int i = 6; i < 9; i++) t[i] = kbki_out(names[i - 1], KBK_T, rows * d, d, d);
     return 9;
 }
@@ -13586,7 +13690,8 @@ KBKI_SCRATCH(attention_bwd) {
     return KBK_TICKETS + heads * padded * (8 + 4 * (size_t)s->cols);
 }
 
-// p and ds of one pair; about: ds with the absolute values of its two terms added instead of subtracted.
+// p and ds of one pair of row and key. about: ds, computed with the sum of the absolute values of its two terms
+// instead of their difference.
 typedef struct kbki_attn_pair {
     double p, ds, about;
 } kbki_attn_pair;
@@ -13638,8 +13743,8 @@ template <class T> struct kbki_attn_back {
     const T *dout, *q, *k, *v, *o;
     const float* lse;
     T *dq, *dk, *dv;
-    float2* stat; // per row, padded to tiles of 64 rows: lse * log2(e), and D
-    float* sum;   // of dq, in f32
+    float2* stat; // lse * log2(e) and D of each row; each head is padded to a multiple of 64 rows
+    float* sum;   // sums of dq, in f32
     int64_t heads, rows;
     float scale;
     int causal, vector;
@@ -13664,7 +13769,7 @@ template <class T> const char* kbki_attn_back_args(const kbk_args* a, kbki_attn_
     return kbki_aligned(io->lse, 4) ? NULL : KBKI_TEXT_ALIGN;
 }
 
-// Workspace of the variants that do not keep the scores.
+// Checks and divides the workspace of the variants that do not keep the scores.
 template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, kbki_attn_back<T>* io) {
     const char* why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word));
     io->stat = (float2*)((char*)a->workspace + KBK_TICKETS);
@@ -13672,7 +13777,8 @@ template <class T> const char* kbki_attn_back_room(const kbk_args* a, int word, 
     return why;
 }
 
-// One thread per pair of row and key; then one thread per element of dq, dk and dv.
+// Two kernels: the first has one thread per pair of row and key, the second one thread per element of dq, dk and
+// dv.
 template <class T>
 __global__ void kbk_attention_bwd_naive_k(kbki_attn_back<T> io, int d, float* p, float* ds, const float* dot) {
     int64_t n = io.rows, at = (int64_t)blockIdx.x * 256 + threadIdx.x;
@@ -13725,7 +13831,8 @@ template <class T> const char* kbk_attention_bwd_naive(const kbk_args* a, kbk_st
     return kbki_launched();
 }
 
-// Launches both passes of a rung that recomputes p and ds in each: dq, and (with Keys) dk and dv.
+// Launches both passes of a rung that recomputes p and ds in each pass. The first pass computes dq; the second one
+// (with Keys) computes dk and dv.
 template <class T> using kbki_attn_pass = void(kbki_attn_back<T> io, const float* dot);
 template <class T>
 const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* query, kbki_attn_pass<T>* key, int rows,
@@ -13737,7 +13844,7 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
     if ((why = kbki_check_workspace(a, kbki_scratch_attention_bwd(&a->s, (int)sizeof(T), word))) != NULL) return why;
     if ((why = kbki_want_shared((const void*)query, &bytes)) != NULL) return why;
     if (bytes == want && (why = kbki_want_shared((const void*)key, &bytes)) != NULL) return why;
-    if (bytes < want) return "an SM has too little shared memory";
+    if (bytes < want) return "an SM of this GPU has too little shared memory for this kernel";
     float* dot = (float*)((char*)a->workspace + KBK_TICKETS);
     const int64_t lines = io.heads * io.rows, ctas = io.heads * kbki_ceil(io.rows, rows);
     if (!kbki_grid_ok(ctas)) return KBKI_TEXT_GRID;
@@ -13749,11 +13856,12 @@ const char* kbki_attn_passes(const kbk_args* a, int word, kbki_attn_pass<T>* que
 
 // ---- The plain rungs without tensor cores end here. The kernels below are optimised, and longer.
 
-/*  flash. p and ds are recomputed in each of two passes and never stored. The first computes dq; its CTAs keep 32
-    rows of q and of do, and pass over all keys. The second (Keys) computes dk and dv; its CTAs keep 32 keys, and pass
-    over all rows. No atomics are needed, because each sum has one owner. Shared memory holds three f32 tiles and the
-    32 x 32 one (55 KiB at d = 128). Threads as in >>attention_simt: (y, x) of 8 x 16 has rows 4 y .. 4 y + 3 of the
-    operand that stays, x and x + 16 of the one that passes, and 4 x .. 4 x + 3 of every 64 columns of a result. */
+/*  Rung flash. p and ds are recomputed in each of two passes and never stored. The first pass computes dq; its
+    CTAs keep 32 rows of q and of do, and loop over all keys. The second pass (Keys) computes dk and dv; its
+    CTAs keep 32 keys, and loop over all rows. No atomics are needed, because one thread computes each sum.
+    Shared memory holds three f32 tiles of 32 rows and one of 32 x 32 (55 KiB at d = 128). Threads are arranged
+    as in >>attention_simt. Thread (y, x) of 8 x 16 has rows 4 y to 4 y + 3 of the kept operand and rows x and x
+    + 16 of the loop operand. It computes columns 4 x to 4 x + 3 of every 64 columns of a result. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<T> io, const float* dot) {
     extern __shared__ uint4 kbki_attn_shared[];
@@ -13769,7 +13877,8 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
     for (int at = io.causal && Keys ? first : 0; at < end; at += 32) {
         float s[4][2] = {}, dp[4][2] = {};
         bool doubt = (io.causal && at == first) || at + 32 > n;
-        auto hidden = [&](int r, int i) { // pair of the thread's row r and row at + i of the other side
+        // whether the pair of kept row r of this thread and row at + i of the loop is masked
+        auto hidden = [&](int r, int i) {
             int row = Keys ? at + i : mine + r, key = Keys ? mine + r : at + i;
             return row >= n || key >= n || (io.causal && key > row);
         };
@@ -13786,13 +13895,13 @@ __global__ void __launch_bounds__(128) kbk_attention_bwd_flash_k(kbki_attn_back<
             int r = e / 2, i = x + e % 2 * 16;
             bool seen = !hidden(r, i);
             int64_t row = head + (Keys ? at + i : mine + r);
-            float lse = seen ? io.lse[row] : INFINITY; // -inf if the row saw no key
+            float lse = seen ? io.lse[row] : INFINITY; // lse is -inf if the row sees no key
             float p = seen ? expf(fmaf(s[r][e % 2], io.scale, lse == -INFINITY ? -INFINITY : -lse)) : 0.0f;
             dp[r][e % 2] = seen ? p * (dp[r][e % 2] - dot[row]) * io.scale : 0.0f;
             if (Keys) small[4 * y + r][i] = p;
         }
         if (Keys) {
-            __syncwarp(); // sixteen lanes of one warp write and read these four rows
+            __syncwarp(); // the sixteen lanes that write these four rows also read them, in the same warp
             kbki_attn_values<Dim, 32>(small, moving, y, x, doubt, hidden, dv);
             __syncthreads();
             kbki_attn_stage<Dim, 32, 128>(moving, io.q + (head + at) * Dim, n - at);
@@ -13825,9 +13934,10 @@ template <class T> const char* kbk_attention_bwd_flash(const kbk_args* a, kbk_st
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  warpmma. Two passes as in rung 4. A CTA's own rows a and b stay; the other side's rows u and w pass. A warp has 16
-    rows or keys, takes 16 of the other side at a time, and multiplies like rung 5 of the forward pass: p and ds have
-    the layout of a first operand. */
+/*  Rung warpmma. It has two passes like rung 4. A CTA keeps its rows a and b, and loops over rows u and w. If
+    the kept rows are rows of q and do, the loop is over keys, and vice versa. A warp keeps 16 rows, processes
+    16 rows of the loop at a time, and multiplies like rung 5 of the forward pass: p and ds have the layout of a
+    first operand. */
 template <class T, int Dim, bool Keys>
 __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_back<T> io, const float* dot) {
     __shared__ __align__(16) T a[64][Dim + 8], b[64][Dim + 8], u[16][Dim + 8], w[16][Dim + 8];
@@ -13851,7 +13961,7 @@ __global__ void __launch_bounds__(128, 2) kbk_attention_bwd_warpmma_k(kbki_attn_
             int row = Keys ? other : me, key = Keys ? me : other;
             float &s = p[e / 4][e % 4], &dp = ds[e / 4][e % 4];
             bool seen = row < n && key < n && (!io.causal || key <= row);
-            float lse = seen ? io.lse[head + row] : INFINITY; // -inf if the row saw no key
+            float lse = seen ? io.lse[head + row] : INFINITY; // lse is -inf if the row sees no key
             s = seen ? expf(s * io.scale - (lse == -INFINITY ? INFINITY : lse)) : 0.0f;
             dp = seen ? s * (dp - dot[head + row]) : 0.0f;
         }
@@ -13878,8 +13988,9 @@ template <class T> const char* kbk_attention_bwd_warpmma(const kbk_args* a, kbk_
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  flashmma. Preparation: computes D and the base of exponents of every row. Rows that pad the last tile get an
-    infinite lse, hence p = 0. A lane takes 8 elements, and sets as many sums of dq to zero. */
+/*  First kernel of rung flashmma: computes D and the base of exponents of every row. Rows that pad the last
+    tile get an infinite lse, so that p = 0. A lane reads 8 elements of do and of o, and sets 8 sums of dq to
+    zero. */
 template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_stat_k(kbki_attn_back<T> io) {
     constexpr int Lanes = Dim / 8;
     int64_t n = io.rows, padded = (n + 63) / 64 * 64;
@@ -13900,23 +14011,24 @@ template <class T, int Dim> __global__ void __launch_bounds__(256) kbki_attn_sta
     }
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) sum += __shfl_xor_sync(~0u, sum, d);
-    if (head < io.heads) { // dq starts at 0
+    if (head < io.heads) { // sets the sums of dq to 0
         float4* zero = reinterpret_cast<float4*>(io.sum) + ((int64_t)blockIdx.x * 256 + threadIdx.x) * 2;
         zero[0] = zero[1] = make_float4(0, 0, 0, 0);
     }
-    kbki_follow_me(); // late, so that the next kernel does not take room while it waits
+    kbki_follow_me(); // late, so that CTAs of the next kernel do not occupy SMs while they wait
     if (lane || head >= io.heads) return;
     float lse = in ? io.lse[head * n + row] : INFINITY;
     io.stat[at] = make_float2(lse == -INFINITY ? INFINITY : lse * KBKI_LOG2E, sum);
 }
-// Last kernel: converts the sums of dq from the layout of the main kernel's accumulators to rows of dq.
+// Last kernel of rungs flashmma and flashws: converts the sums of dq from the layout of the main kernel's
+// accumulators to rows of dq.
 template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn_dq_k(kbki_attn_back<T> io) {
     __shared__ uint4 tile[64 * Dim / 8];
     int tiles = (int)((io.rows + 63) / 64), warp = threadIdx.x / 32, row = blockIdx.x % tiles * 64 + warp % 2 * 32;
     int64_t head = blockIdx.x / tiles;
     const float4* from =
         reinterpret_cast<const float4*>(io.sum) + (int64_t)blockIdx.x * (Dim * 16) + warp * 256 + threadIdx.x % 32;
-    float4 y[8]; // all loads before the first use
+    float4 y[8]; // all loads are issued before the first value is used
     float x[2][4][4];
     kbki_follow_wait();
 #pragma unroll
@@ -13930,15 +14042,17 @@ template <class T, int Dim> __global__ void __launch_bounds__(Dim * 2) kbki_attn
                                warp / 2 * 4, (int)io.rows - row, io.vector, kbki_attn_lanes());
 }
 
-/*  A warp has 32 keys and takes 32 rows of q at a time, so that each operand read from shared memory serves two
-    mma. Scores are computed transposed, with keys as rows: p and ds then have the layout of a first operand for dv
-    and dk. At d = 64, dk and dv of 32 keys fill the registers. At d = 128 two warps share 32 keys. Each computes
-    the scores of half the rows and the sums of half the columns; they exchange p and ds through shared memory. */
+/*  A warp keeps 32 keys and processes 32 rows of q at a time, so that each operand read from shared memory
+    serves two mma instructions. Scores are computed transposed, with keys as rows. p and ds then have the
+    layout of a first operand, which the products for dv and dk need. At d = 64, dk and dv of 32 keys fill the
+    registers. At d = 128 two warps share 32 keys. Each of the two computes the scores of half of the rows and
+    the sums of half of the columns. They exchange p and ds through shared memory. */
 template <int Dim, int Keys> struct kbki_attn_plan {
     static constexpr int dim = Dim, lines = Keys, share = Dim / 64, warps = Keys / 32 * share, threads = 32 * warps;
-    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // of rows
+    static constexpr int ctas = Keys == 128 ? 2 / share : 1, buffers = Keys == 128 ? 2 : 1; // buffers of rows
     static constexpr uint32_t row = 2 * Dim, keys = Keys * row, tile = 64 * row, ds = Keys * 128, stat = 64 * 8;
-    // Tiles of ds that are kept. If there is room for one only (before 9.0), its dq needs an extra barrier.
+    // Number of tiles of ds in shared memory. If only one fits (before compute capability 9.0), computing dq needs
+    // an additional barrier.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     static constexpr int kept = buffers == 1 ? 1 : 3 - share;
 #else
@@ -13946,8 +14060,8 @@ template <int Dim, int Keys> struct kbki_attn_plan {
 #endif
     static constexpr uint32_t bytes(int n) { return 2 * keys + buffers * (2 * tile + stat) + (n + share - 1) * ds; }
 };
-// Sets p or ds to zero if the row or the key is beyond the last, or (causal) the key is masked. key and row: of
-// this thread's first element.
+// Sets p or ds to zero if the row or the key is beyond the last one, or if the key is causally masked. key, row:
+// those of the first element of this thread.
 __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool causal, int key, int row, int last) {
 #pragma unroll
     for (int n = 0; n < 32; n++) {
@@ -13955,14 +14069,14 @@ __device__ __forceinline__ void kbki_attn_back_hide(float (&s)[2][4][4], bool ca
         if (j > last || i > last || (causal && j > i)) s[m][c][e] = 0;
     }
 }
-// Address of block (m, c) of p or ds, from row `part` on, for this lane: 128 keys by 64 rows, swizzled like the
-// other tiles. to: of the warp's keys.
+// Returns the address at which this lane accesses block (m, c) of p or ds, from row `part` on. The tile has 128
+// keys by 64 rows, with the same swizzle as the tiles of q and k. to: address of the first key of the warp.
 __device__ __forceinline__ uint32_t kbki_attn_back_at(uint32_t to, kbki_attn_lane at, int part, int m, int c) {
     return to + (m * 16 + at.left) * 128 + ((at.left_bit ^ (part / 8 + 2 * c)) << 4);
 }
-/*  p and ds of a warp's 32 keys (the first is `key`) with 32 rows (the first is `row`, at `part` of their tile).
-    The exponentials do not depend on the second product, so the two overlap. hidden: 1 if rows or keys are beyond
-    the last, 2 if keys are causally masked, too. */
+/*  Computes p and ds of 32 keys from `key` on with 32 rows from `row` on. part: index of the first of these
+    rows in its tile. The exponentials overlap with the second product, because they do not depend on it.
+    hidden: 1 if some rows or keys are beyond the last one, 2 if some keys are also causally masked, else 0. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], uint32_t (&x)[2][2][4], uint32_t k,
                                                       uint32_t v, uint32_t q, uint32_t dout, uint32_t ds, uint32_t ps,
@@ -14002,11 +14116,12 @@ __device__ __forceinline__ void kbki_attn_back_scores(uint32_t (&p)[2][2][4], ui
 #pragma unroll
     for (int i = 0; i < 4; i++) kbki_stmatrix(kbki_attn_back_at(ds, at, part, i / 2, i % 2), x[i / 2][i % 2]);
 }
-// Index of the 64-row tile of a row.
+// Returns the index, over all heads, of the 64-row tile that contains a row.
 template <class T> __device__ __forceinline__ int kbki_attn_tile(const kbki_attn_back<T>& io, int head, int row) {
     return head * (((int)io.rows + 63) / 64) + row / 64;
 }
-// This warp's 32 x 32 part of dq for the tile of rows that starts at `tile`. pass: selects one of several parts.
+// Computes this warp's 32 x 32 block of dq, for the tile of rows that starts at `tile`. pass: index of the block,
+// if a warp computes several blocks.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, int head, int tile, int key0,
                                                   uint32_t ds, uint32_t k, kbki_attn_lane at, int pass = 0) {
@@ -14017,7 +14132,7 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
     const int swap[2] = { ((row / 8 + (lane >> 3 & 1)) ^ (lane & 7)) << 4,
                           ((row / 8 + 2 + (lane >> 3 & 1)) ^ (lane & 7)) << 4 };
     constexpr int Blocks = Plan::lines / 16;
-    // number of blocks of 16 keys that any of the rows sees: ds of the others was not written
+    // number of blocks of 16 keys that any of the rows sees; ds of all other blocks was not written
     const int seen = io.causal ? min(Blocks, (tile + row - key0) / 16 + 2) : Blocks;
     auto add = [&](int c) {
         uint32_t a[2][2][4];
@@ -14036,11 +14151,11 @@ __device__ __forceinline__ void kbki_attn_back_dq(const kbki_attn_back<T>& io, i
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f * 128, acc[f / 4][f % 4]);
 }
-// State of a warp: its CTA's tiles in shared memory, its keys and sums.
+// State of a warp: addresses of its CTA's tiles in shared memory, its keys, and its sums.
 template <class T, class Plan> struct kbki_attn_back_warp {
     const kbki_attn_back<T>& io;
     uint32_t k, v, ring, stats, ds, ps;
-    // mine: first key of the warp in the tile; turn: which half of the rows comes first
+    // mine: index in the tile of the warp's first key; turn: half of the rows that is processed first
     int n, warp, head, key0, mine, turn;
     kbki_attn_lane at;
     float log2_scale;
@@ -14059,12 +14174,12 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         kbki_ahead_close();
     }
 
-    // Half i of a tile's rows: computes p and ds of this warp's keys and adds to dk and dv. before: first computes
-    // dq of the previous tile.
+    // Processes half i of the rows of a tile: computes p and ds of this warp's keys, and adds to dk and dv.
+    // before: whether to compute dq of the previous tile first.
     __device__ __forceinline__ void half(int i, int row, int stage, bool before) {
         extern __shared__ uint4 kbki_attn_shared[];
-        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // first key minus first row
-        const bool none = io.causal && shift > 0;                           // all pairs are masked
+        const int part = 32 * (i ^ turn), shift = key0 + mine - row - part; // shift: first key minus first row
+        const bool none = io.causal && shift > 0;                           // none: whether all pairs are masked
         const int hidden = io.causal && shift == 0 ? 2 : key0 + Plan::lines > n || row + 64 > n;
         const uint32_t my_ds = ds_of(stage) + mine * 128, my_p = ps + mine * 128;
         const uint32_t my_q = ring + stage * Plan::tile + part * Plan::row,
@@ -14072,7 +14187,8 @@ template <class T, class Plan> struct kbki_attn_back_warp {
         const float4* stat = reinterpret_cast<const float4*>(kbki_attn_shared) +
                              (stats - k + stage * Plan::stat + part * 8) / 16 + threadIdx.x % 4;
         uint32_t p[2][2][4], x[2][2][4];
-        // Between the halves register pressure is low; the atomics still read their registers.
+        // dq of the previous tile is computed here, where register pressure is low. Its registers stay occupied
+        // until the atomics have read them.
         if (before) kbki_attn_back_dq<T, Plan>(io, head, row - 64, key0, ds_of(stage ^ 1), k, at);
         if (Plan::buffers > 1 && i == 0 && Plan::kept == 1) __syncthreads();
         if (Plan::share == 1 || i == 0) {
@@ -14080,7 +14196,7 @@ template <class T, class Plan> struct kbki_attn_back_warp {
                 kbki_attn_back_scores<T, Plan>(p, x, k + mine * Plan::row, v + mine * Plan::row, my_q, my_dout, my_ds,
                                                my_p, stat, at, log2_scale, hidden, key0 + mine, row + part, n - 1,
                                                part);
-            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // tells the other warp of the pair
+            if (Plan::share > 1) kbki_barrier_arrive<64>(warp + 1); // signals the other warp of the pair
         } else {
             kbki_barrier<64>((warp ^ 1) + 1);
 #pragma unroll
@@ -14090,12 +14206,12 @@ template <class T, class Plan> struct kbki_attn_back_warp {
             }
         }
         if (none) return;
-        // 32 keys by 32 rows by 64 columns
+        // each product: 32 keys by 32 rows by 64 columns
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dv, p, my_dout, turn * 8, at);
         kbki_attn_by_rows<T, Plan::dim, 2, 2, 8>(dk, x, my_q, turn * 8, at);
     }
 };
-// A CTA keeps Keys keys and passes over the rows of q, 64 at a time, by cp.async.
+// A CTA keeps Keys keys and loops over the rows of q, which cp.async loads 64 at a time.
 template <class T, int Dim, int Keys>
 __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_plan<Dim, Keys>::ctas)
     kbk_attention_bwd_flashmma_k(kbki_attn_back<T> io) {
@@ -14125,7 +14241,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
         for (int i = 0; i < 2; i++) me.half(i, row, stage, Plan::buffers > 1 && i == Plan::kept - 1 && row > first);
         if (Plan::buffers > 1) continue;
-        __syncthreads(); // next rows overwrite these while dq is computed
+        __syncthreads(); // the next rows overwrite the current ones while dq is computed
         if (row + 64 < n) me.fetch(0, row + 64);
 #pragma unroll 1
         for (int pass = 0; pass < Dim / 16 / Plan::warps; pass++)
@@ -14137,7 +14253,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 #pragma unroll
     for (int e = 0; e < 64; e++) me.dk[e / 32][e / 4 % 8][e % 4] *= io.scale;
     kbki_follow_me();
-    __syncthreads(); // k has been read by all and becomes the staging buffer
+    __syncthreads(); // all warps have read k and v, which become staging buffers
     const int64_t key = (int64_t)head * n + key0 + mine;
     const int left = n - key0 - mine;
     kbki_attn_write<T, Dim, 8>(io.dk + key * Dim, k + mine * Plan::row, me.dk, turn * 8, left, io.vector, at);
@@ -14146,7 +14262,7 @@ __global__ void __launch_bounds__(kbki_attn_plan<Dim, Keys>::threads, kbki_attn_
 template <class T, int Dim, int Keys>
 const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk_stream st) {
     const int64_t keys = io.heads * kbki_ceil(io.rows, Keys), tiles = io.heads * kbki_ceil(io.rows, 64);
-    if (!bytes) return "an SM has too little shared memory";
+    if (!bytes) return "an SM of this GPU has too little shared memory for this kernel";
     if (!kbki_grid_ok(kbki_ceil(tiles * 64 * Dim, 8 * 256))) return KBKI_TEXT_GRID;
     kbki_attn_stat_k<T, Dim><<<(unsigned)kbki_ceil(tiles * 64 * Dim, 8 * 256), 256, 0, st>>>(io);
     const char* why = kbki_launched();
@@ -14155,7 +14271,8 @@ const char* kbki_attn_back_launch(const kbki_attn_back<T>& io, size_t bytes, kbk
                           kbki_attn_plan<Dim, Keys>::threads, bytes, st, io);
     return why ? why : kbki_follow(kbki_attn_dq_k<T, Dim>, dim3((unsigned)tiles), 2 * Dim, st, io);
 }
-// 64 keys per CTA and one buffer of rows: for d = 128 if an SM has less than 161 KiB of shared memory.
+// Launches the kernel with 64 keys per CTA and one buffer of rows. It is used at d = 128 if an SM has less than
+// 161 KiB of shared memory.
 template <class T> const char* kbki_attn_back_small(const kbki_attn_back<T>& io, kbk_stream st) {
     size_t bytes = kbki_attn_plan<128, 64>::bytes(1);
     const char* why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, 128, 64>, &bytes);
@@ -14165,7 +14282,7 @@ template <class T, int Dim> const char* kbki_attn_back_flashmma(const kbki_attn_
     size_t bytes = kbki_attn_plan<Dim, 128>::bytes(2);
     const char* why = kbki_needs(80);
     if (!why) why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
-    if (!why && !bytes) // code for less than 9.0 needs less
+    if (!why && !bytes) // code for compute capabilities below 9.0 needs less shared memory
         bytes = kbki_attn_plan<Dim, 128>::bytes(1),
         why = kbki_want_shared(kbk_attention_bwd_flashmma_k<T, Dim, 128>, &bytes);
     if (why) return why;
@@ -14192,53 +14309,56 @@ template <class T> const char* kbk_attention_bwd_flashmma(const kbk_args* a, kbk
                and dv of 64 keys each in registers. Scores are computed transposed, with keys as rows, so that p
                and ds stay in registers as first operands for dv and dk. ds also goes to shared memory for dq: each
                warpgroup computes 64 x 64 of dq over all 128 keys
-               <- no thread moves operands. All products of a tile but the first two overlap with other work: dv
-               with ds, dk with the atomics of dq and the next scores. One barrier per tile remains. If all items
-               have about the same length, the kernel is persistent, and loads the next keys while the last results
-               are stored. With a causal mask and long rows a persistent kernel was slower. Bulk reductions of dq from
-               shared memory were slower than atomics from registers: on an H200 (bf16, S = 4096) 548 TFLOP/s instead
-               of 559 at d = 128, and 439 instead of 494 at d = 64
-    bound by   arithmetic, and shared memory, which 64 x 64 products read at its full rate
+               <- no thread moves operands. All products of a tile but the first two overlap with other work: the
+               product for dv with computing ds, that for dk with the atomics of dq and the next scores. One barrier
+               per tile remains. If all work items have about the same length, the kernel is persistent, and loads the
+               next keys while results are stored. With a causal mask and many rows, a persistent kernel was slower.
+               Bulk reductions of dq from shared memory were slower than atomics from registers: on an H200 (bf16, S =
+               4096) 548 TFLOP/s instead of 559 at d = 128, and 439 instead of 494 at d = 64
+    bound by   arithmetic, and shared memory, which products of 64 x 64 read at its full bandwidth
 
-    The first and the last kernel are those of flashmma: D and the bases of exponents; sums of dq to rows. TMA
-    fills rows and keys beyond the last with zeros; p and ds are set to 0 there and where the mask hides them. do,
-    q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
+    The first and the last kernel are those of flashmma. The first computes D and the bases of exponents; the last
+    converts the sums of dq to rows. TMA sets rows and keys beyond the last to zero; p and ds are set to 0 there and
+    where the mask hides them. do, q, k and v must be aligned to 16 bytes; o, dq, dk and dv may have any alignment. */
 #define KBKI_TEXT_TMA_BACK "TMA needs do, q, k and v aligned to 16 bytes: use flashmma"
 #ifdef __CUDACC__
 
-/*  Shared memory: K, V, two buffers each of Q and dO, two tiles of ds, and two of row statistics. Q, K, V and dO
-    are stored in blocks of 64 rows, panel by panel in each block. ds has 64 rows for each of 128 keys, then the
-    next 64. */
+/*  Shared memory holds K, V, two buffers of Q, two of dO, two tiles of ds, and two buffers of row statistics.
+    Q, K, V and dO are stored in blocks of 64 rows, panel by panel in each block. ds is stored in blocks of 64
+    rows of q; a block holds all 128 keys. */
 template <int Dim, int Rows, bool Stay> struct kbki_fab_plan {
-    static constexpr bool stay = Stay; // persistent kernel: one CTA per SM
+    static constexpr bool stay = Stay; // whether the kernel is persistent: one CTA per SM
     static constexpr int dim = Dim, rows = Rows, keys = 128, panels = Dim / 64, blocks = Rows / 64;
-    static constexpr int threads = 128 * 3, keep = 240, spare = 24; // registers
+    static constexpr int threads = 128 * 3, keep = 240, spare = 24; // keep, spare: registers
     static constexpr int key_bytes = keys * Dim * 2, row_bytes = Rows * Dim * 2, ds_bytes = keys * Rows * 2;
     static constexpr int v = key_bytes, q = v + key_bytes, dout = q + 2 * row_bytes, ds = dout + 2 * row_bytes;
     static constexpr int stat = ds + 2 * ds_bytes, stat_bytes = Rows * 8;
     static constexpr int bytes = 1024 + stat + 2 * stat_bytes; // 1024: for alignment
-    static_assert(panels * blocks == 2, "a block of dq for each warpgroup");
+    static_assert(panels * blocks == 2, "each warpgroup computes one block of dq");
 };
 struct kbki_fab_maps {
     kbki_map q, k, v, dout;
 };
-// Work items of `span` heads are ordered by key, because the first keys are seen by the most rows (longest first).
+// Work items of `span` heads are ordered by key, so that the longest items come first: with a causal mask, the
+// most rows see the first keys.
 template <class T> struct kbki_fab {
     kbki_attn_back<T> io;
-    int tiles, span, items; // tiles of keys per head; heads per group; tiles of all heads
+    int tiles, span, items; // tiles of keys per head; heads per section; tiles of keys of all heads
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 struct kbki_fab_barriers {
     uint64_t k_full, v_full, keys_empty, q_full[2], dout_full[2], empty[2];
 };
-// The keys of a CTA, and the first row that sees one of them; the CTA's shared memory.
+// A work item: head, first key, and first row that sees one of the keys. bar, base: mbarriers and shared memory of
+// the CTA.
 struct kbki_fab_item {
     kbki_fab_barriers* bar;
     char* base;
     int head, key, row;
 };
-// Work item of a CTA in round `round`. Odd rounds reverse the order, for load balance. false: no item.
+// Sets the work item of a CTA in round `round`. Odd rounds reverse the order of CTAs, for load balance. Returns
+// false if there is no item.
 template <class T>
 __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned round, kbki_fab_item* item) {
     unsigned index = round * gridDim.x + (round & 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
@@ -14250,19 +14370,20 @@ __device__ __forceinline__ bool kbki_fab_where(const kbki_fab<T>& work, unsigned
     return true;
 }
 
-// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time; one thread calls it.
+// Loads a tile of K, V, Q or dO by TMA, 64 rows and one panel at a time. One thread calls this function.
 template <int Lines, int Panels>
 __device__ __forceinline__ void kbki_fab_load(char* to, const kbki_map* map, uint64_t* bar, int line, int head) {
     for (int b = 0; b < Lines / 64 * Panels; b++)
         kbki_tma_load_3d<false>(to + b * 8192, map, bar, b % Panels * 64, line + b / Panels * 64, head);
 }
-// The producer, one thread: loads K and V, then tile after tile of rows, item after item. Only the row statistics come
-// from the previous kernel (PDL).
+// Runs the producer, which is one thread. For each work item it loads K, V and all tiles of rows. Only the row
+// statistics depend on the previous kernel (PDL).
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, const kbki_fab<T>& work,
                                                  kbki_fab_item item) {
     kbki_fab_barriers* bar = item.bar;
-    const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64; // rows of a head with statistics
+    // filled: rows of a head that have statistics, padding included
+    const int n = (int)work.io.rows, filled = (n + 63) / 64 * 64;
     unsigned slot = 0, parity = 1, keys_parity = 1;
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         if (!kbki_fab_where(work, round, &item)) continue;
@@ -14286,7 +14407,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
                 kbki_fab_load<Plan::keys, Plan::panels>(item.base + Plan::v, &maps.v, &bar->v_full, item.key,
                                                         item.head);
             }
-            kbki_follow_wait(); // for all threads: they add to dq after this load
+            // waits for the previous kernel; other threads need no wait, because they add to dq after this load
+            kbki_follow_wait();
             kbki_bulk_load(item.base + Plan::stat + slot * Plan::stat_bytes,
                            work.io.stat + (int64_t)kbki_attn_tile(work.io, item.head, row) * 64, known, q_full);
             slot ^= 1, parity ^= slot == 0;
@@ -14294,8 +14416,8 @@ __device__ __forceinline__ void kbki_fab_produce(const kbki_fab_maps& maps, cons
     }
 }
 
-// Declares registers that a product will define, as undefined. Otherwise ptxas sees writes to a product's
-// registers while the product is in flight, and serialises it.
+// Declares the registers to which a product will write as undefined. Otherwise ptxas sees other writes to these
+// registers while the product is in flight, and serialises the product.
 template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "=f"(d[i]));
@@ -14303,24 +14425,25 @@ template <int Count> __device__ __forceinline__ void kbki_fab_new(float* d) {
 // --- a consumer warpgroup. s: scores, then p, in f32; t: do v, then ds, in f32; p and x: p and ds in 16 bits.
 //     Their rows are keys, and their columns are rows of q.
 template <class T, class Plan> struct kbki_fab_keys {
-    kbki_wg_operand<true> all; // descriptor of the start of shared memory
+    kbki_wg_operand<true> all; // descriptor for the start of shared memory
     const char* base;
-    int group, panel, block; // of dq: index of its 64 columns, and of its 64 rows
-    float scale;             // converts scores to logarithms of base 2
+    // panel, block: index of the 64 columns, and of the 64 rows, of dq that the warpgroup computes
+    int group, panel, block;
+    float scale;             // converts scores to base-2 logarithms
 
     __device__ __forceinline__ void set(char* at, int which, float log2_scale) {
         base = at, group = which, panel = which % Plan::panels, block = which / Plan::panels, scale = log2_scale;
         all.set(at);
     }
-    // Operand at byte offset `bytes`. Recomputed for each tile: those of K and V would otherwise take 48
-    // registers.
+    // Returns the operand at byte offset `bytes`. It is recomputed for each tile, because the operands of K and V
+    // would otherwise take 48 registers.
     template <bool Along> __device__ __forceinline__ kbki_wg_operand<Along> operand(uint32_t bytes) const {
         kbki_wg_operand<Along> it;
         it.low = all.low + bytes / 16 + (Along ? 0 : (8192 / 16 - 1) << 16);
         asm volatile("" : "+r"(it.low));
         return it;
     }
-    // s = rows of K or V times rows of Q or dO
+    // Issues s = a b', for rows a of K or V and rows b of Q or dO.
     __device__ __forceinline__ void scores(uint32_t lines, uint32_t rows, float* s) const {
         const auto a = operand<true>(lines + (uint32_t)group * (Plan::panels * 8192)), b = operand<true>(rows);
         kbki_fab_new<Plan::rows / 2>(s);
@@ -14342,7 +14465,7 @@ template <class T, class Plan> struct kbki_fab_keys {
                 sum, p + step * 4, b.at(step / 4 * Plan::panels * b.block64 + step % 4 * b.step16), 1);
         kbki_wg_commit();
     }
-    // 64 x 64 of dq, over all keys; ds is read as a transposed operand.
+    // Issues the product for 64 x 64 of dq, over all keys of the tile. ds is read as a transposed operand.
     __device__ __forceinline__ void dq(uint32_t ds, float* sum) const {
         const auto a = operand<false>(ds + (uint32_t)block * (Plan::keys * 128)), b = operand<false>(panel * 8192);
         kbki_fab_new<32>(sum);
@@ -14354,7 +14477,8 @@ template <class T, class Plan> struct kbki_fab_keys {
                                                      step != 0);
         kbki_wg_commit();
     }
-    // Statistics of the rows of the thread's columns 8 b and 8 b + 1: base of the exponent and D of each.
+    // Returns the statistics of the two rows of q that are this thread's columns in block b: base of the exponent
+    // and D of each.
     __device__ __forceinline__ float4 known(uint32_t stat, int b) const {
         float4 two;
         asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -14383,8 +14507,8 @@ template <class T, class Plan> struct kbki_fab_keys {
             }
         }
     }
-    // Sets s to 0 if the row or the key is beyond the last, or if the key is masked. row, key: first ones of the
-    // tile and of the warpgroup.
+    // Sets s to 0 if the row or the key is beyond the last one, or if the key is masked. row: first row of the
+    // tile. key: first key of the warpgroup.
     static __device__ __forceinline__ void hide(const kbki_attn_back<T>& io, float* s, int row, int key) {
         const int n = (int)io.rows;
         row += threadIdx.x % 4 * 2, key += threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
@@ -14399,7 +14523,7 @@ template <class T, class Plan> struct kbki_fab_keys {
 #pragma unroll
         for (int i = 0; i < Plan::rows / 4; i++) p[i] = kbki_word((T*)0, s + 2 * i);
     }
-    // Stores ds to shared memory for dq. The caller synchronises afterwards.
+    // Stores ds to shared memory, from which dq is computed. The caller must synchronise afterwards.
     __device__ __forceinline__ void store(uint32_t ds, const uint32_t* x) const {
         const int lane = threadIdx.x % 32, key = group * 64 + threadIdx.x % 128 / 32 * 16 + lane % 16;
         const char* to = base + ds + key * 128;
@@ -14412,7 +14536,7 @@ template <class T, class Plan> struct kbki_fab_keys {
     }
 };
 
-// Adds this warpgroup's 64 x 64 of dq to the sums, in the layout that kbki_attn_dq_k reads.
+// Adds the 64 x 64 block of dq of this warpgroup to the sums in memory, in the layout that kbki_attn_dq_k reads.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               int head, int row, const float* d) {
@@ -14424,7 +14548,7 @@ __device__ __forceinline__ void kbki_fab_give(const kbki_attn_back<T>& io, const
 #pragma unroll
     for (int f = 0; f < 8; f++) kbki_add4(to + f / 4 * 2048 + f % 4 * 128 + lane * 4, d + f * 4);
 }
-// A tile of rows, and its offsets in shared memory.
+// A tile of rows of q and do, and its byte offsets in shared memory.
 template <class Plan> struct kbki_fab_tile {
     int row;
     unsigned slot, parity;
@@ -14434,8 +14558,9 @@ template <class Plan> struct kbki_fab_tile {
     __device__ __forceinline__ uint32_t stat() const { return Plan::stat + slot * Plan::stat_bytes; }
     __device__ __forceinline__ void next() { row += Plan::rows, slot ^= 1, parity ^= slot == 0; }
 };
-/*  Processes a tile of rows. Its scores are queued while the dk product and the dq atomics of the previous tile
-    may still run. The dk product is the last to read a slot of the pipeline. */
+/*  Processes a tile of rows. The product for dk and the atomics of dq of the previous tile may still run while
+    the scores of this tile are issued. A slot of the pipeline is released after the product for dk, which is
+    the last to read it. */
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const kbki_fab_keys<T, Plan>& keys,
                                               const kbki_fab_item& item, const kbki_fab_tile<Plan>& tile, float* dk,
@@ -14446,7 +14571,7 @@ __device__ __forceinline__ void kbki_fab_step(const kbki_attn_back<T>& io, const
     uint32_t p[Plan::rows / 4], x[Plan::rows / 4];
     kbki_bar_wait(item.bar->q_full + tile.slot, tile.parity);
     keys.scores(0, tile.q(), s);
-    kbki_wg_wait<1>(); // for dk of the previous tile
+    kbki_wg_wait<1>(); // waits for the product for dk of the previous tile
     if (tile.row > item.row) kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
     kbki_bar_wait(item.bar->dout_full + tile.slot, tile.parity);
     keys.scores(Plan::v, tile.dout(), t);
@@ -14483,7 +14608,7 @@ __device__ __forceinline__ void kbki_fab_finish(const kbki_attn_back<T>& io, int
     out.c = io.dv + head * io.rows * Plan::dim;
     kbki_wg_finish<T, Plan::dim>(out, key, 0, dv);
 }
-// A consumer warpgroup: all rows that see its keys, item after item.
+// Runs a consumer warpgroup. For each work item, it processes all rows that see its keys.
 template <class T, class Plan>
 __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_fab_item item, int group) {
     const int n = (int)work.io.rows;
@@ -14492,12 +14617,12 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
     keys.set(item.base, group, work.io.scale * KBKI_LOG2E);
     for (unsigned round = 0; Plan::stay ? round * gridDim.x < (unsigned)work.items : round == 0; round++) {
         float dk[Plan::dim / 2] = {}, dv[Plan::dim / 2] = {};
-        if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item
+        if (!kbki_fab_where(work, round, &item)) continue; // only the last round may have no item for this CTA
         tile.row = item.row;
         kbki_bar_wait(&item.bar->k_full, round & 1);
         kbki_bar_wait(&item.bar->v_full, round & 1);
 #pragma unroll 1
-        do { // at least one row sees the keys
+        do { // executed at least once, because every key is seen by a row
             kbki_fab_step(work.io, keys, item, tile, dk, dv);
             tile.next();
         } while (tile.row < n);
@@ -14506,13 +14631,13 @@ __device__ __forceinline__ void kbki_fab_consume(const kbki_fab<T>& work, kbki_f
         kbki_fa_arrive(item.bar->empty + (tile.slot ^ 1));
         kbki_fa_arrive(&item.bar->keys_empty);
         kbki_fab_finish<T, Plan>(work.io, item.head, item.key + group * 64, dk, dv);
-        // late, so that CTAs of the next kernel do not take room while they wait
+        // late, so that CTAs of the next kernel do not occupy SMs while they wait
         if (!Plan::stay || (round + 1) * gridDim.x >= (unsigned)work.items) kbki_follow_me();
     }
 }
 #endif // __CUDA_ARCH_FEAT_SM90_ALL
 
-// Warp specialization. The first warpgroup loads by TMA, the two others keep dk and dv of 64 keys each.
+// Warp specialization. The first warpgroup loads by TMA, and each of the other two keeps dk and dv of 64 keys.
 template <class T, class Plan>
 __global__ void __launch_bounds__(Plan::threads, 1)
     kbki_fab_k(const __grid_constant__ kbki_fab_maps maps, const __grid_constant__ kbki_fab<T> work) {
@@ -14520,7 +14645,7 @@ __global__ void __launch_bounds__(Plan::threads, 1)
     extern __shared__ uint4 kbki_attn_shared[];
     __shared__ kbki_fab_barriers bar;
     kbki_fab_item item = { &bar, kbki_wg_align(kbki_attn_shared), 0, 0, 0 };
-    // the shuffle tells the compiler that the value is the same in the whole warp
+    // the shuffle tells the compiler that the value is uniform in a warp
     int group = (int)__shfl_sync(~0u, threadIdx.x / 128, 0) - 1;
     if (threadIdx.x == 0) {
         kbki_bar_init(&bar.k_full, 1), kbki_bar_init(&bar.v_full, 1), kbki_bar_init(&bar.keys_empty, 2);
@@ -14549,7 +14674,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     size_t bytes = Plan::bytes;
     int64_t tiles = kbki_ceil(io.rows, Plan::keys), lines = io.heads * kbki_ceil(io.rows, 64);
     int64_t stats = kbki_ceil(lines * 64 * Dim, 8 * 256), ctas = io.heads * tiles;
-    // heads whose rows and sums of dq fit into L2 together
+    // number of heads whose rows and sums of dq together fit into L2
     int64_t span = ((int64_t)32 << 20) / (io.rows * Dim * 8);
     const char* why = kbki_needs_hopper();
     if (why) return why;
@@ -14564,7 +14689,7 @@ template <class T, class Plan> const char* kbki_fab_launch(const kbki_attn_back<
     for (int i = 0; i < 4 && !why; i++)
         why = kbki_map_planes(from[i], io.heads, io.rows * Dim, io.rows, Dim, Dim, 64, to[i]);
     if (!why) why = kbki_want_shared(kbki_fab_k<T, Plan>, &bytes);
-    if (why || !bytes) return why ? why : "a CTA cannot have that much shared memory here";
+    if (why || !bytes) return why ? why : "an SM of this GPU has too little shared memory for this kernel";
     if (Plan::stay && ctas > kbki_sms()) ctas = kbki_sms();
     kbki_attn_stat_k<T, Dim><<<(unsigned)stats, 256, 0, st>>>(io);
     why = kbki_launched();
@@ -14576,7 +14701,7 @@ template <class T> const char* kbk_attention_bwd_flashws(const kbk_args* a, kbk_
     const char* why = kbki_attn_back_args(a, &io);
     if (why || !io.heads) return why;
     if ((why = kbki_attn_back_room(a, KBKI_WORD_flashws, &io)) != NULL) return why;
-    // causal items differ in length, unless a head has two tiles of keys
+    // if causal, the lengths of work items differ, unless a head has at most two tiles of keys
     const bool stay = !io.causal || io.rows <= 256;
     if (a->s.cols == 64)
         return stay ? kbki_fab_launch<T, kbki_fab_plan<64, 128, true>>(io, st)
@@ -14603,7 +14728,8 @@ enum { KBK_TABLE(KBKI_ID) KBK_VARIANT_COUNT };
 #elif !defined(KBK_VARIANTS) && !defined(KBK_TYPES)
 #define KBKI_LAUNCH(has, f, T) f<T>
 #else
-// has ? f<T> : NULL would compile f<T> in any case. The body of this lambda is compiled only if it is called.
+// The expression has ? f<T> : NULL would always compile f<T>. The body of this lambda is compiled only if the
+// lambda is called.
 #define KBKI_LAUNCH(has, f, T) \
     kbki_launch_of<has, T>([](auto t) -> kbk_launch_fn { return f<typename decltype(t)::type>; })
 template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_of(Launcher launcher) {
@@ -14612,7 +14738,8 @@ template <int Has, class T, class Launcher> constexpr kbk_launch_fn kbki_launch_
 }
 #endif
 
-// Pasted to the name of the type mask, so that f<T> is not compiled for other types.
+// One macro per type mask (KBK_ALL, ...). KBKI_ROW appends the name of the mask, so that f<T> is compiled only for
+// its types.
 #define KBKI_LAUNCH_F32(has, f) KBKI_LAUNCH(has && KBKI_HAS_f32, f, float)
 #define KBKI_LAUNCH_F16(has, f) KBKI_LAUNCH(has && KBKI_HAS_f16, f, __half)
 #define KBKI_LAUNCH_BF16(has, f) KBKI_LAUNCH(has && KBKI_HAS_bf16, f, __nv_bfloat16)
@@ -14641,23 +14768,23 @@ KBK_FN const kbk_variant* kbk_find(const char* op, const char* dir, const char* 
     return NULL;
 }
 
-// Bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
+// Returns the bytes of workspace that a launch needs; 0 for a shape that kbk_launch rejects.
 KBK_FN size_t kbk_workspace(const kbk_variant* v, int dtype, const kbk_shape* s) {
     return kbk_check_shape(v->op, s) ? 0 : v->op->scratch(s, kbk_dtype_size(dtype), v->word);
 }
 
-// Least compute capability of a variant for an element type: KBK_SM_<...>.
+// Returns the lowest compute capability of a variant for an element type, as a constant KBK_SM_<...>.
 KBK_FN int kbk_least_sm(const kbk_variant* v, int dtype) {
     return v->sm == KBK_SM_75 && dtype == KBK_BF16 ? KBK_SM_80 : v->sm;
 }
-// Whether the variant runs on compute capability sm (90 for 9.0).
+// Returns whether the variant runs on compute capability sm (90 for 9.0).
 KBK_FN int kbk_runs_on(const kbk_variant* v, int dtype, int sm) {
     int least = kbk_least_sm(v, dtype);
     return least & KBK_SM_EXACT ? sm == (least & ~KBK_SM_EXACT) : sm >= least;
 }
 
 KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a, kbk_stream stream) {
-    if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "no such variant or element type";
+    if (!v || dtype < 0 || dtype >= KBK_DTYPES) return "unknown variant or element type";
     if (!(v->dtypes >> dtype & 1)) return "this variant does not support this element type";
     const char* why = kbki_check_args(v->op, a);
     if (why) return why;
@@ -14673,13 +14800,13 @@ KBK_FN const char* kbk_launch(const kbk_variant* v, int dtype, const kbk_args* a
 #define KBK_CANDIDATES 6 // configurations that kbk_tune measures
 // --- tuning: the launchers `select` and `tf32` choose among configurations (>>matmul_select)
 #ifdef __CUDACC__
-typedef struct kbk_candidate { // a launch with one of the configurations
+typedef struct kbk_candidate { // a launch with one configuration
     const kbk_variant* variant;
     int dtype;
     const kbk_args* args;
     kbki_tuned choice;
     char name[40];
-    const char* why; // NULL, or why a launch failed
+    const char* why; // error of the last launch that failed; NULL: none failed
 } kbk_candidate;
 KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     kbk_candidate* c = (kbk_candidate*)candidate;
@@ -14688,10 +14815,11 @@ KBK_FN void kbk_candidate_launch(kbk_stream stream, void* candidate) {
     *kbki_tuning() = NULL;
     if (why) c->why = why;
 }
-// Times n candidates: ns[i] is nanoseconds per launch, or NaN. Returns NULL, or why nothing was measured.
+// Measures n candidates. Sets ns[i] to nanoseconds per launch, or NaN if candidate i was not measured. Returns
+// NULL, or why no candidate was measured.
 typedef const char* (*kbk_clock)(kbk_candidate* candidates, int n, double* ns);
 #ifdef KBENCH_H
-// By kbench, in interleaved rounds with a cold L2 cache. The program links kbench.
+// Measures candidates with kbench, in interleaved rounds with a cold L2 cache. The program must link kbench.
 KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns) {
     kb_desc desc[KBK_CANDIDATES] = {};
     kb_function fn[KBK_CANDIDATES];
@@ -14709,12 +14837,14 @@ KBK_FN const char* kbk_clock_kbench(kbk_candidate* candidates, int n, double* ns
     return NULL;
 }
 #endif
-/*  Measures the best configurations of a shape (by the predicted times) and keeps the fastest: launches of this shape
-    on this GPU then use it. It is also appended to the file `path`; NULL: to the one that the environment variable
-    KBK_TUNED names, if there is one. That file is read before the first launch. kbk_tuned_load reads another one.
-    variant: select or tf32 of matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the results are overwritten.
-    clock: kbk_clock_kbench, if kbench.h was included first, or a function of yours. Synchronises. Do not call it, or
-    kbk_tuned_load, while another thread launches. Returns NULL, or why nothing was tuned or written. */
+/*  Measures the configurations of a shape with the shortest predicted times, and keeps the fastest one. Later
+    launches of this shape on this GPU then use it. The choice is also appended to the file `path`. If path is
+    NULL, it is appended to the file that the environment variable KBK_TUNED names, if this is set. The file of
+    KBK_TUNED is read before the first launch; kbk_tuned_load reads any other file. variant: select or tf32 of
+    matmul, matmul_e4m3 or bmm. args: as for kbk_launch; the results are overwritten. clock: kbk_clock_kbench,
+    if kbench.h was included first, or a function of the caller. kbk_tune synchronises the device. Do not call
+    kbk_tune or kbk_tuned_load while another thread launches kernels. Returns NULL, or why no choice was kept or
+    written. */
 KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_args* args, kbk_clock clock,
                             const char* path) {
     kbk_candidate c[KBK_CANDIDATES] = {};
@@ -14722,10 +14852,10 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     double ns[KBK_CANDIDATES];
     cudaDeviceProp gpu;
     int device = 0, best = -1;
-    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1; // as guessed
+    c[0].variant = variant, c[0].dtype = dtype, c[0].args = args, c[0].choice.by.way = -1; // predicted to be fastest
     kbk_candidate_launch(NULL, &c[0]);
     if (c[0].why) return c[0].why;
-    if (!c[0].choice.elem) return "this variant has no choice of configurations for this shape";
+    if (!c[0].choice.elem) return "this variant has only one configuration for this shape";
     const kbki_tuned key = c[0].choice;
     int n = kbki_wg_choose(&key.s, key.elem, key.s.batch, kbki_sms(), by, KBK_CANDIDATES);
     for (int i = 0; i < n; i++) {
@@ -14738,7 +14868,7 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
     const char* why = clock(c, n, ns);
     if (why) return why;
     for (int i = 0; i < n; i++)
-        if (ns[i] > 0 && (best < 0 || ns[i] < ns[best])) best = i; // false if ns[i] is NaN
+        if (ns[i] > 0 && (best < 0 || ns[i] < ns[best])) best = i; // the comparison is false if ns[i] is NaN
     if (best < 0) return "no configuration could be timed";
     c[best].choice.by.clocks = ns[best];
     if ((why = kbki_tuned_add(kbki_tuned_all(), &c[best].choice)) != NULL) return why;
@@ -14765,42 +14895,45 @@ KBK_FN const char* kbk_tune(const kbk_variant* variant, int dtype, const kbk_arg
 #define KBK_API __attribute__((visibility("default")))
 #endif
 
-/*  A row of the table. Row numbers, 0 to kbk_abi("rows") - 1, differ between libraries built with other options. A
-    tensor of the row's element type must be aligned to alignment[dtype] bytes, a tensor of another type
-    (kbk_tensor.kind) to its own size, and the workspace to 256 bytes. */
+/*  A row of the table. Rows are numbered from 0 to kbk_abi("rows") - 1. The number of a row may differ between
+    libraries that were built with different options. A tensor of the row's element type must be aligned to
+    alignment[dtype] bytes, a tensor of another type (kbk_tensor.kind) to its own size, and the workspace to 256
+    bytes. */
 typedef struct kbk_row {
     const char *operation, *direction, *implementation, *formula, *signature, *sizes, *note;
-    const char* group;             // for KBK_ONLY
+    const char* group;             // name of the group in KBK_ONLY
     int32_t family, rung, origin;
     int32_t dtypes;                // bits 1 << KBK_F32, ...; 0: none is compiled
-    // least compute capability, 90 for 9.0 (75: 80 in bf16); exact: later ones do not run it
+    // sm: lowest compute capability, 90 for 9.0 (75 means 80 for bf16); exact: 1 if later ones do not run the row
     int32_t sm, exact;
-    int32_t alignment[KBK_DTYPES]; // bytes; 0: type not supported
+    int32_t alignment[KBK_DTYPES]; // bytes; 0: type is not supported
 } kbk_row;
 
-// Sizes of the structs in this library, for callers that cannot include the header; -1: unknown name.
+// Returns the size of a struct of this library, or another constant, by name; -1 if the name is unknown. It is for
+// callers that cannot include the header.
 KBK_API int64_t kbk_abi(const char* what);
-KBK_API int kbk_row_get(int row, kbk_row* r); // 1, or 0 if there is no such row
-KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation); // -1: none
-// These take a shape. -1: no such row, or a shape with a negative number. elem: bytes per element.
-// fills t[KBK_MAX_TENSORS]; returns the count
+KBK_API int kbk_row_get(int row, kbk_row* r); // returns 1, or 0 if row does not exist
+// Returns the number of a row, or -1 if no row has these names.
+KBK_API int kbk_row_find(const char* operation, const char* direction, const char* implementation);
+// These functions take a shape. They return -1 if the row does not exist or the shape is invalid. elem: bytes per
+// element. kbk_row_tensors fills t[KBK_MAX_TENSORS] and returns the number of tensors.
 KBK_API int kbk_row_tensors(int row, const kbk_shape* s, kbk_tensor* t);
 KBK_API int64_t kbk_row_units(int row, const kbk_shape* s);
 KBK_API int64_t kbk_row_workspace(int row, const kbk_shape* s, int elem);
 KBK_API double kbk_row_flops(int row, const kbk_shape* s);
 KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int elem);
-// Launches a row. NULL, or why nothing was launched. device: that of memory and stream; it is current only during
-// the launch (-1: the current device). Outputs with kbk_tensor.optional may be NULL.
+// Launches a row. Returns NULL, or why nothing was launched. device: device of the memory and the stream, which is
+// made current during the launch; -1: the current device. Outputs with kbk_tensor.optional may be NULL.
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream);
 KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const double* const* in, double* const* out,
-                                   int64_t u0, int64_t u1); // as kbk_op.ref
-// Fills x with elements i0 .. i0 + n - 1 of tensor id, which must be an input.
+                                   int64_t u0, int64_t u1); // arguments as for kbk_op.ref
+// Fills x with elements i0 to i0 + n - 1 of tensor id, which must be an input.
 KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype, uint64_t seed, int64_t i0, int64_t n,
                                  double* x);
-// The same as kbk_widen and kbk_narrow: stored elements to doubles and back.
+// Convert stored elements to doubles and back, like kbk_widen and kbk_narrow.
 KBK_API void kbk_to_doubles(int kind, int dtype, const void* p, double* x, int64_t n);
 KBK_API void kbk_from_doubles(int kind, int dtype, const double* x, void* p, int64_t n);
-// The same as kbk_verify: 1 if output k is correct.
+// Returns 1 if output k is correct, like kbk_verify.
 KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                            int64_t u0, int64_t u1, kbk_report* r);
 
@@ -14808,12 +14941,12 @@ KBK_API int kbk_row_verify(int row, int dtype, const kbk_shape* s, int k, const 
 KBK_FN const kbk_variant* kbki_numbered(int row) {
     return row >= 0 && row < (int)KBK_VARIANT_COUNT ? &kbk_table[row] : NULL;
 }
-// The variant, or NULL if formulas and oracles cannot handle the shape.
+// Returns the variant, or NULL if the row does not exist or if formulas and oracles do not support the shape.
 KBK_FN const kbk_variant* kbki_numbered_of(int row, const kbk_shape* s) {
     const kbk_variant* v = kbki_numbered(row);
     return v && s && !kbk_check_shape(v->op, s) && s->layout >= 0 && s->layout <= KBK_TN ? v : NULL;
 }
-#define KBKI_TEXT_ROW "no such row, or a shape with a negative number"
+#define KBKI_TEXT_ROW "the row does not exist, or the shape or element type is invalid"
 
 #define KBKI_ONE_OP(...) +1
 #define KBKI_GROUP_ROW(group, x) { #group, 0 KBK_OPS_##group(KBKI_ONE_OP) },
@@ -14890,7 +15023,7 @@ KBKI_ROW_VALUE(KBK_API double kbk_row_bytes(int row, const kbk_shape* s, int ele
 KBK_API const char* kbk_row_launch(int row, int dtype, const kbk_args* a, int device, void* stream) {
     const kbk_variant* v = a ? kbki_numbered_of(row, &a->s) : NULL;
     if (!v) return KBKI_TEXT_ROW;
-    if (dtype < 0 || dtype >= KBK_DTYPES) return "no such element type";
+    if (dtype < 0 || dtype >= KBK_DTYPES) return "unknown element type";
 #ifdef __CUDACC__
     int now = device;
     cudaError_t e = device < 0 ? cudaSuccess : cudaGetDevice(&now);
@@ -14910,7 +15043,7 @@ KBK_API const char* kbk_row_oracle(int row, const kbk_shape* s, int elem, const 
     const kbk_variant* v = kbki_numbered_of(row, s);
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v) return KBKI_TEXT_ROW;
-    if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "no such units";
+    if (!out || u0 < 0 || u0 > u1 || u1 > v->op->units(s)) return "the range of units is invalid";
     for (int i = 0, n = v->op->tensors(s, t), ins = 0; i < n; i++)
         if (t[i].role == KBK_IN && (!in || !in[ins++]) && t[i].count > 0) return "an input is null";
     if (!out[0] && !out[1] && !out[2] && !out[3]) return "all outputs are null";
@@ -14923,7 +15056,7 @@ KBK_API const char* kbk_row_fill(int row, const kbk_shape* s, int id, int dtype,
     kbk_tensor t[KBK_MAX_TENSORS];
     if (!v || dtype < 0 || dtype >= KBK_DTYPES) return KBKI_TEXT_ROW;
     if (id < 0 || id >= v->op->tensors(s, t) || t[id].role != KBK_IN) return "no such input";
-    if (!x || i0 < 0 || n < 0 || i0 + n > t[id].count) return "no such elements";
+    if (!x || i0 < 0 || n < 0 || i0 + n > t[id].count) return "the range of elements is invalid";
     kbk_fill(&t[id], id, dtype, seed, i0, n, x);
     return NULL;
 }
