@@ -35,10 +35,10 @@
    kbk_launch rejects NULL pointers, negative sizes, sizes whose product overflows, and code for another compute
    capability. Launchers that are called directly do not check for NULL pointers.
 
-   KBK_OPS and KBK_TABLE in >>table are the only lists. Ids, dispatch, listing and tests are made from them.
-   Compiled by a C or C++ compiler without CUDA, the file has the table, the formulas and the oracles; launch
-   pointers are then NULL. Including the file instantiates the whole table, and therefore compiles every kernel.
-   KBK_NO_REGISTRY leaves the tables out: only launchers that are called are then compiled.
+   KBK_OPS and KBK_TABLE in >>table are the only lists of operations and variants. Ids, dispatch, listing and tests
+   are generated from them. A C or C++ compiler without CUDA compiles the table, the formulas and the oracles; the
+   launch pointers are then NULL. Including the file instantiates all rows of the table, and therefore compiles
+   every kernel. KBK_NO_REGISTRY leaves the tables out; then only launchers that the program calls are compiled.
 
    FROM OTHER LANGUAGES
 
@@ -52,23 +52,24 @@
    SCRATCH MEMORY
 
        kbk_workspace(v, dtype, &shape) returns the bytes that a variant needs at a.workspace. The first KBK_TICKETS
-       bytes are counters. Set them to 0 (or all ones) once. Every kernel leaves them as it found them, so one
-       workspace serves all variants, one launch at a time.
+       bytes are counters. Set every byte to 0 (or 0xFF) once. Every kernel leaves valid counters behind, so all
+       variants can use the same workspace, but not at the same time.
 
    TUNING
 
-       A model chooses among the configurations of select and tf32 (matmul, matmul_e4m3, bmm). kbk_tune measures the
-       best ones instead, and appends the fastest to a file. Later processes read it: KBK_TUNED=tuned.txt ./program
+       The variants select and tf32 (matmul, matmul_e4m3, bmm) choose the configuration with the shortest predicted
+       time. kbk_tune instead measures the configurations with the shortest predictions, and appends the fastest
+       to a file. Later processes read this file: KBK_TUNED=tuned.txt ./program
 
-           #include "kbench.h"                          // for its clock; a function of yours can replace it
+           #include "kbench.h"                          // for its timer; your own function can replace it
            #include "kbench_kernels.cuh"
            why = kbk_tune(kbk_find("matmul", "fwd", "select"), KBK_BF16, &a, kbk_clock_kbench, "tuned.txt");
 
-   ADDING AN OPERATION touches three places, and a missing piece is a compile error (>>rope is an example)
+   ADDING AN OPERATION needs edits in three places; a missing edit is a compile error (>>rope is an example)
        1. its section: card, KBKI_TENSORS, KBKI_FORMULAS, KBKI_REF, kernels, launchers; a line in the list below
        2. its row in KBK_OPS_<group> (>>table); a new group is also a name in KBKI_GROUPS (>>options)
        3. a row for each variant in KBK_TABLE_<group>
-       The suite, the tests and the Python interface follow from the rows. tests/ladder.py --write updates lists.
+       The suite, the tests and the Python interface read these rows. tests/ladder.py --write updates documents.
 
    NAMES
 
@@ -81,12 +82,12 @@
        bar, wg, fa, fab             mbarrier; warpgroup (wgmma); FlashAttention forward; backward
        Names in capitals have a prefix, so that a program may be compiled with -DN=1024. T and U are exceptions,
        because CUDA's headers use them as well.
-       The rung is data in the table, never part of a name. Variant words are a closed list, KBKI_WORDS in >>table:
+       A rung's number is in the table, never in a name. Variant words are a closed list, KBKI_WORDS in >>table:
 
        access   naive     one thread per element or row
                 stride    grid-stride loop, device-sized grid
                 vec       16-byte accesses
-                unroll    several of them in flight per thread
+                unroll    several 16-byte accesses in flight per thread
                 bulk      pipeline of cp.async.bulk copies in shared memory
                 approx    approximate special functions (16-bit types only)
        rows     block     CTA per row
@@ -108,9 +109,9 @@
                 cpasync   cp.async pipeline (multistage)
                 warptile  CTA, warp and thread tiles
                 warpmma   mma.sync; no overlap of loads and products
-                swizzle   the same on tiles loaded by 16-byte vectors, swizzled
-                tmaload   the same on tiles loaded by TMA
-                warpgroup wgmma on such tiles, no overlap
+                swizzle   warpmma on swizzled tiles, loaded by 16-byte accesses
+                tmaload   warpmma on tiles loaded by TMA
+                warpgroup wgmma on tiles loaded by TMA; no overlap of loads and products
                 mma       mma.sync on swizzled tiles
                 mmapipe   mma.sync and a cp.async pipeline
                 wgmma     TMA, double buffering, one consumer warpgroup
@@ -125,7 +126,7 @@
                           flashrs (three consumers), pingpong (softmax overlaps with products), flashpp
                           (pingpong, persistent)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
+       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, not used by any row: cublaslt
 
    READING ORDER, operations and what they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
@@ -223,10 +224,10 @@
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Define before including:
-      KBK_ONLY=softmax,matmul  a list of groups out of KBKI_GROUPS: the tables have their rows only, in the order of
-                               the list, and no other kernel is compiled
-      KBK_PART=1               all groups but those of KBK_PART=2, matrix products and attention: two objects that
-                               are compiled in parallel
+      KBK_ONLY=softmax,matmul  a list of groups from KBKI_GROUPS: the tables contain only the rows of these groups,
+                               in the order of the list, and only their kernels are compiled
+      KBK_PART=1               all groups except matrix products and attention; these are in KBK_PART=2. Two
+                               objects can thus be compiled in parallel
       KBK_VARIANTS=tma,select  a list of variants: the other rows stay in the tables, without launch pointers
       KBK_TYPES=f32,bf16       a list of element types, out of f32, f16, bf16. One variant in one type compiles in
                                seconds. An unknown name in a list is a compile error that shows the name. nvcc ends
@@ -234,11 +235,11 @@
       KBK_NO_REGISTRY          no tables: only launchers that are called are compiled
       KBENCH_SHARED            defines the C functions of >>shared, for an object or a shared library
       KBK_API_ONLY             only types and the declarations of >>shared: for programs linked with such an object
-      KBK_CUBLAS               the vendor's rows; needs cublas_v2.h and cublasLt.h to build, and opens libcublas
-                               or libcublasLt when first launched
+      KBK_CUBLAS               compiles the rows of cuBLAS; needs cublas_v2.h and cublasLt.h. The first launch
+                               loads libcublas or libcublasLt
       KBK_NO_CUBLAS            overrides KBK_CUBLAS
-      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits at an mbarrier for more than so many seconds
-                               (of 2e9 clocks) stops with an error instead of waiting for ever */
+      KBK_TRAP_AFTER=2         to find a deadlock: a kernel that waits at an mbarrier for more than this number of
+                               seconds (2e9 clock cycles each) stops with an error instead of waiting for ever */
 
 // clang-format off
 // Groups of operations, in the order of the table. A group has a row per operation in KBK_OPS_<group>, and a row per
@@ -273,7 +274,7 @@ enum { KBKI_ONLY_KNOWN = 0 KBKI_EACH(KBKI_GROUP_KNOWN, , KBK_ONLY) };
 #else
 #define KBKI_BUILT(group, x) KBKI_GROUPS(group, x)
 #endif
-// KBKI_HAS_<type>: whether the type is compiled.
+// KBKI_HAS_<type>: 1 if the type is compiled, otherwise 0.
 #ifdef KBK_TYPES
 #define KBKI_TYPE_IS(name, type) || KBK_TYPES_has_no_##name == type
 #define KBKI_TYPE_IN(type) 0 KBKI_EACH(KBKI_TYPE_IS, type, KBK_TYPES)
@@ -291,7 +292,7 @@ enum {
 #undef KBK_CUBLAS
 #endif
 
-// Not every file uses all functions of a header; this avoids warnings about it.
+// Prevents warnings about functions and tables of this header that a program does not use.
 #define KBK_FN static inline __attribute__((unused))
 #define KBK_DATA static const __attribute__((unused))
 
@@ -312,12 +313,12 @@ enum {
     KBK_TABLE  op, dir, variant, rung, dtypes, sm, origin, note
       dtypes   KBK_ALL: f32, f16, bf16.   KBK_HALF: f16, bf16.   KBK_SINGLE: f32.   KBK_BRAIN: bf16.   Other types
                are not compiled.
-      sm       least compute capability, 0 for any; 90a means exactly 9.0; 75 (tensor cores) is 80 for bf16
+      sm       lowest compute capability, 0 for any; 90a means exactly 9.0; 75 (tensor cores) means 80 for bf16
       origin   KBK_OWN or KBK_VENDOR; | KBK_UNORDERED if atomics add in no fixed order;
                | KBK_COPIES, | KBK_ALLOCATES, | KBK_PAGEABLE, | KBK_TF32: see >>shapes */
 // clang-format off
 #define KBKI_SIZES(gpu, cpu) gpu, cpu
-// Sizes of several operations.
+// Sizes that several operations use.
 #define KBKI_AXES "batch_size x sequence_length x tensor_dimension: "
 #define KBKI_SIZES_CPU KBKI_AXES "small 1x64x256; medium 1x128x512; batch 1,2,8x64x256"
 #define KBKI_SIZES_ROWS                                                                                          \
@@ -350,7 +351,8 @@ enum {
     "batch_size x heads x sequence_length x tensor_dimension x causal: small 1x2x32x64x0,1"
 #define KBKI_SQUARE KBKI_AXES "small 1x512x512; medium 2x1024x2048; large 4x1024x4096; batch 1,2,4,8x256x1024; "
 #define KBKI_SQUARE_CPU KBKI_AXES "small 1x64x64; medium 1x128x256; batch 1,2,4x64x128; "
-// M, N and K that differ: tall, few rows and rows that are not aligned to 16 bytes, deep; wide.
+// Shapes whose M, N and K differ: large M; small M, also with rows that are not aligned to 16 bytes; large K;
+// large N.
 #define KBKI_SIZES_MATMUL                                                                                        \
     KBKI_SQUARE "M x N x K: rectangular 16384x1024x512; rectangular 16,2051x4096x1021; "                         \
     "rectangular 256x256x16384; large 8192x14336x4096; large 8192x8192x1024,8192; large 4096x4096x16384; "       \
@@ -368,7 +370,7 @@ enum {
 #define KBKI_EXACT KBKI_CHECKS(0, 0, 0, 0, 0, 0, 0, 0, 0)
 #define KBKI_CHECK_ACTIVATION KBKI_CHECKS(1e-6, 2, 2e-6, 3e-4, 1, 2e-6, 2.5e-3, 1, 2e-6)
 #define KBKI_CHECK_ACTIVATION_BWD KBKI_CHECKS(2e-6, 4, 4e-6, 3e-4, 1, 4e-6, 2.5e-3, 1, 4e-6)
-// Rows of cuBLAS. The vendor's 8-bit product is in cuBLASLt; its variant is named cublas like the others.
+// Rows of cuBLAS. The 8-bit product is in cuBLASLt; its variant is named cublas, too.
 #ifdef KBK_CUBLAS
 #define KBKI_CUBLAS(row) row
 #else
@@ -747,7 +749,7 @@ enum {
     row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same with wgmma and TMA")    \
     KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "vendor's batched GEMMs, own softmax"))
 
-// The closed list of variant words: a row with another word does not compile.
+// The closed list of variant names: a row with any other name does not compile.
 #define KBKI_WORDS(word)                                                                                         \
     word(naive) word(stride) word(vec) word(unroll) word(bulk) word(approx) word(block) word(warp)               \
     word(online) word(onepass) word(shared) word(padded) word(cluster) word(atomic) word(ticket) word(split)     \
@@ -784,7 +786,7 @@ enum {
 #include <string.h>
 
 #ifdef __CUDACC__
-#ifndef KBK_API_ONLY // these headers take longer to compile than a small program
+#ifndef KBK_API_ONLY // compiling these headers takes longer than compiling a small program
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -802,8 +804,8 @@ enum {
 #define KBK_EPS 1e-5       // epsilon of the normalisations
 #define KBK_IGNORE (-100)  // target that the loss ignores
 #define KBK_TICKETS 256    // bytes of counters at the start of the workspace
-#define KBK_MAX_TENSORS 12 // most tensors of an operation
-#define KBK_OUTS 4         // most outputs of an operation
+#define KBK_MAX_TENSORS 12 // largest number of tensors of an operation
+#define KBK_OUTS 4         // largest number of outputs of an operation
 
 typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 
@@ -812,11 +814,11 @@ typedef enum kbk_dtype { KBK_F32, KBK_F16, KBK_BF16, KBK_DTYPES } kbk_dtype;
 #define KBK_BRAIN (1u << KBK_BF16)
 #define KBK_ALL (KBK_SINGLE | KBK_HALF)
 
-// Families of operations: the meaning of a shape. A program can choose shapes for an operation it does not know by
-// name.
+// Families of operations. The family tells which members of kbk_shape an operation uses, so that a program can
+// choose shapes for an operation that it does not know by name.
 enum {
     KBK_MAP,   // n = rows * cols independent elements
-    KBK_PICK,  // n = rows * cols accesses; strided: stride; gather: among
+    KBK_PICK,  // n = rows * cols accesses; strided also uses stride, gather uses among
     KBK_SUM,   // n = rows * cols elements, one result
     KBK_ROWS,  // rows of cols elements
     KBK_GEMM,  // M = rows, N = cols, K = k; layout
@@ -826,13 +828,13 @@ enum {
 
 enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
 
-// Parameters of an operation. An operation reads those that its card names.
+// Parameters of an operation. An operation reads only the parameters that its card names.
 typedef struct kbk_shape {
     int64_t batch, heads, rows, cols;
     int64_t k;          // matrix products: length of the sums
     int64_t vocabulary; // embedding: rows of the table
-    int64_t stride;     // strided: distance between elements read; 0: 1
-    int64_t among;      // gather: number of elements that the indices select from; 0: n
+    int64_t stride;     // strided: distance between elements read; 0 means 1
+    int64_t among;      // gather: number of elements that the indices select from; 0 means n
     double p;           // dropout: probability of a zero
     int causal;         // attention: a query sees no later key
     int layout;         // matrix products: operand that is stored transposed
@@ -846,7 +848,7 @@ typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
 
 typedef struct kbk_args {
     kbk_shape s;
-    const void* in[8]; // inputs in the order of _tensors
+    const void* in[8]; // inputs in the order of kbk_<op>_<dir>_tensors
     void* out[KBK_OUTS];
     void* workspace; // 256-byte aligned; see "scratch memory" above
     size_t workspace_bytes;
@@ -899,9 +901,9 @@ enum {
 // Result of kbk_verify.
 typedef struct kbk_report {
     const char* why;         // NULL: passed
-    int64_t bad;             // elements outside their bound
-    int64_t index;           // of the worst element, in the whole tensor; -1: nothing was compared
-    double got, want, bound; // of the worst element: |got - want| should be <= bound
+    int64_t bad;             // number of elements outside their bound
+    int64_t index;           // index of the worst element in the tensor; -1: nothing was compared
+    double got, want, bound; // result, oracle and bound of the worst element; it passes if |got - want| <= bound
     double norm, norm_bound; // ||got - want|| / ||want||
 } kbk_report;
 
@@ -912,9 +914,9 @@ KBK_FN int kbk_dtype_size(int dtype) { return dtype == KBK_F32 ? 4 : 2; }
 KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
-/*  Whether a signature (kbk_op.signature) has a dimension, by its letter, or an option, by its name. Letters: N, C, D:
-    cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.  *: any number of
-    dimensions, which are rows if there is a C */
+/*  Return whether a signature (kbk_op.signature) has the dimension with this letter, or the option with this name.
+    Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.
+    *: any number of dimensions, which are rows if there is a C */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -940,7 +942,7 @@ typedef struct kbk_op {
     const char *name, *dir, *formula, *signature;
     const char* sizes[2]; // for the GPU, for the oracle on the CPU
     int family;
-    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the count
+    int (*tensors)(const kbk_shape* s, kbk_tensor* t); // fills t[KBK_MAX_TENSORS], returns the number of tensors
     int64_t (*units)(const kbk_shape* s); // independent parts of the result, such as rows or elements; 0: only
                                           // tensors that belong to no unit, such as column sums, are written
     // Oracle. Writes units u0..u1-1 of output k at out[k] + (u - u0) * per_unit, tensors without units at out[k],
@@ -959,7 +961,8 @@ typedef struct kbk_op {
      kbk_##op##_##dir##_flops, kbk_##op##_##dir##_bytes, kbki_scratch_##scratch, check},
 // clang-format on
 
-// Least compute capability. KBK_SM_EXACT: instructions of one architecture (sm_90a), which run on that one only.
+// Lowest compute capability of a variant. KBK_SM_EXACT: the variant has instructions of one architecture (sm_90a)
+// and runs on this architecture only.
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
@@ -981,17 +984,18 @@ typedef struct kbk_variant {
     int word; // KBKI_WORD_<name>
 } kbk_variant;
 
-// The operation of a variant, with the tolerance of that variant.
+// Returns the operation of a variant, with the tolerance of this variant.
 KBK_FN kbk_op kbk_op_of(const kbk_variant* v) {
     kbk_op op = *v->op;
-    // 8192: 13 bits fewer
+    // TF32 has 13 mantissa bits fewer than f32: 2^13 = 8192
     if (v->origin & KBK_TF32) op.check[KBK_F32].norm = 1.5e-3, op.check[KBK_F32].ulps = 6 * 8192;
     return op;
 }
 #define KBKI_WORD_ID(word) KBKI_WORD_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBKI_WORD_COUNT };
 #undef KBKI_WORD_ID
-// KBKI_HAS_<word>: whether the variant is compiled. An unknown name in KBK_VARIANTS stays an undeclared identifier.
+// KBKI_HAS_<word>: 1 if the variant is compiled, otherwise 0. An unknown name in KBK_VARIANTS stays an undeclared
+// identifier.
 #ifdef KBK_VARIANTS
 #define KBKI_WORD_ID(word) KBK_VARIANTS_has_no_##word,
 enum { KBKI_WORDS(KBKI_WORD_ID) KBK_VARIANTS_has_no_kbki_end };
@@ -1036,8 +1040,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         (void)n, __VA_ARGS__;                                                   \
         return count;                                                           \
     }
-/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are expressions as on the card, in double:
-    n = rows * cols; rows, cols; elem: bytes per element. */
+/*  Defines kbk_<op>_<dir>_units, _flops and _bytes. flops and bytes are the expressions of the card, computed in
+    double from n = rows * cols, rows, cols, and elem (bytes per element). */
 #define KBKI_FORMULA(s, value)                                                      \
     const double n = kbki_n(s), rows = (double)(s)->rows, cols = (double)(s)->cols; \
     (void)n, (void)rows, (void)cols;                                                \
@@ -1051,8 +1055,8 @@ KBK_FN double kbki_n(const kbk_shape* s) { return (double)s->rows * (double)s->c
         KBKI_FORMULA(s, bytes);                                                          \
     }
 
-/*  NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of more than
-    2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
+/*  Returns NULL, or why no operation accepts this shape: a negative number, an unknown layout, or a tensor of
+    more than 2^56 elements. For all other shapes, formulas, oracles and kbk_workspace do not overflow 64 bits. */
 KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     const double limit = (double)((int64_t)1 << 56);
     double largest = 0;
@@ -1068,8 +1072,8 @@ KBK_FN const char* kbk_check_shape(const kbk_op* op, const kbk_shape* s) {
     if (op->family == KBK_GEMM && (s->layout < KBK_NN || s->layout > KBK_TN)) return "no such layout";
     return fmax(largest, most) > limit ? "a tensor has more than 2^56 elements" : NULL;
 }
-/*  NULL, or why these arguments cannot be launched on any device: the shape; a NULL output that would be written;
-    a NULL input that has elements, unless nothing is written. */
+/*  Returns NULL, or why these arguments cannot be launched on any device: an invalid shape; a NULL pointer for an
+    output that would be written; a NULL pointer for an input that would be read. */
 KBK_FN const char* kbki_check_args(const kbk_op* op, const kbk_args* a) {
     kbk_tensor t[KBK_MAX_TENSORS];
     int writes = 0, ins = 0, outs = 0;
@@ -1098,10 +1102,11 @@ typedef struct kbk_u4 {
 } kbk_u4;
 
 // Philox4x32 with 10 rounds (Salmon et al. 2011, "Parallel Random Numbers: As Easy as 1, 2, 3"): a counter-based
-// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order.
+// generator. Word i of a stream depends on i alone, not on the grid, the variant or the order of calls.
 KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
-        // One multiplication gives both halves of a product; on a GPU they are half of the work.
+        // One 64-bit multiplication gives the upper and the lower half of a product. On a GPU, these
+        // multiplications are half of the work.
         uint64_t p0 = (uint64_t)0xD2511F53u * ctr.w[0], p1 = (uint64_t)0xCD9E8D57u * ctr.w[2];
         ctr.w[0] = (uint32_t)(p1 >> 32) ^ ctr.w[1] ^ key0;
         ctr.w[1] = (uint32_t)p1;
@@ -1130,15 +1135,15 @@ KBK_FN double kbki_from_bits(uint64_t b) {
     return x;
 }
 
-// Tests of the bits, which a build with fast-math cannot remove.
+// These functions test bits, because a compiler with fast-math may remove comparisons with NaN or infinity.
 KBK_FN int kbk_is_nan(double x) { return (kbki_bits(x) & ~(1ull << 63)) > 0x7FFull << 52; }
 KBK_FN int kbk_is_inf(double x) { return (kbki_bits(x) & ~(1ull << 63)) == 0x7FFull << 52; }
 
 KBK_FN int kbki_mantissa(int dtype) { return dtype == KBK_F32 ? 23 : dtype == KBK_F16 ? 10 : 7; }
 KBK_FN int kbki_exponent(int dtype) { return dtype == KBK_F16 ? 5 : 8; }
 
-// Converts x to the bits of the element type: to nearest, ties to even, rounded once. Overflow gives infinity, NaN
-// a quiet NaN.
+// Converts x to the bits of the element type. It rounds once, to nearest, ties to even. Overflow gives infinity;
+// NaN gives a quiet NaN.
 KBK_FN uint32_t kbk_round(int dtype, double x) {
     const int m = kbki_mantissa(dtype), e = kbki_exponent(dtype), bias = (1 << (e - 1)) - 1;
     const uint32_t inf = ((1u << e) - 1) << m;
@@ -1146,7 +1151,7 @@ KBK_FN uint32_t kbk_round(int dtype, double x) {
     uint32_t sign = (uint32_t)(b >> 63) << (m + e);
     int exp = (int)(b >> 52 & 0x7FF);
     if (exp == 0x7FF) return sign | inf | (man ? 1u << (m - 1) : 0);
-    if (exp == 0) return sign; // zero, or far below the least subnormal number of the element types
+    if (exp == 0) return sign; // zero, or far below the smallest subnormal number of the element types
     man |= 1ull << 52;
     exp += bias - 1023;
     int shift = 52 - m;
@@ -1183,7 +1188,8 @@ KBK_FN double kbk_e4m3_value(uint32_t bits) {
     double x = exp ? ldexp(8 + man, exp - 10) : ldexp(man, -9);
     return bits & 0x80 ? -x : x;
 }
-// To nearest, ties to even; saturates: larger numbers and infinity become 448.
+// Converts x to the bits of e4m3. It rounds to nearest, ties to even, and saturates: larger numbers and infinity
+// become 448.
 KBK_FN uint32_t kbk_e4m3_bits(double x) {
     uint32_t sign = (uint32_t)(kbki_bits(x) >> 63) << 7;
     int e = 0;
@@ -1192,17 +1198,18 @@ KBK_FN uint32_t kbk_e4m3_bits(double x) {
     if (kbk_is_inf(x) || x >= 448) return sign | 0x7E;
     frexp(x, &e);
     if (e < -5 || x == 0) e = -5;
-    double q = ldexp(x, 4 - e), low = floor(q); // 8 to 16 steps of this exponent; fewer if x is subnormal
+    // x in units of the spacing at its exponent: 8 to 16; less than 8 if x is subnormal
+    double q = ldexp(x, 4 - e), low = floor(q);
     if (q - low > 0.5 || (q - low == 0.5 && fmod(low, 2) == 1)) low++;
-    return sign | (uint32_t)((e + 5) * 8 + (int)low); // 16 steps of an exponent are 8 steps of the next
+    return sign | (uint32_t)((e + 5) * 8 + (int)low); // low = 16 carries into the exponent
 }
 
-// Converts n stored elements of a tensor to double; exact (64-bit ids below 2^53).
+// Converts n stored elements of a tensor to double. The result is exact, except for 64-bit ids above 2^53.
 KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) {
     const unsigned char* c = (const unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
     for (int64_t i = 0; i < n; i++, c += size) {
-        uint64_t bits = 0; // little-endian, like every host of CUDA
+        uint64_t bits = 0; // valid on little-endian hosts; CUDA supports no others
         memcpy(&bits, c, (size_t)size);
         x[i] = kind == KBK_KI64     ? (double)(int64_t)bits
                : kind == KBK_KI32   ? (double)(int32_t)bits
@@ -1211,7 +1218,7 @@ KBK_FN void kbk_widen(int kind, int dtype, const void* p, double* x, int64_t n) 
     }
 }
 
-// Converts n doubles to stored elements, rounded once.
+// Converts n doubles to stored elements, with one rounding.
 KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n) {
     unsigned char* c = (unsigned char*)p;
     int size = kbk_kind_size(kind, dtype), as = kind == KBK_T ? dtype : KBK_F32;
@@ -1223,10 +1230,10 @@ KBK_FN void kbk_narrow(int kind, int dtype, const double* x, void* p, int64_t n)
     }
 }
 
-// Element i of stream (seed, id): word i mod 4 of block i / 4. Normal numbers: Box & Muller (1958), from the
-// block's two pairs of words.
+// Returns element i of the random stream (seed, id). It comes from word i mod 4 of Philox block i / 4. Normal
+// numbers (Box & Muller 1958) come from a pair of words of this block.
 KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, int64_t i) {
-    // scale of a 32-bit word, and of its upper 24 bits
+    // factors that scale a 32-bit word, and its upper 24 bits, to [0, 1)
     const double word = 1 / 4294967296.0, top24 = 1 / 16777216.0;
     kbk_u4 r = kbk_random_block(seed, (uint64_t)i / 4, (uint32_t)id, 0);
     int w = (int)(i & 3);
@@ -1239,10 +1246,10 @@ KBK_FN double kbki_random(int fill, double a, double b, uint64_t seed, int id, i
     return a + b * radius * (w & 1 ? sin(angle) : cos(angle));
 }
 
-/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions
-    hold (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n,
-    and by 4 if n is. For powers of two
-    the sequence is well scattered; if n has no square factor, it is a stride. n must be below 2^31. */
+/*  Linear congruential map i -> (mul i + add) mod n. It is one cycle through all n numbers if two conditions hold
+    (Hull & Dobell 1962): add and n have no common factor; mul - 1 is divisible by every prime factor of n, and by
+    4 if n is. If n is a power of two, successive numbers are well scattered. If no square divides n, they differ
+    by a constant, modulo n. n must be below 2^31. */
 KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     int64_t factor = n % 4 ? 1 : 2, rest = n;
     for (int64_t p = 2; p * p <= rest; p++) {
@@ -1261,7 +1268,8 @@ KBK_FN void kbki_cycle(int64_t n, int64_t* mul, int64_t* add) {
     }
 }
 
-// Elements i0..i0+n-1 of input number id, for the oracle: rounded to the type in which they are stored.
+// Writes elements i0 to i0 + n - 1 of input number id to x, for the oracle. They are rounded to the type in which
+// the tensor is stored.
 KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int64_t i0, int64_t n, double* x) {
     int64_t mul = 0, add = 0;
     if (t->fill == KBK_CYCLE) kbki_cycle((int64_t)t->b, &mul, &add);
@@ -1284,7 +1292,7 @@ KBK_FN void kbk_fill(const kbk_tensor* t, int id, int dtype, uint64_t seed, int6
 
 #define KBKI_HUGE 1e300
 
-// Spacing of the element type at |x|; at least the least subnormal number.
+// Returns the spacing of the element type's numbers at |x|, which is never below the smallest subnormal number.
 KBK_FN double kbk_ulp(int dtype, double x) {
     int m = kbki_mantissa(dtype), least = 2 - (1 << (kbki_exponent(dtype) - 1)), e = 0;
     x = fabs(x);
@@ -1305,7 +1313,7 @@ KBK_FN int kbk_output(const kbk_op* op, const kbk_shape* s, int k, kbk_tensor* o
     return 0;
 }
 
-// Root mean square of the finite values.
+// Returns the root mean square of the finite values.
 KBK_FN double kbki_rms(const double* x, int64_t n) {
     double sum = 0, count = 0;
     for (int64_t i = 0; i < n; i++)
@@ -1314,7 +1322,7 @@ KBK_FN double kbki_rms(const double* x, int64_t n) {
 }
 
 // Compares one element: NaN and infinities must agree with the oracle, other values must be within the bound.
-// Returns 1 if it passes.
+// Returns 1 if the element passes.
 KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, double scale, double* bound) {
     double w = fabs(want) > scale ? fabs(want) : scale;
     *bound = fabs(c->ulps) * kbk_ulp(dtype, w) + c->abs;
@@ -1326,16 +1334,17 @@ KBK_FN int kbki_good(int dtype, const kbk_check* c, double got, double want, dou
 }
 
 typedef struct kbki_tally {
-    double diff2, ref2, rounding2, compared, worst; // rounding: error of the oracle rounded to the element type
+    // sums of squares; rounding: error of rounding the oracle to the element type
+    double diff2, ref2, rounding2, compared, worst;
     int good;                                       // 1 if the worst element so far passes
 } kbki_tally;
 
-// Compares part of a unit; rms: the unit's row scale.
+// Compares part of a unit with the oracle; rms: the unit's row scale (see kbk_check).
 KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c, const double* got,
                               const double* ref, const double* scale, double rms, int64_t n, int64_t base,
                               kbki_tally* sum, kbk_report* r) {
-    // Below the least normal number, an error of half the least subnormal number is unavoidable; it is not
-    // counted.
+    // Half the smallest subnormal number is subtracted from each error, because results below the smallest normal
+    // number cannot avoid an error of this size.
     double step = 0.5 * kbk_ulp(dtype, 0.0);
     for (int64_t i = 0; i < n; i++) {
         double magnitude = !scale ? 0 : t->scales == 1 ? scale[0] : scale[i], bound = 0;
@@ -1356,13 +1365,13 @@ KBK_FN void kbki_verify_piece(const kbk_tensor* t, int dtype, const kbk_check* c
 }
 
 KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* sum, kbk_report* r) {
-    // A few elements may all be rounded in the same direction, which a norm of many would average out.
+    // Over many elements, rounding errors average out. Over a few elements, all of them may be near the maximum.
     double few = sum->compared < 1024 ? ldexp(1.0, -1 - kbki_mantissa(dtype)) : 0;
     double diff = sqrt(sum->diff2), ref = sqrt(sum->ref2), rounding = 1.25 * sqrt(sum->rounding2);
     int exact = c->ulps == 0 && c->abs == 0;
     r->norm = ref > 0 ? diff / ref : diff > 0 ? KBKI_HUGE : 0;
     r->norm_bound = c->norm + few;
-    // Nor can the error be smaller than the rounding error, if a few large elements dominate the norm.
+    // If a few large elements dominate the norm, even a result that is rounded once has a large relative error.
     if (ref > 0 && r->norm_bound * ref < rounding) r->norm_bound = rounding / ref;
     if (r->bad)
         r->why = "an element is outside its bound";
@@ -1371,8 +1380,9 @@ KBK_FN int kbki_verify_whole(int dtype, const kbk_check* c, const kbki_tally* su
     return r->why == NULL;
 }
 
-/*  Verifies output k for units u0..u1-1 (a tensor without units: as a whole). got: the bytes of these units as the
-    device stored them. out: what the oracle wrote for them, including magnitudes. Returns 1 if it passes. */
+/*  Compares output k with the oracle for units u0 to u1 - 1, or the complete tensor if it has no units. got:
+    these units as the device stored them. out: the oracle's results for these units, including magnitudes.
+    Returns 1 if the output passes. */
 KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, const void* got, double* const* out,
                       int64_t u0, int64_t u1, kbk_report* r) {
     const int64_t chunk = 256;
@@ -1387,7 +1397,7 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
     }
     int as = t.kind == KBK_T ? dtype : KBK_F32, size = kbk_kind_size(t.kind, dtype);
     kbk_check c = op->check[as];
-    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal
+    if (kbk_kind_whole(t.kind)) c.norm = c.ulps = 0, c.abs = 0.5; // integers must be equal to the oracle
     int64_t per = t.per_unit ? t.per_unit : t.count, units = t.per_unit ? u1 - u0 : 1;
     for (int64_t u = 0; u < units; u++) {
         const double *ref = out[k] + u * per, *scale = t.scales ? out[KBK_OUTS + k] + u * t.scales : NULL;
@@ -1421,7 +1431,7 @@ __device__ __forceinline__ float kbki_float(kbk_e4m3 x) {
 
 template <class T> struct kbki_type;
 template <> struct kbki_type<float> {
-    static constexpr uint32_t minus_inf = 0xFF800000u; // two elements if they have 16 bits
+    static constexpr uint32_t minus_inf = 0xFF800000u; // for 16-bit types: two elements
     static constexpr cudaDataType cuda = CUDA_R_32F;
     static __device__ __forceinline__ float from(float x) { return x; }
 };
@@ -1436,7 +1446,7 @@ template <> struct kbki_type<__nv_bfloat16> {
     static __device__ __forceinline__ __nv_bfloat16 from(float x) { return __float2bfloat16_rn(x); }
 };
 
-// Element type of a matrix product: T; bf16 for e4m3.
+// Element type of the result of a matrix product: T, but bf16 if T is e4m3.
 template <class T> struct kbki_result_of { typedef T type; };
 template <> struct kbki_result_of<kbk_e4m3> { typedef __nv_bfloat16 type; };
 template <class T> using kbki_result = typename kbki_result_of<T>::type;
@@ -1462,10 +1472,11 @@ __device__ __forceinline__ uint32_t kbki_word(__nv_bfloat16*, const float* f) {
 }
 
 /*  A pack is a 16-byte vector of KBKI_WIDTH elements in their memory format, or one element (Width = 1). With
-    Width = 1 the same kernel serves addresses that are not aligned to 16 bytes. Data in flight stays packed, which
-    takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints: evict-first hints
-    (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. They are written in PTX, because the
-    compiler may split a plain assignment into smaller accesses and move these between the arithmetic. */
+    Width = 1, the same kernel code works for addresses that are not aligned to 16 bytes. Data in flight stays
+    packed, which takes half the registers of floats if T has 16 bits. Loads and stores have no cache hints:
+    evict-first hints (ld.cs, no_allocate) make a streaming kernel 3 to 12 % slower on an H200. Loads and stores
+    are written in PTX, because the compiler may split a plain assignment into smaller accesses and move these
+    between the arithmetic. */
 #define KBKI_WIDTH(T) ((int)(16 / sizeof(T)))
 
 template <class T, int Width> struct kbki_pack {
@@ -1486,7 +1497,8 @@ template <class T, int Width> struct kbki_pack {
     __device__ __forceinline__ void store_cached(T* p) const { *reinterpret_cast<uint4*>(p) = q; }
     __device__ __forceinline__ void store_eager(T* p) const { __stcs(reinterpret_cast<uint4*>(p), q); }
     __device__ __forceinline__ void fill(uint32_t w) { q = make_uint4(w, w, w, w); }
-        // Makes the compiler unpack again in the next pass, instead of keeping the floats in registers.
+        // Makes the compiler unpack the vector again in the next pass, instead of keeping the floats in
+        // registers.
     __device__ __forceinline__ void forget() { asm volatile("" : "+r"(q.x), "+r"(q.y), "+r"(q.z), "+r"(q.w)); }
     __device__ __forceinline__ void get(float* f) const {
         constexpr int step = Width / 4;
@@ -1514,7 +1526,7 @@ template <class T> struct kbki_pack<T, 1> {
 
 __device__ __half2 kbki_two(__half*);
 __device__ __nv_bfloat162 kbki_two(__nv_bfloat16*);
-// Maximum of two words, by element; ignores NaN, like fmaxf.
+// Returns the elementwise maximum of two words; ignores NaN, like fmaxf.
 __device__ __forceinline__ uint32_t kbki_max_word(float*, uint32_t a, uint32_t b) {
     return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
 }
@@ -1534,10 +1546,11 @@ template <class T, int Width> __device__ __forceinline__ float kbki_max_of(const
     return Width == 4 ? f[0] : fmaxf(f[0], f[1]);
 }
 
-// Division of n elements from p: single elements up to the first 16-byte boundary, whole vectors, single elements.
+// Splits the n elements at p into single elements before the first 16-byte boundary (head), 16-byte vectors
+// (packs), and single elements after the last vector (tail).
 struct kbki_span {
     int64_t packs;
-    int head, tail; // each less than Width, so at most 14 together
+    int head, tail; // head and tail are less than Width each, so their sum is at most 14
 };
 template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki_split(const T* p, int64_t n) {
     int64_t head = Width == 1 ? 0 : (int64_t)((0 - (uintptr_t)p & 15) / sizeof(T));
@@ -1546,7 +1559,7 @@ template <class T, int Width> __host__ __device__ __forceinline__ kbki_span kbki
     s.tail = (int)(n - head - s.packs * Width);
     return s;
 }
-// The single element for thread t (there must be at least 14 threads), or -1.
+// Returns the index of the single element that thread t processes, or -1. At least 14 threads must call it.
 __device__ __forceinline__ int64_t kbki_single(kbki_span s, int64_t n, int t) {
     return t < s.head ? t : t < s.head + s.tail ? n - s.tail + (t - s.head) : -1;
 }
@@ -1574,15 +1587,15 @@ struct kbki_sum2 {
     }
 };
 
-// Reduction over every group of Lanes lanes.
+// Reduces over each group of Lanes lanes of a warp.
 template <class Reduce, int Lanes = 32>
 __device__ __forceinline__ typename Reduce::type kbki_warp_all(typename Reduce::type v) {
 #pragma unroll
     for (int d = Lanes / 2; d; d >>= 1) v = Reduce::join(v, Reduce::shuffle(v, d));
     return v;
 }
-// Reduction over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs slots of
-// its own, which saves a barrier.
+// Reduces over a CTA. slots: 32 values in shared memory. A second reduction in the same kernel needs other slots,
+// because there is no barrier after the last read.
 template <class Reduce, int Threads>
 __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type v, typename Reduce::type* slots) {
     v = kbki_warp_all<Reduce, KBKI_LANES(Threads)>(v);
@@ -1599,22 +1612,23 @@ __device__ __forceinline__ typename Reduce::type kbki_all(typename Reduce::type 
 #define KBKI_LOG2E 1.4426950408889634f
 #define KBKI_LN2 0.6931471805599453f
 
-// hardware, relative error about 2^-22; results below 2^-126 are 0
+// Returns 2^x by one instruction, with a relative error of about 2^-22; results below 2^-126 are 0.
 __device__ __forceinline__ float kbki_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-__device__ __forceinline__ float kbki_reciprocal(float x) { // hardware, 1 ulp
+__device__ __forceinline__ float kbki_reciprocal(float x) { // one instruction, error at most 1 ulp
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
-// Whether a base is so large that its rounding error, up to 32, is comparable to the exponents themselves.
+// Returns whether a base is so large that its rounding error (32 at 2^29) is comparable to the differences of
+// exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
 /*  The base of exponents: exp(x - m) is exp2(k x - b), one FMA and one exp2. The base b is rounded here, because
     rounding it within an FMA could give a base different from that of the sum. If m log2(e) is coarse (masks use
-    numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers are 32 and more apart. Then only numbers equal to m
+    numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers differ by at least 32. Then only numbers equal to m
     contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is replaced by -FLT_MAX, because
     (-inf) - (-inf) is NaN. */
 struct kbki_base {
@@ -1627,12 +1641,12 @@ struct kbki_base {
     // The rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
     __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
 };
-// exp(x - m), given the base of m.
+// Returns exp(x - m), given the base of m.
 __device__ __forceinline__ float kbki_exp_from(float x, kbki_base base) {
     return kbki_exp2(fmaf(x, base.k, -base.b));
 }
-// The factor that converts a sum relative to m to another base, whose maximum is not below m. If only one of the
-// bases is coarse, the maxima are 32 and more apart, and the factor is 0.
+// Returns the factor that converts a sum relative to the maximum m to the base `to`, whose maximum is at least m.
+// If only one of the two bases is coarse, their maxima differ by at least 32, and the factor is 0.
 __device__ __forceinline__ float kbki_rebase(float m, kbki_base to) {
     const kbki_base from(m);
     return from.k == to.k ? kbki_exp2(from.b - to.b) : 0.0f;
@@ -1654,12 +1668,12 @@ struct kbki_pair {
         if (x > m) s *= kbki_rebase(m, kbki_base(x)), m = x;
         s += kbki_exp_from(x, kbki_base(m));
     }
-    // log of the sum of exp(x - m); -inf if all were -inf.
+    // Returns the logarithm of the sum of exp(x - m), or -inf if all x are -inf.
     __device__ __forceinline__ float log_sum() const { return KBKI_LN2 * (log2f(s) - kbki_base(m).rest(m)); }
 };
 
 /*  Online softmax of one thread's share of a row. U vectors are loaded before the first is used, and share one
-    rescaling. Elements beyond the end are -inf, which adds nothing. */
+    rescaling. Elements beyond the end of the row are replaced by -inf, which adds nothing to the sum. */
 template <class T, int Width, int U>
 __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, int t, int threads) {
     kbki_span sp = kbki_split<T, Width>(row, cols);
@@ -1683,7 +1697,7 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
             for (int k = 0; k < Width; k++) top = fmaxf(top, f[k]);
         }
         const kbki_base base(top);
-        float s = 0; // of these alone: adding each to the running sum would lose digits
+        float s = 0; // sum of these vectors; adding each term to the running sum would lose digits
 #pragma unroll
         for (int u = 0; u < U; u++) {
             float f[Width];
@@ -1699,8 +1713,8 @@ __device__ __forceinline__ kbki_pair kbki_row_pair(const T* row, int64_t cols, i
 /*  Ticket (threadfence reduction, CUDA C++ Programming Guide, "Memory Fence Functions"). Each CTA stores its part
     and then increments a counter. The last CTA adds the parts in index order, so that the result does not depend
     on the order of CTAs. The counter increases by two, from 0 (then it stays even) or from all ones (odd): both
-    are valid initial values. The last CTA resets it to 0. All threads must call this, after the part was written.
-    */
+    are valid initial values. The last CTA resets the counter to 0. All threads of a CTA must call this function
+    after the CTA has written its part. It returns true in the last CTA. */
 __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) {
     __shared__ bool last;
     __threadfence();
@@ -1715,19 +1729,20 @@ __device__ __forceinline__ bool kbki_last_cta(unsigned* counter, unsigned ctas) 
     return last;
 }
 
-/*  The same for parts of 32 bits, with less latency after the last load. Each CTA has a slot: the part, and a 1
-    above it. The CTA's last warp does not take part in the reading. While the others load, it empties the slot and
-    takes the ticket, and the latency is hidden. The CTA with the last ticket therefore knows that no slot has an
-    old part. It waits until no slot is empty, and adds the parts, each thread always the same ones. Returns the
-    ticket, to the last thread. */
+/*  A ticket for parts of 32 bits, with less latency after the last load than kbki_last_cta. Each CTA has a 64-bit
+    slot: the part in the lower half, and a 1 in the upper half. While the other warps load, the last warp empties
+    the slot and takes the ticket, so that this latency is hidden. When a CTA gets the last ticket, all slots have
+    been emptied, so none has a part of an earlier launch. The last CTA waits until all slots are filled, and adds
+    the parts; each thread always adds the same ones. Returns the ticket to the CTA's last thread, and 0 to all
+    others. */
 __device__ __forceinline__ unsigned kbki_slot_number(unsigned* counter, unsigned long long* slots) {
     if (threadIdx.x != blockDim.x - 1) return 0;
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(slots + blockIdx.x), "l"(0ull) : "memory");
     __threadfence();
     return atomicAdd(counter, 2u);
 }
-// All threads call this with their value and the ticket. In the last CTA, each thread's take(part) is called for
-// its share of the parts, and true is returned. Reduce is of float or uint32_t.
+// All threads call this function with their value and the ticket. In the last CTA, it calls take(part) in each
+// thread for this thread's share of the parts, and returns true. Reduce reduces float or uint32_t.
 template <class Reduce, int Threads, class Take>
 __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsigned number, unsigned* counter,
                                               unsigned long long* slots, Take take) {
@@ -1757,10 +1772,10 @@ __device__ __forceinline__ bool kbki_by_slots(typename Reduce::type mine, unsign
     return true;
 }
 
-// Tree reduction in shared memory (Harris 2007), halving the active threads each time.
+// Tree reduction in shared memory (Harris 2007): each step halves the number of active threads.
 template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) {
     int t = threadIdx.x;
-    __syncthreads(); // s may still be read from the previous reduction
+    __syncthreads(); // other threads may still read s in the previous reduction
     s[t] = v;
     for (int half = Threads / 2; half; half /= 2) {
         __syncthreads();
