@@ -126,7 +126,7 @@
                           flashrs (three consumers), pingpong (softmax overlaps with products), flashpp
                           (pingpong, persistent)
        host     pinned pageable sm: copies.   malloc async pool: allocations
-       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, not used by any row: cublaslt
+       vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
    READING ORDER, operations and what they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
@@ -915,8 +915,8 @@ KBK_FN int kbk_kind_size(int kind, int dtype) {
     return kind == KBK_T ? kbk_dtype_size(dtype) : kind == KBK_KI64 ? 8 : kind == KBK_KE4M3 ? 1 : 4;
 }
 /*  Return whether a signature (kbk_op.signature) has the dimension with this letter, or the option with this name.
-    Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n * stride.
-    *: any number of dimensions, which are rows if there is a C */
+    Letters: N, C, D: cols.  R, M, S: rows.  K: k.  V: vocabulary.  A: among.  Z, B: batch.  H: heads.  X: n *
+    stride.  *: any number of dimensions, which are rows if there is a C */
 KBK_FN int kbk_has_dimension(const char* signature, char letter) {
     int within = 0;
     for (const char* p = signature; *p && *p != ';'; p++) {
@@ -1414,8 +1414,8 @@ KBK_FN int kbk_verify(const kbk_op* op, int dtype, const kbk_shape* s, int k, co
 }
 
 /*------------------------------------------------------------------------------------------------------------
-  >>device     What kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the last CTA
-               (tickets).
+  >>device     Functions that kernels share: 16-byte vectors (packs), reductions, online softmax, reduction by the
+               last CTA (tickets).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
@@ -1787,15 +1787,15 @@ template <class Reduce, int Threads, class T> __device__ T kbki_tree(T v, T* s) 
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>launch     What launchers share: cached queries of the runtime, checks of arguments, choice of a kernel by row
-               length, programmatic dependent launch (PDL).
+  >>launch     Functions that launchers share: cached queries of the runtime, checks of arguments, choice of a kernel
+               by row length, programmatic dependent launch (PDL).
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
 /*  Cache of queries. What the runtime reports for a kernel on a device does not change, and a query takes longer
     than a launch. A thread claims an entry by changing its state from 0 to 1; the entry is valid from state 2 on,
-    and is never released. If no entry is free, the runtime is queried each time. value: 0 (unknown), or the result
-    plus one; for KBKI_GRANTED the number of bytes. */
+    and is never released. If no entry is free, the runtime is queried each time. value: 0 if unknown, otherwise
+    the result plus one; for KBKI_GRANTED, the number of bytes. */
 typedef enum kbki_what { KBKI_ATTRIBUTE, KBKI_PTX, KBKI_THREADS, KBKI_GRANTED, KBKI_CTAS, KBKI_CLUSTERS } kbki_what;
 typedef struct kbki_fact {
     const void* kernel;
@@ -1803,7 +1803,7 @@ typedef struct kbki_fact {
     int value, state;
 } kbki_fact;
 #define KBKI_FACTS 2048
-inline kbki_fact* kbki_facts(void) { // not static: one table for all files of a program
+inline kbki_fact* kbki_facts(void) { // not static, so that all files of a program share one table
     static kbki_fact table[KBKI_FACTS];
     return table;
 }
@@ -1836,9 +1836,9 @@ cudaError_t kbki_once(const void* kernel, kbki_what what, int group, int threads
     return e;
 }
 
-// The text of a runtime error. The runtime's error is cleared, because the next launcher would report it as its
-// own. After a reset of the device, kernels have lost their shared memory limits, so these are dropped from the
-// cache.
+// Returns the text of a runtime error. It clears the runtime's last error, because the next launcher would report
+// this error as its own. After a reset of the device, kernels have lost their shared memory limits, so these are
+// removed from the cache.
 KBK_FN const char* kbki_error(cudaError_t e) {
     for (int i = 0; i < KBKI_FACTS; i++)
         if (__atomic_load_n(&kbki_facts()[i].state, __ATOMIC_ACQUIRE) == 2 &&
@@ -1850,7 +1850,7 @@ KBK_FN const char* kbki_launched(void) {
     cudaError_t e = cudaGetLastError();
     return e == cudaSuccess ? NULL : kbki_error(e);
 }
-// An attribute of the current device; 0 if there is none.
+// Returns an attribute of the current device; 0 if there is no device.
 KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
     int value = 0;
     cudaError_t e = kbki_once(NULL, KBKI_ATTRIBUTE, 0, 0, (size_t)attribute, &value, [&](int* to) {
@@ -1863,7 +1863,8 @@ KBK_FN int kbki_attribute(cudaDeviceAttr attribute) {
 KBK_FN int kbki_capability(void) {
     return 10 * kbki_attribute(cudaDevAttrComputeCapabilityMajor) + kbki_attribute(cudaDevAttrComputeCapabilityMinor);
 }
-// The compute capability (90 for 9.0) that this kernel's code for the current device was compiled for.
+// Sets *capability to the compute capability (90 for 9.0) for which this kernel's code for the current device was
+// compiled.
 KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
     return kbki_once(kernel, KBKI_PTX, 0, 0, 0, capability, [&](int* to) {
         cudaFuncAttributes compiled = {};
@@ -1871,8 +1872,9 @@ KBK_FN cudaError_t kbki_compiled(const void* kernel, int* capability) {
         return *to = compiled.ptxVersion, e;
     });
 }
-// NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is older, or the program
-// was compiled for an older one, and the kernels are empty. (nvcc without -arch uses the oldest that it knows.)
+// kbki_needs returns NULL, or why code for a compute capability (90 for 9.0) cannot run. Either the device is
+// older, or the program was compiled for an older compute capability, and the kernels are empty. Without -arch,
+// nvcc compiles for the oldest one that it supports.
 template <class> __global__ void kbki_built_k() {}
 #define KBKI_TEXT_CAPABILITY "this variant needs a newer compute capability"
 KBK_FN const char* kbki_needs(int capability) {
@@ -1883,7 +1885,8 @@ KBK_FN const char* kbki_needs(int capability) {
     return compiled < capability ? "this variant was compiled for an older compute capability: nvcc -arch=native"
                                  : NULL;
 }
-// The same for kbki_mma_fixed: tensor cores support f16 from compute capability 7.5 on, bf16 from 8.0.
+// Returns NULL, or why kbki_mma_fixed cannot run. Tensor cores support f16 from compute capability 7.5 on, bf16
+// from 8.0 on.
 template <class T> const char* kbki_needs_mma() {
     return kbki_type<T>::cuda == CUDA_R_16F ? kbki_needs(75) : kbki_needs(80);
 }
@@ -1892,25 +1895,27 @@ KBK_FN int kbki_sms(void) {
     return n > 0 ? n : 1;
 }
 KBK_FN int64_t kbki_ceil(int64_t n, int64_t d) { return (n + d - 1) / d; }
-// CTAs for `pieces` pieces of work, at most `full` at once: all get the same number of pieces, or one less.
+// Returns how many CTAs process `pieces` pieces of work: at most `full`. In a grid-stride loop, all of them then
+// process the same number of pieces, or one less.
 KBK_FN int64_t kbki_even(int64_t pieces, int64_t full) { return kbki_ceil(pieces, kbki_ceil(pieces, full)); }
 KBK_FN bool kbki_grid_ok(int64_t ctas) { return ctas <= 0x7FFFFFFF; }
 KBK_FN bool kbki_aligned(const void* p, size_t to) { return (uintptr_t)p % to == 0; }
-// Whether two addresses have the same alignment modulo 16 bytes.
+// Returns whether two addresses have the same alignment modulo 16 bytes.
 KBK_FN bool kbki_congruent(const void* p, const void* q) { return (((uintptr_t)p ^ (uintptr_t)q) & 15) == 0; }
 KBK_FN const char* kbki_check_dims(const kbk_shape* s) {
     return s->rows < 0 || s->cols < 0 || s->k < 0 || s->vocabulary < 0 ? "a dimension is negative" : NULL;
 }
 KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
-    if (!a->workspace || a->workspace_bytes < bytes) return "workspace missing or too small";
-    return kbki_aligned(a->workspace, 256) ? NULL : "workspace is not aligned to 256 bytes";
+    if (!a->workspace || a->workspace_bytes < bytes) return "the workspace is missing or too small";
+    return kbki_aligned(a->workspace, 256) ? NULL : "the workspace is not aligned to 256 bytes";
 }
-// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if an SM cannot give a CTA so much. This and
-// the following functions take the kernel's address, so that they are compiled once and not once per kernel.
+// Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if a CTA cannot have this much. This function
+// and the following ones take the kernel's address, so that they are compiled once and not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy;                        // lock: a smaller limit must not be set after a larger one
-    if (*bytes <= (40u << 10)) return NULL; // allowed without asking, minus the static part
-    // 1 KiB for the static part
+    static int busy; // lock: a smaller limit must not be set after a larger one
+    // up to 48 KiB need no request; up to 8 KiB are left for static shared memory
+    if (*bytes <= (40u << 10)) return NULL;
+    // 1 KiB is left for static shared memory
     if (*bytes + 1024 > (size_t)kbki_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin))
         return *bytes = 0, (const char*)NULL;
     kbki_fact* f = kbki_fact_of(kernel, KBKI_GRANTED, 0, 0, 0);
@@ -1926,16 +1931,16 @@ inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
 template <class Kernel> __forceinline__ const char* kbki_want_shared(Kernel* kernel, size_t* bytes) {
     return kbki_want_shared((const void*)kernel, bytes);
 }
-// an argument that is converted to the kernel's parameter type
+// type of an argument that is converted to the type of the kernel's parameter
 template <class T> struct kbki_same { typedef T type; };
 
-/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol): for a kernel that follows another in the same
-    stream and needs its results. From compute capability 9.0 on, its CTAs start early: when all CTAs of the first
-    kernel have called kbki_follow_me or have ended, and an SM has room. The launch latency is hidden. The
-    following kernel must call kbki_follow_wait before it reads results: it waits until all earlier kernels have
-    ended and their writes are visible. On older devices both calls do nothing, and the launch is an ordinary one.
-    The first kernel of a launcher is never launched this way, because its time would overlap with that of whatever
-    was launched before. */
+/*  Programmatic dependent launch (PDL; PTX ISA, griddepcontrol) hides the launch latency of a kernel that follows
+    another kernel in the same stream and needs its results. From compute capability 9.0 on, CTAs of the second
+    kernel start when all CTAs of the first kernel have called kbki_follow_me or have ended, as soon as an SM has
+    free resources. The second kernel must call kbki_follow_wait before it reads results. This call waits until
+    all earlier kernels have ended and their writes are visible. On older devices both calls do nothing, and the
+    launch is an ordinary one. The first kernel of a launcher is never launched by PDL, because it would overlap
+    with earlier work of the program, and its measured time would be too short. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -1946,8 +1951,8 @@ __device__ __forceinline__ void kbki_follow_me() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-// Launches a kernel by PDL, if its code has the wait instruction; else as usual. bytes: dynamic shared memory;
-// args: pointers to the kernel's arguments.
+// Launches a kernel by PDL if its code has the wait instruction, otherwise by an ordinary launch. bytes: dynamic
+// shared memory; args: pointers to the kernel's arguments.
 KBK_FN const char* kbki_follow(const void* kernel, dim3 grid, unsigned threads, size_t bytes, kbk_stream st,
                                void** args) {
     cudaLaunchConfig_t cfg = {};
@@ -1975,13 +1980,14 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
 }
 
 /*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
-    per row and of vectors per thread. Few threads with many vectors spend the least on indexing and have the most
-    registers for data. For very long rows that is no longer true, because an SM holds few of them. A short row has
-    a warp, the shortest 8 lanes; with a warp, most of its lanes would be idle. */
+    per row and of vectors per thread. Few threads with many vectors execute the fewest index computations and
+    have the most registers for data. For very long rows this loses, because an SM then holds few such threads. A
+    short row is processed by one warp. The shortest rows are processed by 8 lanes, because most lanes of a warp
+    would be idle. */
 template <class Kernel> struct kbki_plan {
     int64_t most; // longest row, in vectors
     Kernel* kernel;
-    int threads, room; // threads per row; vectors of shared memory per thread of the CTA
+    int threads, room; // threads: per row; room: vectors of shared memory per thread of the CTA
 };
 template <class Kernel, size_t Count>
 const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], int64_t packs) {
@@ -1989,8 +1995,8 @@ const kbki_plan<Kernel>& kbki_plan_of(const kbki_plan<Kernel> (&plans)[Count], i
     while (i + 1 < Count && packs > plans[i].most) i++;
     return plans[i];
 }
-// If few rows do not fill the device, each vector has a thread of its own, or a row gets the threads of a row four
-// times as long.
+// Returns whether the rows are too few to fill the device. Each vector then has a thread of its own, or a row
+// gets as many threads as a row of four times its length.
 KBK_FN bool kbki_few_rows(int64_t rows, int64_t packs) {
     return rows <= 4 * kbki_sms() && packs > 64 && packs <= 512;
 }
@@ -1998,7 +2004,7 @@ KBK_FN int64_t kbki_plan_packs(int64_t rows, int64_t packs) { return kbki_few_ro
 // Defines a launcher as a call of a function template with given arguments.
 #define KBKI_LAUNCHER(name, ...) \
     template <class T> const char* name(const kbk_args* a, kbk_stream st) { return __VA_ARGS__(a, st); }
-// Sums over no terms: sets `count` sums to zero, unless the pointer is NULL.
+// Sets `count` sums to zero, because they have no terms; does nothing if the pointer is NULL.
 template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st) {
     cudaError_t e = sums && count ? cudaMemsetAsync(sums, 0, (size_t)count * sizeof(T), st) : cudaSuccess;
     return e == cudaSuccess ? NULL : kbki_error(e);
@@ -2013,12 +2019,13 @@ template <class T> const char* kbki_zeros(T* sums, int64_t count, kbk_stream st)
 ------------------------------------------------------------------------------------------------------------*/
 #ifdef __CUDACC__
 
-/*  On older GPUs without an instruction these functions call __trap(). It is not reached, because launchers call
-    kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an instruction;
-    volatile keeps such instructions in order. */
+/*  On GPUs without the instruction, these functions call __trap(). This call is never reached, because launchers
+    call kbki_needs first. The "memory" clobber keeps the compiler from moving loads and stores across an
+    instruction; volatile keeps such instructions in order. */
 // --- shared memory, by 32-bit addresses
 __device__ __forceinline__ uint32_t kbki_shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-// Loads a 16-byte vector. For a pointer, the compiler would compute the address again each time.
+// Loads a 16-byte vector from a 32-bit shared address. If it took a pointer, the compiler would compute the
+// address again at each load.
 __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     uint4 v;
     asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -2028,7 +2035,8 @@ __device__ __forceinline__ uint4 kbki_shared_pack(uint32_t at) {
     return v;
 }
 
-// --- cp.async: copies global to shared memory without registers. 16 bytes bypass the L1 cache, 4 do not
+// --- cp.async: copies from global to shared memory, without registers. Copies of 16 bytes bypass the L1 cache,
+// copies of 4 do not
 template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ >= 800
     if (Bytes == 16)
@@ -2039,7 +2047,7 @@ template <int Bytes = 16> __device__ __forceinline__ void kbki_ahead_copy(uint32
     __trap();
 #endif
 }
-// The same, with zeros and no read if there is nothing to copy.
+// Like kbki_ahead_copy, but reads nothing and writes zeros if there is nothing to copy.
 template <int Bytes = 16>
 __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from, bool there) {
 #if __CUDA_ARCH__ >= 800
@@ -2053,7 +2061,7 @@ __device__ __forceinline__ void kbki_ahead_copy_if(uint32_t to, const void* from
     __trap();
 #endif
 }
-// Closes a group of this thread's copies since the last call; the group may be empty.
+// Makes this thread's copies since the last call a group, which may be empty.
 __device__ __forceinline__ void kbki_ahead_close() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -2084,7 +2092,7 @@ template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t
     __trap();
 #endif
 }
-// The reverse of kbki_ldmatrix; an instruction from compute capability 9.0 on.
+// Stores what kbki_ldmatrix loads. The instruction exists from compute capability 9.0 on.
 __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(r[0]), "r"(r[1]),
@@ -2099,9 +2107,9 @@ __device__ __forceinline__ void kbki_stmatrix(uint32_t to, const uint32_t* r) {
 #endif
 }
 /*  mma.sync: c (16 x 8, f32) += a (16 x 16) b (16 x 8). kbki_mma_free may be moved by the compiler, for example
-    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Kernels were
-    tuned with one or the other. kbki_mma_fixed also supports f16 on compute capability 7.5, whose instruction
-    takes half of a's columns: see kbki_needs_mma. */
+    among the exponentials of attention. kbki_mma_fixed stays in order with the loads of its operands. Each kernel
+    uses the one with which it is faster. kbki_mma_fixed also supports f16 on compute capability 7.5, by two
+    instructions with half of a's columns each: see kbki_needs_mma. */
 // clang-format off
 #define KBKI_MMA(type)                                                                                               \
     "mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "     \
@@ -2148,7 +2156,7 @@ __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #endif
 }
 
-// --- named barriers: of Threads threads of a CTA; number 0 is that of __syncthreads
+// --- named barriers of Threads threads of a CTA; __syncthreads uses number 0
 template <int Threads> __device__ __forceinline__ void kbki_barrier(int id) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(Threads) : "memory");
 }
@@ -2170,7 +2178,8 @@ template <int Threads> __device__ __forceinline__ void kbki_barrier_arrive(int i
 __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(kbki_shared(bar)), "r"(arrivals) : "memory");
 }
-// Call it after the last init, and before the barrier that makes the mbarriers visible to other threads.
+// Makes initialised mbarriers visible. Call it after the last init, and before the barrier after which other
+// threads use them.
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -2190,7 +2199,8 @@ __device__ __forceinline__ void kbki_bar_arrive_at(uint64_t* bar, unsigned rank)
                  "r"(rank)
                  : "memory");
 }
-// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, parity 1 is.
+// Waits for a limited time; returns whether the phase of this parity is complete. For a new mbarrier, the phase
+// of parity 1 counts as complete.
 __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
@@ -2200,8 +2210,8 @@ __device__ __forceinline__ bool kbki_bar_try(uint64_t* bar, unsigned parity) {
                  : "memory");
     return done;
 }
-// The same for an mbarrier that other CTAs signal: an acquire at cluster scope, which also invalidates the L1
-// cache.
+// Like kbki_bar_try, for an mbarrier at which other CTAs arrive. It is an acquire at cluster scope, which also
+// invalidates the L1 cache.
 __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity) {
     unsigned done;
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; "
@@ -2214,7 +2224,7 @@ __device__ __forceinline__ bool kbki_bar_try_far(uint64_t* bar, unsigned parity)
 __device__ __forceinline__ void kbki_bar_wait(uint64_t* bar, unsigned parity) {
 #ifdef KBK_TRAP_AFTER
     long long start = clock64();
-    // a store to address 0, because at a trap ptxas does not keep products in flight
+    // stops the kernel by a store to address 0; with a trap here, ptxas would not keep products in flight
     while (!kbki_bar_try(bar, parity))
         asm volatile("{ .reg .pred late; setp.gt.s64 late, %0, %1; @late st.global.u32 [%2], 0; }"
                      :
@@ -2231,8 +2241,8 @@ __device__ __forceinline__ void kbki_bulk_load(void* to, const void* from, unsig
                  : "memory");
 }
 __device__ __forceinline__ void kbki_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// A bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writer must call
-// kbki_bulk_fence, then a barrier, before this.
+// Starts a bulk store, as a group of its own. If the shared memory was written by ordinary stores, each writing
+// thread must first call kbki_bulk_fence and then pass a barrier.
 __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsigned bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(kbki_shared(from)),
                  "r"(bytes)
@@ -2240,7 +2250,8 @@ __device__ __forceinline__ void kbki_bulk_store(void* to, const void* from, unsi
     kbki_bulk_commit();
 }
 __device__ __forceinline__ void kbki_bulk_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// Waits until at most Pending stores of this thread have not yet read their shared memory; until all are complete.
+// kbki_bulk_read waits until at most Pending stores of this thread have not yet read their shared memory;
+// kbki_bulk_done waits until all stores are complete.
 template <int Pending> __device__ __forceinline__ void kbki_bulk_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
@@ -2263,14 +2274,15 @@ __device__ __forceinline__ unsigned kbki_cluster_size() {
     return r;
 }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// The address in the cluster of what CTA `rank` has at the shared memory address `at`.
+// Returns the cluster address of shared memory address `at` of CTA `rank`.
 __device__ __forceinline__ uint32_t kbki_cluster_at(uint32_t at, unsigned rank) {
     uint32_t there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
 #endif
-// begin and begun together: all CTAs of the cluster have started. Does not order memory: loads stay in flight.
+// After kbki_cluster_begin and kbki_cluster_begun, all CTAs of the cluster have started. The pair does not order
+// memory accesses, so loads stay in flight.
 __device__ __forceinline__ void kbki_cluster_begin() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -2288,14 +2300,14 @@ __device__ __forceinline__ void kbki_cluster_barrier() { // also makes earlier w
 }
 
 /*  Tensor maps: the driver's description of a tensor in global memory and of the box that one TMA copy moves (128
-    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, count
-    among the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row in
-    shared memory. The 128-byte swizzle stores 16-byte vector p of row l in place p ^ l % 8. The pattern repeats
-    every eight rows (1024 bytes). wgmma reads it without bank conflicts. */
+    opaque bytes, CUtensorMap in cuda.h). A box may extend beyond the tensor: elements outside are read as 0, are
+    included in the arriving bytes, and are not written. Boxes are 128 bytes wide here and are stored row by row
+    in shared memory. The 128-byte swizzle stores 16-byte vector p of row l at position p ^ l % 8 of the row. The
+    pattern repeats every eight rows (1024 bytes). wgmma reads this layout without bank conflicts. */
 struct alignas(64) kbki_map {
     uint64_t opaque[16];
 };
-struct kbki_map_key { // no padding: compared as bytes
+struct kbki_map_key { // has no padding, because keys are compared as bytes
     const void* base;
     uint64_t size[3], stride[2]; // size: elements, innermost first; stride: bytes
     uint32_t box[3];
@@ -2312,8 +2324,8 @@ struct kbki_map_key { // no padding: compared as bytes
 typedef int (*kbki_map_fn)(kbki_map* map, int type, uint32_t rank, void* base, const uint64_t* size,
                            const uint64_t* stride, const uint32_t* box, const uint32_t* step, int interleave,
                            int swizzle, int promotion, int fill);
-// cuTensorMapEncodeTiled, obtained through the runtime, so that libcuda is not linked; NULL if it is not
-// available.
+// Returns cuTensorMapEncodeTiled, or NULL if it is not available. It comes from the runtime, so that the program
+// need not link libcuda.
 KBK_FN kbki_map_fn kbki_map_encoder(void) {
     void* found = NULL;
 #if CUDART_VERSION >= 12000
@@ -2329,8 +2341,8 @@ KBK_FN kbki_map_fn kbki_map_encoder(void) {
 #endif
     return (kbki_map_fn)found;
 }
-/*  Makes the tensor map for a key. The driver takes about as long for it as for a launch. The last maps are
-    therefore cached; a map depends on nothing but its key. */
+/*  Makes the tensor map for a key. The driver takes about as long to make a map as to launch a kernel. The most
+    recent maps are therefore cached; a map depends on its key only. */
 KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     constexpr int many = 64;
     static thread_local struct {
@@ -2345,9 +2357,9 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
     static_assert(many == 64, "six bits of the mix");
     if (memcmp(&at->key, key, sizeof *key) == 0) return *map = at->map, (const char*)NULL;
     if (!encode) encode = kbki_map_encoder();
-    if (!encode) return "the driver is too old for tensor maps (CUDA 12 or later)";
+    if (!encode) return "the driver is too old for tensor maps; they need CUDA 12 or later";
     memset(&at->key, 0, sizeof at->key);
-    // rows that are not 32-byte aligned load faster if L2 fetches less at a time
+    // rows that are not aligned to 32 bytes load faster if L2 fetches 128 bytes at a time, not 256
     int promotion = key->stride[0] % 32 ? KBKI_MAP_L2_128 : KBKI_MAP_L2_256;
     if (encode(&at->map, key->what & 255, (uint32_t)key->what >> 8, (void*)key->base, key->size, key->stride,
                key->box, step, 0, KBKI_MAP_SWIZZLE_128, promotion, 0))
@@ -2357,11 +2369,11 @@ KBK_FN const char* kbki_map_make(const kbki_map_key* key, kbki_map* map) {
 }
 template <class T> constexpr int kbki_map_type() {
     if constexpr (sizeof(T) == 1)
-        return KBKI_MAP_8; // bytes are enough for a copy
+        return KBKI_MAP_8; // the type does not matter for a copy
     else
         return sizeof(T) == 4 ? KBKI_MAP_32F : kbki_type<T>::cuda == CUDA_R_16F ? KBKI_MAP_16F : KBKI_MAP_16BF;
 }
-// Map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
+// Makes the map of a row-major matrix with `lines` rows, ld elements apart; boxes have `high` rows.
 template <class T>
 const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t ld, int high, kbki_map* map) {
     static_assert(sizeof(T) == 2, "16 bits");
@@ -2373,7 +2385,8 @@ const char* kbki_map_lines(const T* base, int64_t lines, int64_t length, int64_t
     key.box[0] = KBKI_MAP_WIDE, key.box[1] = (uint32_t)high, key.box[2] = 1;
     return kbki_map_make(&key, map);
 }
-// Map of `deep` such matrices, `apart` elements from one to the next; boxes have `planes` of them.
+// Makes the map of `deep` row-major matrices, `apart` elements from one to the next; a box covers `planes`
+// matrices.
 template <class T>
 const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t lines, int64_t length, int64_t ld,
                             int high, kbki_map* map, int planes = 1) {
@@ -2386,7 +2399,8 @@ const char* kbki_map_planes(const T* base, int64_t deep, int64_t apart, int64_t 
     return kbki_map_make(&key, map);
 }
 
-// NULL, or why sm_90a code cannot run. The maximum of threads of kbki_hopper_k tells how the program was compiled.
+// kbki_needs_hopper returns NULL, or why sm_90a code cannot run. The maximum number of threads of kbki_hopper_k
+// tells for which architecture the program was compiled.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define KBKI_HOPPER_THREADS 96
 #else
@@ -2405,7 +2419,8 @@ KBK_FN const char* kbki_needs_hopper(void) {
     return threads == 96 ? NULL
                          : "this variant was not compiled for sm_90a: nvcc -gencode=arch=compute_90a,code=sm_90a";
 }
-// The same for a KBK_SM_<...> of the table. The vendor's rows have no compiled code of their own.
+// Returns NULL, or why a row of the table cannot run; least: its KBK_SM_<...>. Vendor rows have no compiled code,
+// so only the device is checked.
 KBK_FN const char* kbki_needs_row(int least, int origin) {
     if (least & KBK_SM_EXACT) return kbki_needs_hopper();
     if (origin & KBK_VENDOR) return kbki_capability() < least ? KBKI_TEXT_CAPABILITY : NULL;
@@ -2413,8 +2428,8 @@ KBK_FN const char* kbki_needs_row(int least, int origin) {
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// --- TMA: copies the box at (x, y) or (x, y, z), x innermost. Multicast: to the same offset in every CTA of the
-//     mask, and each of their mbarriers counts the bytes that its CTA received.
+// --- TMA: copies the box at (x, y) or (x, y, z), x innermost. Multicast: copies it to the same offset in every CTA of
+//     the mask; the mbarrier of each of these CTAs counts the bytes that the CTA received.
 template <bool Multicast>
 __device__ __forceinline__ void kbki_tma_load(void* to, const kbki_map* map, uint64_t* bar, int x, int y,
                                               unsigned mask = 0) {
@@ -2443,7 +2458,7 @@ __device__ __forceinline__ void kbki_tma_load_3d(void* to, const kbki_map* map, 
                      "l"(map), "r"(x), "r"(y), "r"(z), "r"(kbki_shared(bar))
                      : "memory");
 }
-// A TMA store, as a group of its own; see kbki_bulk_store for what must precede it.
+// Starts a TMA store, as a group of its own. The fence and barrier of kbki_bulk_store must precede it.
 __device__ __forceinline__ void kbki_tma_store(const kbki_map* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x),
                  "r"(y), "r"(kbki_shared(from))
@@ -2456,54 +2471,57 @@ __device__ __forceinline__ void kbki_tma_store_3d(const kbki_map* map, const voi
                  : "memory");
     kbki_bulk_commit();
 }
-__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map itself
+__device__ __forceinline__ void kbki_tma_prefetch(const kbki_map* map) { // prefetches the map, not the tensor
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 #endif
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 // --- warpgroup: four consecutive warps, the first a multiple of four
-// sets registers per thread; blocks until they are free
+// Raises the number of registers per thread to Registers; blocks until they are free.
 template <int Registers> __device__ __forceinline__ void kbki_wg_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers> __device__ __forceinline__ void kbki_wg_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
-// Before the first product of a group: orders earlier accesses to the registers of its operands.
+// Orders earlier accesses to the registers of the operands; needed before the first product of a group.
 __device__ __forceinline__ void kbki_wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void kbki_wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// until at most Pending groups are not complete
+// Waits until at most Pending groups of products are incomplete.
 template <int Pending> __device__ __forceinline__ void kbki_wg_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
-// Keeps the compiler from moving uses of d before this point; it does not know that products are in flight.
+// Keeps the compiler from moving uses of d before this point. The compiler does not know that products in flight
+// write d.
 template <int Count> __device__ __forceinline__ void kbki_wg_hold(float* d) {
 #pragma unroll
     for (int i = 0; i < Count; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 /*  The descriptor of an operand in shared memory (PTX ISA, wgmma, "Matrix Descriptor Format"). Bits 0 to 13:
     address / 16. Bits 16 to 29 and 32 to 45: two strides / 16. Bits 62 and 63: the swizzle, 1 for 128 bytes.
-    Along (K-major): rows of 64 k. The first stride is not used, the second leads to the next eight rows, and 16 of
-    k are 32 bytes. Otherwise: panels of 64 elements by High of k. The first stride leads to the next panel, the
-    second to the next eight of k, and 16 of k are 2048 bytes. Either way, 64 elements are 8192 bytes apart if High
-    is 64.
-    Eight: bytes from eight rows to the next eight, if other data is between them. */
+    Along (K-major): a row has 64 values of k. The first stride is not used, the second leads to the next eight rows;
+    a step of 16 in k is 32 bytes. Otherwise: a panel has 64 elements for each of High values of k. The first stride
+    leads to the next panel, the second to the next eight values of k; a step of 16 in k is 2048 bytes. In both
+    cases, a step of 64 elements is 8192 bytes if High is 64.
+    Eight: distance in bytes from eight rows to the next eight; above 1024 if other data is between them. */
 template <bool Along, int High = 64, int Eight = 1024> struct kbki_wg_operand {
     static constexpr uint32_t step16 = Along ? 32 / 16 : 2048 / 16, block64 = 8192 / 16;
-    uint32_t low; // the half that changes
+    uint32_t low; // lower half of the descriptor; the upper half is constant
     __device__ __forceinline__ void set(const void* p) {
         low = (uint32_t)(Along ? 1 : High * 128 / 16) << 16 | (kbki_shared(p) & 0x3FFFF) >> 4;
-        asm volatile("" : "+r"(low)); // keeps it in a register; it would be computed again for each product
+        // keeps low in a register; the compiler would compute it again for each product
+        asm volatile("" : "+r"(low));
     }
     __device__ __forceinline__ uint64_t at(uint32_t on) const { // `on`: offset in 16-byte vectors
         return (uint64_t)(1u << 30 | Eight / 16) << 32 | (low + on);
     }
 };
 /*  d (64 x Width, f32) = a (64 x 16) b (16 x Width); keep != 0: +=. TransA, TransB: 1 for operands that are not
-    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column
-    8 (i / 4) + 2 (l % 4) + i % 2 in d[i]. For a in registers, two elements each: the four quarters of warp w's 16
-    x 16, as in mma.sync. That is also the layout of a d that is converted to 16 bits, pair by pair. */
+    K-major. Layout of d (PTX ISA, wgmma): lane l of warp w has row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4)
+    + 2 (l % 4) + i % 2 in d[i]. If a is in registers, each register has two elements; they are the four quarters
+    of warp w's 16 x 16 elements, as in mma.sync. If d is converted to 16 bits, pair by pair, it has this layout,
+    too. */
 template <class T, int Width> struct kbki_wgmma;
 // clang-format off
 #define KBKI_WG_8(d, i) "+f"(d[i]), "+f"(d[i+1]), "+f"(d[i+2]), "+f"(d[i+3]), "+f"(d[i+4]), "+f"(d[i+5]),            \
@@ -2524,7 +2542,7 @@ template <class T, int Width> struct kbki_wgmma;
 #define KBKI_WG_NAMES_256 KBKI_WG_NAMES_192 ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, " \
                           "%108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
                           "%123, %124, %125, %126, %127"
-// p0 to p6: numbers of the asm operands after those of d
+// p0 to p6: numbers of the asm operands that follow the operands of d
 #define KBKI_WGMMA_TEXT(type, width) "wgmma.mma_async.sync.aligned.m64n" #width "k16.f32." type "." type             \
     " {" KBKI_WG_NAMES_##width "}, "
 #define KBKI_WGMMA(T, type, width, p0, p1, p2, p3, p4, p5, p6)                                                       \
@@ -2543,8 +2561,8 @@ template <class T, int Width> struct kbki_wgmma;
                            "n"(TransB));                                                                             \
         }                                                                                                            \
     };
-// tf32 (32-bit numbers, of which 19 bits are used, 8 of k at a time) or e4m3 (32 of k); both operands K-major. A
-// tf32 a in registers: rows 0 and 8 of k l % 4, then of k l % 4 + 4.
+// wgmma of tf32 (32-bit numbers, of which 19 bits are used; 8 values of k) or e4m3 (32 values of k); both
+// operands are K-major. If a is tf32 in registers, they hold rows 0 and 8 at k = l % 4, then at k = l % 4 + 4.
 #define KBKI_WGMMA_ALONG(T, type, depth, width, p0, p1, p2, p3, p4, p5)                                              \
     template <> struct kbki_wgmma<T, width> {                                                                        \
         template <int TransA, int TransB>                                                                            \
@@ -2596,8 +2614,8 @@ KBKI_WGMMA_ALONG(kbk_e4m3, "e4m3", 32, 128, 64, 65, 66, 67, 68, 69)
     bound by   memory: compare with bytes / copy bandwidth
     predict    vec has a quarter (16 bits: an eighth) of the load instructions of stride. By what factor does the
                DRAM share grow?
-    Alignment: 3 to 5 process single elements up to the first 16-byte boundary and after the last. If inputs and
-    outputs have different alignments modulo 16 bytes, they are processed element by element. */
+    Alignment: rungs 3 to 5 process single elements before the first 16-byte boundary and after the last one. If inputs
+    and outputs have different alignments modulo 16 bytes, they are processed element by element. */
 KBK_FN int kbki_map1_tensors(const kbk_shape* s, kbk_tensor* t) {
     int64_t n = s->rows * s->cols;
     t[0] = kbki_in("x", n, 1);
