@@ -2629,11 +2629,12 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     t[2] = kbki_out("y", KBK_T, n, 1, 0);
     return 3;
 }
-// Tensors and formulas of an element-wise operation. `tensors` is shared with other operations.
+// Defines the tensors and formulas of an element-wise operation. `tensors` is a function that several operations
+// use.
 #define KBKI_MAP_FORMULAS(op_dir, tensors, flops, bytes)                                           \
     KBK_FN int kbk_##op_dir##_tensors(const kbk_shape* s, kbk_tensor* t) { return tensors(s, t); } \
     KBKI_FORMULAS(op_dir, s->rows * s->cols, flops, bytes)
-// The oracle of an element-wise operation; value: an expression of in[k][i].
+// Defines the oracle of an element-wise operation; value: an expression of in[k][i].
 #define KBKI_MAP_REF(op_dir, value)                                      \
     KBKI_REF(op_dir) {                                                   \
         (void)s, (void)in;                                               \
@@ -2641,11 +2642,11 @@ KBK_FN int kbki_map2_tensors(const kbk_shape* s, kbk_tensor* t) {
     }
 
 #ifdef __CUDACC__
-/*  An element-wise operation Op has a number of inputs and a function static float of(a, b). A raw Op copies its first
-    input bit by bit. Eager: written lines leave the cache at once. Host memory needs this, because lines that the cache
-    evicts in its own order cross the bus ten times slower. */
+/*  Base class of an element-wise operation Op. Op defines the function static float of(a, b). A raw Op copies its
+    first input bit by bit. Eager: written cache lines are evicted first. Host memory needs this, because lines
+    that the cache evicts in its own order cross the bus ten times slower. */
 template <int Inputs, bool Raw = false, bool Eager = false> struct kbki_map_op {
-    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // of a pipeline
+    static constexpr int inputs = Inputs, stages = Raw ? 8 : 4; // stages: of the pipeline of rung 5
     static constexpr bool raw = Raw, eager = Eager;
 };
 template <class T, class Op> __device__ __forceinline__ void kbki_map_one(const T* a, const T* b, T* y, int64_t i) {
@@ -2672,7 +2673,7 @@ template <class T, class Op> __global__ void kbki_map_stride_k(const T* a, const
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, two vectors in flight are 3 % slower
+#define KBKI_MAP_TH 128 // 16 such CTAs fill an SM; with 256 threads, unroll is 3 % slower
 
 template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(const Pack& a, const Pack& b, Pack* y) {
     constexpr int Width = Pack::width;
@@ -2683,8 +2684,8 @@ template <class Op, class Pack> __device__ __forceinline__ void kbki_map_pack(co
     for (int j = 0; j < Width; j++) f[j] = Op::of(Op::inputs > 0 ? f[j] : 0.0f, Op::inputs > 1 ? g[j] : 0.0f);
     y->set(f);
 }
-// U vectors per thread and input, one CTA width apart: every access of a warp is one contiguous block of 512
-// bytes.
+// Each thread has U vectors of each input, one CTA width apart, so that each access of a warp is one contiguous
+// block of 512 bytes.
 template <class T, class Op, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, const T* b, T* y, int64_t n) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -2717,18 +2718,19 @@ __global__ void __launch_bounds__(KBKI_MAP_TH) kbki_map_packs_k(const T* a, cons
 #define KBKI_TILE 256 // vectors per tile and input: 4 KiB
 
 /*  Pipeline of bulk copies. Each CTA processes every gridDim-th tile: a tile is loaded into shared memory,
-    replaced by its result, and stored from there. A stage is free when its store has read it. This is checked one
-    tile later, so that no thread waits for a store that has just started. A raw Op needs one thread alone. */
+    replaced by its result, and stored from there. A stage is free when its store has read the stage's shared
+    memory. The kernel checks this one tile later, so that no thread waits for a store that has just started. For
+    a raw Op, one thread of the CTA does all the work. */
 template <class T, class Op>
 __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T* y, int64_t n) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     constexpr int Width = KBKI_WIDTH(T), Stages = Op::stages;
-    extern __shared__ uint4 kbki_ring[]; // each stage has a tile of every input
+    extern __shared__ uint4 kbki_ring[]; // each stage holds one tile of every input
     __shared__ uint64_t full[Stages];
     const kbki_span sp = kbki_split<T, Width>(y, n);
     int64_t tiles = (sp.packs + KBKI_TILE - 1) / KBKI_TILE;
     int64_t mine = blockIdx.x < tiles ? (tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-    // first vector of this CTA's k-th tile
+    // Returns the index of the first vector of this CTA's k-th tile.
     auto first = [&](int64_t k) { return (blockIdx.x + k * gridDim.x) * KBKI_TILE; };
     auto packs = [&](int64_t k) { return (int)min((int64_t)KBKI_TILE, sp.packs - first(k)); };
     auto load = [&](int64_t k) {
@@ -2769,7 +2771,8 @@ __global__ void __launch_bounds__(256) kbki_map_bulk_k(const T* a, const T* b, T
 #endif
 }
 
-// vector: all addresses have the same alignment modulo 16 bytes, so that they can be read as common vectors.
+// vector: all addresses have the same alignment modulo 16 bytes, so that one split into vectors is valid for all
+// tensors.
 template <class T> struct kbki_map_io {
     const T *a, *b;
     T* y;
@@ -2805,8 +2808,8 @@ template <class T, class Op> __forceinline__ const char* kbki_map_stride(const k
     return kbki_map_plain<T>(a, st, Op::inputs, kbki_map_stride_k<T, Op>, true);
 }
 
-// A tensor too small to fill every SM with threads uses one vector per thread, whatever U is. Tensors with
-// different alignments modulo 16 bytes are processed element by element.
+// If a tensor is too small to fill every SM with threads, each thread processes one vector, for any U. Tensors
+// with different alignments modulo 16 bytes are processed element by element.
 template <class T>
 const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> stride,
                           kbki_map_kernel<T> one, kbki_map_kernel<T> kernel, int u) {
@@ -2821,34 +2824,36 @@ const char* kbki_map_wide(const kbk_args* a, kbk_stream st, int inputs, kbki_map
     kernel<<<(unsigned)ctas, Threads, 0, st>>>(io.a, io.b, io.y, io.n);
     return kbki_launched();
 }
-// Single: the same operation for elements before and after the vectors.
+// Single: the operation for single elements before and after the vectors.
 template <class T, class Op, int U = 2, class Single = Op>
 __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
-    kbki_map_kernel<T> stride = NULL; // not needed for a single address
+    kbki_map_kernel<T> stride = NULL; // not needed: a single address cannot have different alignments
     if constexpr (Op::inputs > 0) stride = kbki_map_stride_k<T, Single>;
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
 
-// Quotients for d >= 1: exactly rounded, or within 2 ulp in two instructions (0 if 1 / d is not a normal number).
+// Returns n / d for d >= 1. One function rounds correctly; the other needs two instructions, with an error within
+// 2 ulp (0 if 1 / d is not a normal number).
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
 struct kbki_invert {
     static __device__ __forceinline__ float of(float x, float d) { return x * kbki_reciprocal(d); }
 };
-// The operation for whole vectors. For 1 M f32 elements in L2, exact rounding of quotients costs 6 to 15 % of the
-// time. For 16-bit types only `approx` replaces it.
+// The operation that a kernel applies to 16-byte vectors. For f32, it may divide within 2 ulp: for 1 M elements
+// in L2, correctly rounded quotients take 6 to 15 % more time. For 16-bit types, only the variant approx uses
+// another operation.
 template <class T, class Op> struct kbki_map_whole { typedef Op type; };
 template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide>> { typedef Op<kbki_invert> type; };
 
-// The rungs of every element-wise operation.
+// Defines the launchers that every element-wise operation has.
 #define KBKI_MAP_RUNGS(name, Op)                                                              \
     KBKI_LAUNCHER(name##_naive, kbki_map_naive<T, Op>)                                        \
     KBKI_LAUNCHER(name##_stride, kbki_map_stride<T, Op>)                                      \
     KBKI_LAUNCHER(name##_vec, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 1, Op>) \
     KBKI_LAUNCHER(name##_unroll, kbki_map_packs<T, typename kbki_map_whole<T, Op>::type, 2, Op>)
 
-// The same rungs, and approx, which applies Op_fast to whole vectors.
+// Defines these launchers, and approx, which applies Op_fast to vectors.
 #define KBKI_MAP_RUNGS_16(name, Op) \
     KBKI_MAP_RUNGS(name, Op)        \
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
@@ -2874,9 +2879,9 @@ template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_st
     y = a + b     y = a b     y = a / b            a, b, y: n = rows * cols
     flops  n
     bytes  3*n*s
-    check  f32 bit-exact (rounding the double result once gives the same; division is IEEE); f16, bf16 1 ulp,
-           norm-wise 3e-4, 2.5e-3; div 5e-4, 4e-3, the largest error of one rounding, because one large quotient
-           can dominate the norm
+    check  f32 bit-exact (the double result, rounded once, is equal; division is IEEE); f16, bf16 1 ulp, norm-wise
+           3e-4, 2.5e-3. div 5e-4, 4e-3: the largest error of one rounding, because one large quotient can dominate
+           the norm
     ladder as above; bulk: add only
     predict    an exact division takes several times the instructions of an addition. Is div slower than add, and
                in which rungs? */
@@ -2949,7 +2954,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     bytes  n*s
     check  bit-exact
     2 unroll   two 16-byte stores per thread     <- an eighth to a sixteenth of the instructions
-    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset only has bytes
+    99 cudart  the driver's memset of 32-bit (16-bit) words; the runtime's memset can set bytes only
     bound by   memory; nothing is read, so it is faster than a copy
     predict    fill moves half the bytes of copy. Is its time half, less, or more?
 
@@ -2958,8 +2963,8 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     flops  0
     bytes  4*n + 4
     check  bit-exact
-    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these. The fold prevents the compiler
-               from removing the loads, at one instruction per four bytes
+    1 vec      16-byte accesses; a partial fold per CTA; the last CTA folds these partial results. The fold costs
+               one instruction per four bytes; without it, the compiler would remove the loads
     2 unroll   four vectors in flight            <- 64 bytes in flight per thread instead of 16
     bound by   memory; nothing is written
     predict    how many vectors must a thread have in flight to read as fast as fill writes?
@@ -3006,7 +3011,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
     end of measured */
 #define KBKI_FILL 1.0
 #define KBKI_TRIAD 3.0
-#define KBKI_READ_CTAS 4096 // most partial folds
+#define KBKI_READ_CTAS 4096 // largest number of partial folds
 KBKI_TENSORS(fill_run, 1, t[0] = kbki_out("y", KBK_T, n, 1, 0))
 KBKI_TENSORS(read_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("fold", KBK_KI32, 1, 1, 0))
 KBKI_MAP_FORMULAS(copy_run, kbki_map1_tensors, 0, 2 * n * elem)
@@ -3074,11 +3079,12 @@ struct kbki_xor {
     static __device__ __forceinline__ uint32_t shuffle(uint32_t v, int d) { return __shfl_xor_sync(~0u, v, d); }
 };
 
-// T is float; a template, because all kernels are.
+// T is float. The kernel is a template, because all kernels are.
 template <class T, int U>
 __global__ void __launch_bounds__(512)
     kbk_read_run_k(const T* x, uint32_t* result, int64_t n, unsigned* counter, unsigned long long* slots) {
-    constexpr int Threads = 512, Share = Threads - 32; // the last warp of a CTA reads nothing
+    // Share: number of threads that read; the last warp reads nothing
+    constexpr int Threads = 512, Share = Threads - 32;
     __shared__ uint32_t warps[32];
     const unsigned number = kbki_slot_number(counter, slots);
     kbki_span sp = kbki_split<T, 4>(x, n);
@@ -3136,7 +3142,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     check  bit-exact
     1 naive    one element per thread                    <- not coalesced: the useful rate falls as 1 / stride
                until every read has a 32-byte sector to itself, and again because memory delivers 64 bytes
-    2 unroll   four independent reads per thread         <- more sectors in flight; as many sectors in all
+    2 unroll   four independent reads per thread         <- more sectors in flight; the sectors read are the same
     bound by   memory, in sectors (CUDA C++ Best Practices Guide, "Strided Accesses")
     predict    which share of the bytes read is useful at strides of 2, 8, 16 and 32?
 
@@ -3144,8 +3150,8 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     y[i] = x[idx[i]]     idx, y: n = rows * cols     x: among elements (0: n)
                          idx uniform, or i mod among (sequential). An index outside x gives NaN
     flops  0
-    bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read; if there are
-                                           fewer elements than reads, each element once
+    bytes  (s + 8)*n + s*min(n, among)     useful bytes only: index, element written, element read. If there are
+                                           fewer elements than reads, each element is included once
     check  bit-exact
     1 naive    one element per thread              <- two latencies in sequence, one small read in flight
     2 unroll   eight indices, then eight reads     <- eight reads in flight per thread: the rate of random reads is
@@ -3155,13 +3161,13 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
 
     chase run ------------------------------------------------------------------------------------------------
     i = 0;  KBK_HOPS times: i = x[i]     x: n = rows * cols int32, one cycle through all of 0..n-1
-    walk = hops made, end index (2 int32); indices are not checked. Clocks of the hops: int64 at workspace +
+    walk (2 int32): number of hops, last index; indices are not checked. Clocks of the hops: int64 at workspace +
     KBK_TICKETS, which gives the latency per hop without the launch; a hop includes one address calculation
     flops  0
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
-    1 naive    one thread (pointer chasing). The whole CTA first reads a cycle of up to KBKI_CHASE_WARM bytes, so
-               that it is in the cache that it fits into
+    1 naive    one thread (pointer chasing). All threads of the CTA first read an x of up to KBKI_CHASE_WARM bytes,
+               so that it is in the cache that it fits into
     bound by   latency alone: dependent loads cannot overlap (Saavedra & Smith 1995)
     predict    how many hops per microsecond do you expect from L1, L2 and DRAM? */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3216,7 +3222,7 @@ KBKI_REF(chase_run) {
 }
 
 #ifdef __CUDACC__
-// U reads per thread, one CTA width apart: stores are coalesced.
+// Each thread makes U reads, one CTA width apart, so that its stores are coalesced.
 template <class T, int U>
 __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64_t n, int64_t stride) {
     int64_t first = (int64_t)blockIdx.x * (256 * U) + threadIdx.x;
@@ -3228,7 +3234,7 @@ __global__ void __launch_bounds__(256) kbk_strided_run_k(const T* x, T* y, int64
     for (int u = 0; u < U; u++)
         if (first + u * 256 < n) y[first + u * 256] = v[u];
 }
-// Indices and results are streamed (evict first), so that the caches keep x.
+// Indices and results are accessed with evict-first hints, so that the caches keep x.
 template <class T, int U>
 __global__ void __launch_bounds__(256)
     kbk_gather_run_k(const T* x, const int64_t* idx, T* y, int64_t n, int64_t among) {
@@ -3244,7 +3250,7 @@ __global__ void __launch_bounds__(256)
         if (first + u * 256 < n) __stcs(y + first + u * 256, v[u]);
 }
 
-// Checks the arguments; *ctas is 0 if there is nothing to do.
+// Checks the arguments and sets *ctas, to 0 if there is nothing to do.
 template <class T> const char* kbki_access_args(const kbk_args* a, int per_cta, unsigned* ctas) {
     const int64_t n = kbki_ceil(a->s.rows * a->s.cols, per_cta);
     if (kbki_check_dims(&a->s)) return kbki_check_dims(&a->s);
@@ -3274,17 +3280,18 @@ KBKI_LAUNCHER(kbk_strided_run_unroll, kbki_strided<T, 4>)
 KBKI_LAUNCHER(kbk_gather_run_naive, kbki_gather<T, 1>)
 KBKI_LAUNCHER(kbk_gather_run_unroll, kbki_gather<T, 8>)
 
-// --- chase; T is float; a template, because all kernels are
+// --- chase. T is float; the kernel is a template, because all kernels are
 template <class T>
 __global__ void __launch_bounds__(256) kbk_chase_run_naive_k(const int* x, int* walk, int64_t* clocks, int n) {
     int seen = 0, at = 0;
     if ((int64_t)n * 4 <= KBKI_CHASE_WARM)
         for (int i = threadIdx.x; i < n; i += 256) seen ^= x[i];
-    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return; // never true: indices are not negative
+    // seen == -1 is never true, because indices are not negative
+    if (__syncthreads_or(seen == -1) || threadIdx.x > 0) return;
     int64_t begin = clock64();
 #pragma unroll 16
     for (int hop = 0; hop < KBK_HOPS; hop++) at = x[at];
-    walk[1] = at; // before the clock, because it depends on the last hop
+    walk[1] = at; // stored before the clock is read, because it depends on the last hop
     asm volatile("" ::"r"(at) : "memory");
     *clocks = clock64() - begin;
     walk[0] = KBK_HOPS;
@@ -3315,26 +3322,26 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     1 pageable   cudaMemcpyAsync on memory of malloc     <- slow: pages may move, so the driver copies through
                  a pinned buffer of its own, and the host waits
     2 pinned     the same call on pinned memory          <- the copy engine reads it directly (DMA)
-    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start; but the 16-byte accesses
-                 use the bus less well, which costs large copies more
+    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start. But 16-byte accesses
+                 use less of the bus bandwidth, so large copies are slower
     99 cudart    d2d: cudaMemcpyAsync
     bound by     the bus; d2d: memory (CUDA C++ Best Practices Guide, "Pinned Memory")
     predict    PCIe 5.0 x16 carries 63 GB/s. How long do 256 MiB take, and why is pageable slower?
 
     alloc run ------------------------------------------------------------------------------------------------
-    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1: its first and last byte can be
-    written and read. This is checked, by a kernel, only if out[0] is not NULL
+    a block of n = rows * cols f32 is allocated and released. usable (int32) = 1 if its first and last byte can be
+    written and read. A kernel checks this, but only if out[0] is not NULL
     flops  0
     bytes  4        usable
     check  equal
     1 malloc   cudaMalloc, cudaFree            <- slow: changes page tables and synchronises the device
     2 async    cudaMallocFromPoolAsync and cudaFreeAsync, release threshold 0
-                                               <- stream-ordered, no synchronisation; but the memory returns to the
-               driver at each synchronisation
-    3 pool     the same, release threshold UINT64_MAX
-                                               <- the pool keeps the memory: no call of the driver
-    These are calls of the host. They are timed by the host's clock and cannot be captured into a graph. Pools live
-    as long as the program (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
+                                               <- stream-ordered, no synchronisation; but each later synchronisation
+               returns the memory to the driver
+    3 pool     as async, release threshold UINT64_MAX
+                                               <- the pool keeps the memory, so the driver need not map it again
+    The variants are host calls. They are timed by the host's clock and cannot be captured into a graph. Pools exist
+    until the program ends (CUDA C++ Programming Guide, "Stream Ordered Memory Allocator").
     predict    how many allocations of each kind fit into 1 % of a step of 10 ms?
 
     null run -------------------------------------------------------------------------------------------------
@@ -3395,7 +3402,8 @@ KBKI_REF(alloc_run) {
 KBKI_REF(null_run) { (void)s, (void)in, (void)out, (void)u0, (void)u1; }
 
 #ifdef __CUDACC__
-// Checks the kind of host memory. The wrong kind would be timed as something else, or cause a fault.
+// Checks whether host memory is pinned or pageable. With the wrong kind, another kind of copy would be timed, or
+// the kernel would fault.
 KBK_FN const char* kbki_check_host(const kbk_args* a, const void* host, bool pinned) {
     cudaPointerAttributes at;
     if (a->s.rows == 0 || a->s.cols == 0) return NULL;
@@ -3426,7 +3434,7 @@ template <class T> __global__ void kbki_usable_k(volatile char* block, size_t by
     *usable = block[0] & block[bytes - 1];
 }
 template <class T>
-const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { // no pool: cudaMalloc
+const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { // pool NULL: cudaMalloc
     const char* why = kbki_check_dims(&a->s);
     size_t bytes = (size_t)(a->s.rows * a->s.cols) * sizeof(T);
     void* block = NULL;
@@ -3437,7 +3445,7 @@ const char* kbki_alloc(const kbk_args* a, cudaMemPool_t pool, kbk_stream st) { /
     return e == cudaSuccess ? kbki_launched() : cudaGetErrorString(cudaGetLastError());
 }
 template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_args* a, kbk_stream st) {
-    static cudaMemPool_t pools[16]; // of the devices
+    static cudaMemPool_t pools[16]; // one pool per device
     int device = 0;
     uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
@@ -3506,15 +3514,15 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
            3*n     silu: exp, + 1, /
     bytes  2*n*s
     check  f32 norm-wise 1e-6, 2 ulp + 2e-6; 16-bit 1 ulp + 2e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). The two
-           GELUs differ by 4.7e-4 at x = -2.7: they are never compared with each other
+           GELUs differ by 4.7e-4 at x = -2.7, so they are never compared with each other
     1 to 4     as every element-wise operation. 1 + erf(x) and 1 + tanh(x) lose all digits for x << 0. The tail of
-               the normal distribution, and the logistic form x / (1 + exp(-2u)), keep them. The tail takes one
-               exp2 and a polynomial, 30 instructions; erfcf takes more time than memory leaves in f32. For whole
-               f32 vectors (3 and 4) a reciprocal within 1 ulp replaces the division: if the data is in cache, a
-               division takes 6 % longer
-    6 approx   one exp2 and one reciprocal      <- at memory speed there is time for about 29 f32 instructions per
-               16-bit element; the tail or an exact division takes more. The tanh instruction is not used: its
-               error of up to 2e-4 near 1 is too large for the tail
+               the normal distribution and the logistic form x / (1 + exp(-2u)) keep them. The tail takes one exp2
+               and a polynomial, 30 instructions; with erfcf, arithmetic limits the speed even in f32. In f32
+               vectors (rungs 3 and 4), a reciprocal within 1 ulp replaces the division: if the data is in cache,
+               a division takes 6 % longer
+    6 approx   one exp2 and one reciprocal      <- at the bandwidth of DRAM there is time for about 29 f32
+               instructions per 16-bit element; the tail or an exact division takes more. The tanh instruction is
+               not used: its error of up to 2e-4 near 1 is too large for the tail
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions (GELU: Hendrycks & Gimpel
                2016; SiLU: Elfwing et al. 2018)
     predict    bf16 halves the bytes, not the instructions. In which rungs is it twice as fast? */
@@ -3558,13 +3566,13 @@ KBKI_MAP_REF(gelu_tanh_fwd,
 KBKI_MAP_REF(silu_fwd, in[0][i] / (1 + exp(-in[0][i])))
 
 #ifdef __CUDACC__
-// A polynomial in x, by Horner's scheme; the coefficient of the highest power comes first.
+// Evaluates a polynomial in x by Horner's scheme; the coefficient of the highest power comes first.
 template <class... Rest> __device__ __forceinline__ float kbki_horner(float x, float p, Rest... rest) {
     ((p = fmaf(p, x, rest)), ...);
     return p;
 }
-// The lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t), t >= 0. Relative error 1e-7 up to t
-// = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
+// Returns tail(t), t >= 0, of the lower tail of the normal distribution, Phi(-t) = exp(-t^2 / 2) tail(t). The
+// relative error is 1e-7 up to t = 5.6, where Phi is 1e-8. Callers limit t to 16, where the exponential is 0.
 __device__ __forceinline__ float kbki_tail(float t) {
     return kbki_horner(t - 2.0f, 2.28728217e-10f, -4.00803923e-9f, 2.98378247e-8f, -1.31859451e-7f,
                        4.75982546e-7f, -1.96149836e-6f, 8.84564088e-6f, -3.7270609e-5f, 1.46345439e-4f,
@@ -3572,7 +3580,7 @@ __device__ __forceinline__ float kbki_tail(float t) {
                        0.168101981f);
 }
 __device__ __forceinline__ float kbki_bell(float x) { return kbki_exp2(x * x * (-0.5f * KBKI_LOG2E)); }
-// a NaN is lost here, but kbki_bell keeps it
+// Limits |x| to 16. A NaN is lost here, but kbki_bell keeps it.
 __device__ __forceinline__ float kbki_cut(float x) { return fminf(fabsf(x), 16.0f); }
 struct kbki_gelu_erf : kbki_map_op<1> {
     static __device__ __forceinline__ float of(float x, float) {
@@ -3592,12 +3600,12 @@ template <class Quotient> struct kbki_silu_by : kbki_map_op<1> {
 };
 typedef kbki_silu_by<kbki_divide> kbki_silu;
 
-// x / (1 + 2^q). No overflow gives NaN, because 2^q = inf gives 1 / inf = 0.
+// Returns x / (1 + 2^q). An overflow does not give NaN, because 2^q = inf gives 1 / inf = 0.
 __device__ __forceinline__ float kbki_logistic(float x, float q) { return x * kbki_reciprocal(1.0f + kbki_exp2(q)); }
 struct kbki_gelu_erf_fast : kbki_map_op<1> {
     // q(x) = log2(Phi(-x) / Phi(x)) is odd. The polynomial is a minimax fit of q(x) / x in x^2 over |x| <= 5.6;
-    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only has to be large with
-    // the right sign, because y is 0 or x to all digits.
+    // its weight keeps the error of y below 0.45 * (2e-6 + 2.2e-4 |y|). Beyond 5.6, q only needs the right sign
+    // and a large absolute value, because y is then rounded to 0 or to x.
     static __device__ __forceinline__ float of(float x, float) {
         return kbki_logistic(
             x, x * kbki_horner(x * x, -1.9236e-6f, 5.55812588e-5f, 6.158157e-4f, -0.105928304f, -2.30153658f));
@@ -3627,11 +3635,11 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
            8*n     silu: s 3, 1 - s, x, 1 +, s, dy
     bytes  3*n*s   dy, x, dx
     check  f32 norm-wise 2e-6, 4 ulp + 4e-6; 16-bit 1 ulp + 4e-6, norm-wise 3e-4 (f16), 2.5e-3 (bf16). For x < 0
-           all three derivatives cross zero, as a difference of two terms; there, ulps are of the terms
+           all three derivatives cross zero, as a difference of two terms; there, an ulp is that of the terms
     1 to 4     as every element-wise operation; unroll has two vectors of each input in flight. With e = exp(-2
-               |u|), both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. For whole f32
-               vectors (3 and 4) the reciprocal is within 1 ulp: if the data is in cache, a rounded one takes 14 to
-               18 % longer
+               |u|), both s = 1 / (1 + e) and 1 - s = e / (1 + e) keep their digits in both tails. In f32
+               vectors (rungs 3 and 4), the reciprocal has an error of up to 1 ulp: if the data is in cache, a
+               correctly rounded one takes 14 to 18 % longer
     6 approx   hardware exp2 and reciprocal      <- as forward. gelu_erf: one exp2, a polynomial of degree 8
                instead of 14
     bound by   memory in f32, and from approx on; before that, in 16 bits, instructions
@@ -3664,7 +3672,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_fwd, kbki_silu)
     4 unroll 257.7 us 118 % 1.00 x   40 67 % 91 %         0  two vectors per input in flight
     6 approx 258.0 us 117 % 1.00 x   32 85 % 91 %         0  hardware exp2 and reciprocal
     end of measured */
-#define KBKI_FAR 128.0 // beyond it every density and 1 - s is 0; limiting x avoids inf * 0
+#define KBKI_FAR 128.0 // limit of |x|: beyond it, every density and 1 - s are 0; the limit avoids inf * 0
 KBK_FN int kbki_map_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     kbki_map2_tensors(s, t);
     t[0].name = "dy", t[1].name = "x", t[2].name = "dx", t[2].scales = 1;
@@ -3674,7 +3682,7 @@ KBKI_MAP_FORMULAS(gelu_erf_bwd, kbki_map_bwd_tensors, 11 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(gelu_tanh_bwd, kbki_map_bwd_tensors, 18 * n, 3 * n * elem)
 KBKI_MAP_FORMULAS(silu_bwd, kbki_map_bwd_tensors, 8 * n, 3 * n * elem)
 
-// dy (p + q), and the sum of the terms' absolute values.
+// Writes dy (p + q), and as magnitude the sum of the terms' absolute values.
 KBK_FN void kbki_bwd_terms(double dy, double p, double q, double* const* out, int64_t i) {
     if (out[0]) out[0][i] = dy * (p + q);
     if (out[KBK_OUTS]) out[KBK_OUTS][i] = fabs(dy) * (fabs(p) + fabs(q));
@@ -3700,16 +3708,18 @@ KBKI_REF(silu_bwd) {
     (void)s;
     for (int64_t i = u0; i < u1; i++) {
         double x = in[1][i], p = 1 / (1 + exp(-x));
-        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x; // exp in double has a wider range than KBKI_FAR
+        // a wider limit than KBKI_FAR, because exp in double has a wider range
+        x = x > 1e3 ? 1e3 : x < -1e3 ? -1e3 : x;
         kbki_bwd_terms(in[0][i], p, x * p / (1 + exp(x)), out, i - u0);
     }
 }
 
 #ifdef __CUDACC__
 __device__ __forceinline__ float kbki_near(float x) {
-    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR); // a NaN is lost here, but every exp(x) keeps it
+    // a NaN is lost here, but callers use exp(x), too, which keeps it
+    return fminf(fmaxf(x, (float)-KBKI_FAR), (float)KBKI_FAR);
 }
-// s + s (1 - s) w, where s is the logistic function of v.
+// Returns s + s (1 - s) w, where s is the logistic function of v.
 template <class Quotient> __device__ __forceinline__ float kbki_logistic_bwd(float v, float w) {
     float e = expf(-fabsf(v)), d = Quotient::of(1.0f, 1.0f + e), s = v < 0 ? e * d : d;
     return fmaf(e * d * d, w, s);
@@ -3739,9 +3749,9 @@ template <class Quotient> struct kbki_silu_bwd_by : kbki_map_op<2> {
 };
 typedef kbki_silu_bwd_by<kbki_divide> kbki_silu_bwd;
 struct kbki_gelu_erf_bwd_fast : kbki_map_op<2> {
-    // For x = -t < 0 the derivative is exp(-t^2 / 2) p(t); for x = t it is 1 minus that. p is a minimax fit over
-    // 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the exponential is
-    // negligible.
+    // For x = -t < 0, the derivative is exp(-t^2 / 2) p(t); for x = t, it is 1 - exp(-t^2 / 2) p(t). p is a
+    // minimax fit over 0 <= t <= 6.2. Its error is at most 7.4e-5 of the sum of both terms; beyond 6.2 the
+    // exponential is negligible.
     static __device__ __forceinline__ float of(float dy, float x) {
         float p = kbki_bell(x) * kbki_horner(kbki_cut(x), 4.25944017e-6f, -1.18291209e-4f, 1.40115758e-3f,
                                              -9.35200229e-3f, 3.95011865e-2f, -0.114087939f, 0.241892591f,
@@ -3780,7 +3790,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
     flops  n
     bytes  2*n*s     no mask in memory
     check  bit-exact: x * scale rounded to f32, then to T
-    1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits unused
+    1 naive    one Philox call per element       <- slow: 20 multiplications per element; 7/8 of the bits not used
     2 vec      16-byte accesses, a call per vector
                                                  <- one call serves 8 elements (f32: 4); 16 bytes per thread are in
                flight instead of 2 to 8
@@ -3803,7 +3813,7 @@ KBKI_MAP_RUNGS_16(kbk_silu_bwd, kbki_silu_bwd)
     2 vec    172.8 us 116 % 3.99 x   24 85 % 89 %         0  16-byte accesses, a Philox call per vector
     3 unroll 173.4 us 115 % 1.00 x   29 87 % 89 %         0  two vectors in flight
     end of measured */
-#define KBKI_PURPOSE_DROPOUT 1 // counter word 3 of Philox; inputs use 0
+#define KBKI_PURPOSE_DROPOUT 1 // word 3 of the Philox counter: 1 for the mask, 0 for inputs
 KBKI_TENSORS(dropout_bwd, 2, kbki_map1_tensors(s, t), t[0].name = "dy", t[1].name = "dx")
 KBKI_MAP_FORMULAS(dropout_fwd, kbki_map1_tensors, n, 2 * n * elem)
 KBKI_FORMULAS(dropout_bwd, s->rows * s->cols, n, 2 * n * elem)
@@ -3815,12 +3825,12 @@ KBK_FN KBK_HD float kbki_dropout_scale(uint32_t threshold) {
 KBK_FN KBK_HD kbk_u4 kbki_dropout_block(uint64_t seed, int64_t i) {
     return kbk_random_block(seed, (uint64_t)i / 8, 0, KBKI_PURPOSE_DROPOUT);
 }
-// 16-bit half h of a block. Indexing by a variable would put the block into local memory.
+// Returns 16-bit half h of a block. With a variable index, the compiler would put the block into local memory.
 KBK_FN KBK_HD uint32_t kbki_half(kbk_u4 r, int h) {
     uint32_t a = h & 2 ? r.w[1] : r.w[0], b = h & 2 ? r.w[3] : r.w[2], w = h & 4 ? b : a;
     return h & 1 ? w >> 16 : w & 0xFFFFu;
 }
-// Whether element i is kept.
+// Returns whether element i is kept.
 KBK_FN KBK_HD int kbk_dropout_keeps(uint64_t seed, double p, int64_t i) {
     return kbki_half(kbki_dropout_block(seed, i), (int)(i & 7)) >= kbki_dropout_threshold(p);
 }
@@ -3848,7 +3858,8 @@ __global__ void kbki_dropout_naive_k(const T* x, T* y, int64_t n, uint64_t seed,
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Vector p has elements p * Width to p * Width + Width - 1: all numbers of a Philox block, or half of them (f32).
+// Vector p has elements p * Width to p * Width + Width - 1. They use all numbers of a Philox block (16-bit
+// types), or half of them (f32).
 template <class T, int U>
 __global__ void __launch_bounds__(KBKI_MAP_TH)
     kbki_dropout_packs_k(const T* x, T* y, int64_t n, uint64_t seed, uint32_t threshold, float scale) {
@@ -3863,7 +3874,8 @@ __global__ void __launch_bounds__(KBKI_MAP_TH)
         int64_t i = (first + u * KBKI_MAP_TH) * Width;
         if (first + u * KBKI_MAP_TH >= packs) continue;
         kbk_u4 r = kbki_dropout_block(seed, i);
-        int from = Width == 8 ? 0 : (int)(i & 7); // first half of the block that belongs to this vector
+        // index of the first 16-bit half of the block that belongs to this vector
+        int from = Width == 8 ? 0 : (int)(i & 7);
         float f[Width];
         v[u].get(f);
 #pragma unroll
