@@ -3920,14 +3920,14 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
 #endif // __CUDACC__
 
 /*------------------------------------------------------------------------------------------------------------
-  >>rows     What row operations share beyond >>device: prefetching of rows, CTA clusters with distributed shared
-             memory, column sums by many CTAs.
+  >>rows     Functions that row operations share, in addition to >>device: prefetching of rows, CTA clusters with
+             distributed shared memory, column sums by many CTAs.
 ------------------------------------------------------------------------------------------------------------*/
 
 /*  Column sums by many CTAs. Each CTA stores `width` partial sums and takes a ticket (threadfence reduction). If
-    one CTA added all of them, it would take longer than all work before: an SM reads about 100 GB/s from L2. The
-    sum is therefore hierarchical: the last of every 16 CTAs adds 16 parts, and the last of those adds their sums.
-    */
+    one CTA added all partial sums, this would take longer than everything before, because one SM reads about 100
+    GB/s from L2. The sum is therefore hierarchical: the last CTA of each group of 16 adds 16 parts, and the last
+    of these CTAs adds the sums of the groups. */
 #define KBKI_PART_GROUP 16
 KBK_FN int64_t kbki_part_ctas(int64_t width) { // at most 320: 20 groups, 21 counters
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
@@ -3939,23 +3939,23 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
 }
 #ifdef __CUDACC__
 
-/*  Prefetches the next rows by cp.async while this row is processed. Every thread copies its own vectors to its
-    own places in shared memory and reads only those, so no barrier is needed. Loads in flight take no registers.
-    */
+/*  Prefetches the next rows by cp.async while this row is processed. Each thread copies its own vectors to shared
+    memory and later reads only these, so no barrier is needed. Loads in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // in the form of a global address, with which the loops around this were tuned
+    // converted to a global address, because the calling loops are then faster
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// Threads of a CTA if a row has `threads` threads, and rows per CTA: four warps are filled with short rows.
+// Threads of a CTA if a row has `threads` threads, and rows per CTA. A CTA with short rows has several rows in
+// four warps.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
-// The sum of many terms by one thread, in blocks of 128 (blocked summation). One running sum of 100 000 terms
-// loses three digits. Sums of 256 squares of 16-bit numbers, whose last bits are zero, are 5e-7 too small; of 128,
-// 1e-7.
+// Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
+// loses three digits. With blocks of 256 squares of 16-bit numbers, whose last bits are zero, the sum is 5e-7 too
+// small; with blocks of 128, 1e-7.
 struct kbki_long_sum {
     float sum = 0, block = 0;
     int n = 0;
@@ -3966,8 +3966,9 @@ struct kbki_long_sum {
     __device__ __forceinline__ float get() const { return sum + block; }
 };
 
-/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants: with
-    a variable, a CTA reserves all 16 barriers, and an SM has too few for many CTAs. */
+/*  kbki_all for groups of threads in a CTA, with one named barrier per group. Barrier numbers are constants. With
+    a variable number, each CTA reserves all 16 barriers, and the barriers of an SM then suffice for few CTAs
+    only. */
 template <int Threads, int Groups, int Index = 0> __device__ __forceinline__ void kbki_group_barrier(int group) {
     if constexpr (Groups == 1) {
         __syncthreads();
@@ -3991,7 +3992,7 @@ __device__ __forceinline__ typename Reduce::type kbki_group_all(typename Reduce:
     return v;
 }
 
-// Reduction over a CTA of any number of warps. slots: 32 values, used by one reduction.
+// Reduces over a CTA of any number of warps. slots: 32 values in shared memory; each reduction needs its own.
 template <class Reduce>
 __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduce::type v,
                                                                   typename Reduce::type* slots) {
@@ -4001,8 +4002,8 @@ __device__ __forceinline__ typename Reduce::type kbki_threads_all(typename Reduc
     __syncthreads();
     return kbki_warp_all<Reduce>(lane < blockDim.x / 32 ? slots[lane] : Reduce::none());
 }
-/*  Combines the (max, sum) pairs of warps to that of a row, with one barrier. All threads of a warp must have its
-    pair. Two calls with the same slots need another barrier between them. */
+/*  Combines the (max, sum) pairs of the warps to the pair of the row, with one barrier. All threads of a warp
+    must pass the pair of this warp. Two calls with the same slots need another barrier between them. */
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki_pair p, kbki_pair* slots) {
     constexpr int warps = Threads < 32 ? 1 : Threads / 32;
     if (warps == 1) return p;
@@ -4014,16 +4015,16 @@ template <int Threads> __device__ __forceinline__ kbki_pair kbki_warps_pair(kbki
     return { m, kbki_warp_all<kbki_sum<float>, warps>(p.s) };
 }
 
-// The same from a pair per thread.
+// Combines the (max, sum) pairs of the threads to the pair of the row.
 template <int Threads> __device__ __forceinline__ kbki_pair kbki_threads_pair(kbki_pair p, kbki_pair* slots) {
     const float m = kbki_warp_all<kbki_max, KBKI_LANES(Threads)>(p.m);
     p.s *= kbki_rebase(p.m, kbki_base(m));
     return kbki_warps_pair<Threads>({ m, kbki_warp_all<kbki_sum<float>, KBKI_LANES(Threads)>(p.s) }, slots);
 }
 
-/*  Prevents the assembler from keeping unpacked values. Two passes unpack the same words, and it would keep all
-    floats in registers. pack.forget() does this for the compiler. The XOR changes nothing, because gridDim.z is
-    below 65536. */
+/*  Prevents the assembler (ptxas) from keeping unpacked values. Two passes unpack the same words, and ptxas would
+    keep all floats in registers between the passes. pack.forget() prevents the same in the compiler. The XOR
+    changes nothing, because gridDim.z is below 65536. */
 template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_pack<T, Width>& v) {
     v.forget();
     if constexpr (sizeof(T) == 2 && Width > 1) {
@@ -4032,7 +4033,7 @@ template <class T, int Width> __device__ __forceinline__ void kbki_reread(kbki_p
     }
 }
 
-// Writes a warp's value to this address in the shared memory of every CTA of the cluster.
+// Writes a warp's value to the address `to` in the shared memory of every CTA of the cluster.
 template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value* to, Value v) {
 #if __CUDA_ARCH__ >= 900
     uint32_t words[sizeof(Value) / 4];
@@ -4044,9 +4045,10 @@ template <class Value> __device__ __forceinline__ void kbki_cluster_store(Value*
         asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(at + 4 * i), "r"(words[i]) : "memory");
 #endif
 }
-#define KBKI_CLUSTER 8 // CTAs per cluster that every GPU with clusters supports
+#define KBKI_CLUSTER 8 // largest cluster size that every GPU with clusters supports
 
-// CTAs of a kernel that the device holds at once, at most `most`; 0 if the shared memory is too large.
+// Sets *ctas to the number of CTAs of a kernel that are resident on the device at once, at most `most`; 0 if an
+// SM has too little shared memory.
 KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared, int64_t most, unsigned* ctas) {
     int per_sm = 0;
     const char* why = kbki_want_shared(kernel, &shared);
@@ -4060,7 +4062,7 @@ KBK_FN const char* kbki_resident(const void* kernel, int threads, size_t shared,
     *ctas = (unsigned)(n < most ? n : most);
     return NULL;
 }
-// Clusters of this shape and size that the device holds at once.
+// Sets *n to the number of clusters of this configuration that are resident on the device at once.
 KBK_FN cudaError_t kbki_clusters(const void* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_once(kernel, KBKI_CLUSTERS, (int)cfg->gridDim.x, (int)cfg->blockDim.x, cfg->dynamicSmemBytes, n,
                      [&](int* to) { return cudaOccupancyMaxActiveClusters(to, kernel, cfg); });
@@ -4069,9 +4071,10 @@ template <class Kernel>
 __forceinline__ cudaError_t kbki_clusters(Kernel* kernel, const cudaLaunchConfig_t* cfg, int* n) {
     return kbki_clusters((const void*)kernel, cfg, n);
 }
-// Threads of a CTA, whole warps, that process `packs` vectors if each thread has `each`.
+// Returns the number of threads, a multiple of 32, that process `packs` vectors with `each` vectors per thread.
 KBK_FN int64_t kbki_threads(int64_t packs, int64_t each) { return 32 * kbki_ceil(packs, 32 * each); }
-// Elements per thread of a CTA per row: few, so that threads are many, if all rows run at once; otherwise 32.
+// Returns the number of elements per thread if a CTA processes a row: few, for more threads, if all rows run at
+// once; otherwise 32.
 KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
     for (int64_t each = 8; each < 32; each *= 2)
         if (kbki_threads(cols, each) <= 1024 && rows * kbki_threads(cols, each) <= 1024 * kbki_sms()) return each;
@@ -4080,8 +4083,8 @@ KBK_FN int64_t kbki_row_elements(int64_t rows, int64_t cols) {
 template <class T> bool kbki_whole_packs(const void* p, const void* q, int64_t cols) {
     return cols % KBKI_WIDTH(T) == 0 && kbki_aligned(p, 16) && kbki_aligned(q, 16);
 }
-/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel with
-    at most as many clusters as the device holds at once. */
+/*  Launches kernel(args...) as clusters of `size` CTAs: one cluster per row, or (in_turn) a persistent kernel
+    with at most as many clusters as are resident at once. */
 KBK_FN const char* kbki_launch_clusters(const void* kernel, int size, int threads, size_t shared, int64_t rows,
                                         bool in_turn, kbk_stream st, void** args) {
     int n = 0;
@@ -4109,7 +4112,7 @@ __forceinline__ const char* kbki_launch_clusters(void (*kernel)(Params...), int 
     void* where[] = { (void*)&args... };
     return kbki_launch_clusters((const void*)kernel, size, threads, shared, rows, in_turn, st, where);
 }
-#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // vectors of the longest row that is split over a cluster
+#define KBKI_CLUSTER_PACKS (KBKI_CLUSTER * 4096) // longest row that is split over a cluster, in vectors
 
 // --- column sums
 __device__ __forceinline__ float kbki_part_sum(const float* part, unsigned n, int64_t width, int64_t c) {
@@ -4137,8 +4140,8 @@ __device__ __forceinline__ void kbki_part_sums(const float* part, unsigned n, in
         put(c, s.x), put(c + 1, s.y), put(c + 2, s.z), put(c + 3, s.w);
     }
 }
-// All threads of all CTAs call it after writing their part (row blockIdx.x of `part`). It calls put(column, sum)
-// once per column. CTAs of equal blockIdx.x share a part.
+// All threads of all CTAs call this function after the CTA has written its part (row blockIdx.x of `part`). It
+// calls put(column, sum) once per column. CTAs of equal blockIdx.x share a part.
 template <class Put>
 __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters, int64_t width, Put put) {
     unsigned group = blockIdx.x / KBKI_PART_GROUP, first = group * KBKI_PART_GROUP;
@@ -4151,9 +4154,9 @@ __device__ __forceinline__ void kbki_part_finish(float* part, unsigned* counters
     if (kbki_last_cta(counters, groups)) kbki_part_sums(sums, groups, width, put);
 }
 
-/*  The same sums by a kernel of its own, in which every SM reads a share of the parts. With many columns, one SM
-    would be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a
-    thread are in flight at once. */
+/*  Adds the parts in a separate kernel, in which every SM reads a share of them. With many columns, one SM would
+    be too slow. A CTA has 32 columns, four per thread. 64 threads share a column, so that all loads of a thread
+    are in flight at once. */
 template <class Io>
 __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, unsigned n, int64_t width) {
     __shared__ float4 tile[16][8];
@@ -4187,14 +4190,14 @@ __global__ void __launch_bounds__(512) kbki_part_add_k(Io f, const float* part, 
     for (int i = 0; i < 16; i++) all += column[i * 32];
     f.put(c, all);
 }
-// To be launched after the kernel that writes the parts (PDL); width must be a multiple of 4.
+// Launches this kernel by PDL, after the kernel that writes the parts; width must be a multiple of 4.
 template <class Io> const char* kbki_part_add(Io f, const float* part, unsigned n, int64_t width, kbk_stream st) {
     return kbki_follow(kbki_part_add_k<Io>, dim3((unsigned)kbki_ceil(width, 32)), 512, st, f, part, n, width);
 }
 
 /*  Column sums of any expression. f.term(row, column) returns one or two values; f.put(column, sum) takes the
-    result. With two values, the sums of the second ones follow those of the first: column + cols. A CTA
-    processes 32 columns by 32 rows at a time. */
+    result. With two values, the sum of the second values has the number column + cols. A CTA processes 32 columns
+    by 32 rows at a time. */
 template <class Io, bool Two>
 __global__ void __launch_bounds__(1024)
     kbki_columns_k(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols) {
@@ -4219,7 +4222,7 @@ __global__ void __launch_bounds__(1024)
     }
     kbki_part_finish(part, counters, width, [&](int64_t c, float sum) { f.put(c, sum); });
 }
-// To be launched after the kernel that writes the terms (PDL).
+// Launches this kernel by PDL, after the kernel that writes the terms.
 template <class Io, bool Two>
 const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, int64_t cols, kbk_stream st) {
     int64_t y = kbki_ceil(cols, 32), x = kbki_ceil(2 * kbki_sms(), y), most = kbki_ceil(rows, 32);
@@ -4239,15 +4242,15 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     y[r,c] = exp(x[r,c] - m[r]) / sum_c exp(x[r,c] - m[r])     m[r] = max_c x[r,c]     x, y: R x C
     flops  5*R*C + R    max 1, subtract 1, exp 1, sum 1, scale 1 per element; one reciprocal per row
     bytes  2*R*C*s
-    check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. Summed
-           in order, a row of 32768 normal numbers is up to 7e-6 off; naive adds blocks of 256: 6e-7
+    check  norm-wise f32 4e-6, f16 3e-4, bf16 2.5e-3; 96 ulp of the row scale in f32, 2 ulp at 16 bits. If
+           32768 normal numbers are summed in order, the error is up to 7e-6; naive adds blocks of 256: 6e-7
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); three reads
     2 block    CTA per row, tree in shared memory    <- coalesced; still three reads, and 20 barriers
     3 online   online softmax, CTA per row           <- two reads and one reduction: one pass finds maximum and sum
                                                         (Milakov & Gimelshein 2018). No gain for rows of 16 KiB:
-                                                        presumably L1 serves the third read of block. The update
-                                                        costs more per element (DRAM 72 % instead of 78 %)
+                                                        presumably L1 serves the third read of block, and online
+                                                        needs more arithmetic (DRAM 72 % instead of 78 %)
     4 onepass  16-byte accesses, row in registers, one barrier
                                                      <- one read, up to 32768 elements; longer rows as shared
     5 shared   row in shared memory, up to 227 KiB   <- longer rows with one read: a thread needs registers for one
@@ -4256,9 +4259,9 @@ const char* kbki_columns(Io f, float* part, unsigned* counters, int64_t rows, in
     6 cluster  row split over 2, 4 or 8 CTAs; (max, sum) exchanged through distributed shared memory
                                                      <- one read, up to 512 KiB per row. Slower for rows of 16 KiB:
                                                         all CTAs of a cluster wait for each other (DRAM 75 %)
-    bound by   memory: compare with bytes / copy bandwidth. A row of -inf only gives NaN, as the formula does. A
-               row of equal numbers gives 1/C for any number, even -1e30 or the largest float. If x and y have
-               different alignments modulo 16 bytes, they are read element by element
+    bound by   memory: compare with bytes / copy bandwidth. If all numbers of a row are -inf, the result is NaN,
+               as in the formula. If they are equal and finite, it is 1/C, even for -1e30 or the largest float. If
+               x and y have different alignments modulo 16 bytes, they are read element by element
     predict    before you run it: block reads a row three times, online twice. By what factor does DRAM traffic fall
                for rows of 16 KiB, and for rows of 512 KiB? (--counters shows it)
     see        Milakov & Gimelshein 2018, "Online normalizer calculation for softmax" */
@@ -4324,7 +4327,7 @@ __global__ void __launch_bounds__(256) kbk_softmax_fwd_online_k(const T* x, T* y
         y[c] = kbki_type<T>::from(kbki_exp_from(kbki_float(x[c]), base) / p.s);
 }
 
-// Combines the (max, sum) pairs of `count` warps to that of the row.
+// Combines the (max, sum) pairs of `count` warps to the pair of the row.
 __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int count) {
     float top = -INFINITY, sum = 0;
 #pragma unroll 1
@@ -4335,10 +4338,10 @@ __device__ __forceinline__ kbki_pair kbki_join_pairs(const kbki_pair* slots, int
     return { top, kbki_warp_all<kbki_sum<float>>(sum) };
 }
 
-/*  16-byte loads, the row in registers. Lanes: threads per row; 0: one CTA per row. Exponentials are relative to the
-    maximum of the warp, so that one barrier serves maximum and sum. A row of -inf only has the sum 0: 0 * (1 / 0)
-    gives the NaN of the formula. (Adding the logarithm of the sum to the exponent would save a multiplication. The
-    error is half an ulp of the maximum: too much for f16 logits of 6000 and more.) */
+/*  16-byte loads, the row in registers. Lanes: threads per row; 0: one CTA per row. Exponentials are relative to
+    the maximum of the warp, so that one barrier serves maximum and sum. If a row is all -inf, its sum is 0, and 0
+    * (1 / 0) gives the NaN of the formula. Adding the logarithm of the sum to the exponent would save a
+    multiplication, but its error of half an ulp of the maximum is too large for f16 logits of 6000 and more. */
 template <class T, int Packs, int Lanes>
 __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     kbk_softmax_fwd_onepass_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -4381,8 +4384,9 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-/*  One CTA per row, which is kept in shared memory. The copy has the row's alignment modulo 16 bytes, so that the same
-    split into vectors serves both. Threads read only the vectors that they copied, so this needs no barrier. */
+/*  One CTA per row; the row is kept in shared memory. The copy has the row's alignment modulo 16 bytes, so that
+    the same split into vectors is valid for both. Threads read only the vectors that they copied, so no barrier
+    is needed. */
 template <class T, int Width>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4429,8 +4433,8 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_shared_k(const T* x, T
     if (one >= 0) y[one] = kbki_type<T>::from(kbki_exp_from(edge, from) * factor);
 }
 
-// As shared, with the row split over a cluster of CTAs: every warp writes its pair to all of them, through distributed
-// shared memory. Rows must be aligned to 16 bytes.
+// Like the shared kernel, but the row is split over a cluster of CTAs: every warp writes its (max, sum) pair to
+// all of these CTAs, through distributed shared memory. Rows must be aligned to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, T* y, int64_t rows, int64_t cols) {
     extern __shared__ uint4 kbki_row[];
@@ -4475,9 +4479,10 @@ __global__ void __launch_bounds__(512, 2) kbk_softmax_fwd_cluster_k(const T* x, 
     }
 }
 
-// ---- The plain rungs end here. The kernel below serves rows that fit neither registers nor shared memory.
+// ---- The plain rungs end here. The kernel below processes rows that fit neither into registers nor into shared
+// memory.
 
-// Two reads, the second backwards, while the row's end is in L2.
+// Two reads of the row; the second runs backwards, because the end of the row is still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y, int64_t rows, int64_t cols) {
     __shared__ kbki_pair slots[32];
@@ -4503,7 +4508,7 @@ __global__ void __launch_bounds__(512) kbki_softmax_fwd_long_k(const T* x, T* y,
 }
 
 template <class T> using kbki_softmax_kernel = void(const T* x, T* y, int64_t rows, int64_t cols);
-// Launches a kernel with rows_per_cta rows in a CTA of so many threads.
+// Launches a kernel with rows_per_cta rows and `threads` threads per CTA.
 template <class T>
 const char* kbki_softmax_plain(const kbk_args* a, kbk_stream st, kbki_softmax_kernel<T>* kernel, int64_t rows_per_cta,
                                int64_t threads, size_t bytes = 0) {
@@ -4559,7 +4564,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_whole_packs<T>(x, y, cols) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_fwd_onepass<T>(a, st);
-    // the smallest cluster whose CTAs have at most 64 KiB of the row each; a larger one for few rows
+    // the smallest cluster in which each CTA has at most 64 KiB of the row; a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 4096 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 2);
@@ -4579,7 +4584,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     check  norm-wise f32 1e-5, f16 5e-4, bf16 4e-3; in f32 also relative to sum |dy y| (cancellation)
     1 naive    thread per row                        <- slow: not coalesced (neighbouring threads read C elements
                                                         apart); two reads
-    2 warp     warp per row, shuffles                <- coalesced; the second read is from the caches, at best
+    2 warp     warp per row, shuffles                <- coalesced; at best, the caches serve the second read
     3 onepass  16-byte accesses, rows in registers   <- one read, up to 64 KiB per row; longer rows take two reads
     4 shared   cp.async copies both rows to shared memory
                                                      <- longer rows, up to 113 KiB, with one read; loads in flight
@@ -4680,8 +4685,8 @@ __global__ void __launch_bounds__(Lanes ? 128 : 1024)
     }
 }
 
-// One CTA per row; cp.async copies both rows to shared memory, where they use no registers. Threads read only the
-// vectors that they copied, so this needs no barrier.
+// One CTA per row; cp.async copies both rows to shared memory, so that they need no registers. Threads read only
+// the vectors that they copied, so no barrier is needed.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_shared_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4716,8 +4721,8 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// As shared, with the rows split over a cluster of CTAs: every warp writes its sum to all of them, through distributed
-// shared memory.
+// Like the shared kernel, but the rows are split over a cluster of CTAs: every warp writes its sum to all of
+// these CTAs, through distributed shared memory.
 template <class T>
 __global__ void __launch_bounds__(512, 2)
     kbk_softmax_bwd_cluster_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4760,9 +4765,10 @@ __global__ void __launch_bounds__(512, 2)
     }
 }
 
-// ---- The plain rungs end here. The kernel below serves rows that do not fit, or are not aligned.
+// ---- The plain rungs end here. The kernel below processes rows that do not fit into shared memory, or are not
+// aligned to 16 bytes.
 
-// Two reads, the second one backwards, while the row's end is in the L2 cache.
+// Two reads of the rows; the second runs backwards, because the ends of the rows are still in the L2 cache.
 template <class T, int Width>
 __global__ void __launch_bounds__(512)
     kbki_softmax_bwd_long_k(const T* dy, const T* y, T* dx, int64_t rows, int64_t cols) {
@@ -4814,7 +4820,7 @@ template <class T> const char* kbk_softmax_bwd_naive(const kbk_args* a, kbk_stre
 template <class T> const char* kbk_softmax_bwd_warp(const kbk_args* a, kbk_stream st) {
     return kbki_dsoftmax_plain<T>(a, st, kbk_softmax_bwd_warp_k<T>, 4, 128);
 }
-// Whether all rows of all tensors are aligned to 16 bytes.
+// Returns whether all rows of all tensors are aligned to 16 bytes.
 template <class T> bool kbki_dsoftmax_whole(const kbk_args* a) {
     return kbki_whole_packs<T>(a->in[0], a->out[0], a->s.cols) && kbki_aligned(a->in[1], 16);
 }
@@ -4846,7 +4852,7 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     const int64_t rows = a->s.rows, cols = a->s.cols, packs = cols / KBKI_WIDTH(T);
     if (rows <= 0 || cols <= 0 || !kbki_dsoftmax_whole<T>(a) || packs > KBKI_CLUSTER_PACKS)
         return kbk_softmax_bwd_onepass<T>(a, st);
-    // the smallest cluster whose CTAs have at most 32 KiB of each row; a larger one for few rows
+    // the smallest cluster in which each CTA has at most 32 KiB of each row; a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 2048 || rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), threads = kbki_threads(share, 4);
@@ -4870,15 +4876,15 @@ template <class T> const char* kbk_softmax_bwd_cluster(const kbk_args* a, kbk_st
     check  norm-wise f32 3e-6, f16 3e-4, bf16 2.5e-3; 64 ulp of the row scale in f32, 2 ulp at 16 bits. In f32 the
            bound grows with |mean| * rstd / 15, which allows 2e-4 at mean = 1000 and deviation 1. There an f32 mean
            has an error of 6e-5, while E[x^2] - E[x]^2 has an error of 1e-2 and more
-    1 naive    thread per row; sums are of x - x[r,0], to stay small   <- slow: not coalesced, three reads
+    1 naive    thread per row; adds x - x[r,0], so that sums are small <- slow: not coalesced, three reads
     2 warp     warp per row, shuffles                    <- coalesced; three reads, two of them from cache
     3 onepass  16-byte accesses, row in registers, one barrier: each warp computes moments relative to its own
                mean, and these are combined (Chan, Golub & LeVeque 1979)
                                                          <- one read, up to 32768 elements; longer rows take three
     4 persist  persistent kernel, w and b in registers, the next rows prefetched into shared memory by cp.async
                                                          <- w and b read once per CTA, not once per row; up to
-                                                            2048 vectors of 16 bytes. No gain if many CTAs share
-                                                            an SM anyway: 35 % occupancy instead of 70 %
+                                                            2048 vectors of 16 bytes. No gain if many CTAs fit
+                                                            into an SM: occupancy is 35 % instead of 70 %
     5 cluster  row split over 2, 4 or 8 CTAs, moments exchanged through distributed shared memory
                                                          <- one read, up to 512 KiB per row; more SMs for few rows.
                                                             Slower for many short rows: 24 % occupancy, DRAM 72 %
@@ -4914,25 +4920,26 @@ KBKI_REF(layernorm_fwd) {
         if (out[1]) out[1][u] = mean;
         if (out[2]) out[2][u] = rstd;
         if (out[KBK_OUTS]) out[KBK_OUTS][u] = elem == 4 ? fabs(mean) * rstd / 15 : 0;
-        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size; // a mean near 0 has the error of the terms of its sum
+        // if the mean is near 0, its error depends on the terms of its sum
+        if (out[KBK_OUTS + 1]) out[KBK_OUTS + 1][u] = size;
     }
 }
 
 #ifdef __CUDACC__
-// Layer: layer normalisation; otherwise RMS normalisation, without mean and bias (>>rmsnorm), and without the sum of
-// deviations. mean and rstd are not written if their pointer is NULL.
+// Layer: true for layer normalisation; false for RMS normalisation (>>rmsnorm), which has no mean, no bias and no
+// sum of deviations. mean and rstd are not written if their pointer is NULL.
 template <bool Layer, int Lanes = 32> __device__ __forceinline__ float2 kbki_deviations_all(float2 s) {
     return Layer ? kbki_warp_all<kbki_sum2, Lanes>(s) : make_float2(0, kbki_warp_all<kbki_sum<float>, Lanes>(s.y));
 }
-/*  The moments of a row are float3(mean, rest, rstd): the mean is mean + rest, because its rounding error in f32 would
-    be large relative to the deviations of nearly equal numbers. s: the sum of deviations from `mean`, and of their
-    squares; each: 1 / the elements of the row. */
+/*  The moments of a row are float3(mean, rest, rstd): the mean is mean + rest, because its rounding error in f32
+    would be large relative to the deviations of nearly equal numbers. s: the sum of the deviations from `mean`,
+    and the sum of their squares; each: 1 / (number of elements of the row). */
 template <bool Layer> __device__ __forceinline__ float3 kbki_moments(float mean, float2 s, float each) {
     const float rest = Layer ? s.x * each : 0, var = s.y * each - rest * rest;
     return make_float3(mean, rest, rsqrtf((var < 0 ? 0 : var) + (float)KBK_EPS)); // a NaN stays NaN
 }
-// 1 / the elements of a row. The assembler statement keeps it where it is called, while loads are in flight; the
-// compiler would move it behind the reductions.
+// Returns 1 / (number of elements of a row). The asm statement keeps this division where it is called, while
+// loads are in flight; the compiler would move it behind the reductions.
 __device__ __forceinline__ float kbki_share(int elements) {
     float each = kbki_reciprocal((float)elements);
     asm volatile("" : "+f"(each));
@@ -4940,7 +4947,7 @@ __device__ __forceinline__ float kbki_share(int elements) {
 }
 template <bool Layer>
 __device__ __forceinline__ void kbki_store_moments(float3 m, int64_t row, float* mean, float* rstd) {
-    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // the rest of an infinite mean is NaN
+    if (Layer && mean) mean[row] = m.y == m.y ? m.x + m.y : m.x; // if the mean is infinite, rest is NaN
     if (rstd) rstd[row] = m.z;
 }
 template <bool Layer, class T> __device__ __forceinline__ T kbki_norm_one(float x, float3 m, const T* w, const T* b) {
@@ -4989,7 +4996,8 @@ __global__ void __launch_bounds__(128) kbk_layernorm_fwd_warp_k(const T* x, cons
     if (lane == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// Moments of two disjoint sets: elements, their mean, the sum of deviations from that mean, and of the squares.
+// Combines the moments of two disjoint sets. Moments: number of elements, mean, sum of deviations from this mean,
+// sum of squared deviations.
 __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
     const float n = p.x + q.x, mean = __fdividef(fmaf(p.x, p.y, q.x * q.y), n), a = p.y - mean, b = q.y - mean;
     if (p.x == 0 || q.x == 0) return p.x == 0 ? q : p;
@@ -4997,9 +5005,9 @@ __device__ __forceinline__ float4 kbki_join_moments(float4 p, float4 q) {
                        fmaf(a, fmaf(p.x, a, 2 * p.z), p.w) + fmaf(b, fmaf(q.x, b, 2 * q.z), q.w));
 }
 
-/*  Combines the moments of warps to those of the row (Chan, Golub & LeVeque 1979). v: elements of warp number
-    threadIdx.x % 32, their mean, the sum of their deviations from that mean, and of the squares; zeros if there is no
-    such warp. */
+/*  Combines the moments of the warps to the moments of the row (Chan, Golub & LeVeque 1979). v: moments of warp
+    number threadIdx.x % 32 (number of elements, mean, sum of deviations from this mean, sum of squared
+    deviations); zeros if the CTA has no such warp. */
 template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float4 v, float each) {
     if (!Layer) return kbki_moments<Layer>(0, kbki_deviations_all<Layer>(make_float2(0, v.w)), each);
     const float mean = kbki_warp_all<kbki_sum<float>>(v.x * v.y) * each, d = v.y - mean;
@@ -5007,9 +5015,10 @@ template <bool Layer> __device__ __forceinline__ float3 kbki_warps_moments(float
     return kbki_moments<Layer>(mean, kbki_deviations_all<Layer>(v.x > 0 ? s : make_float2(0, 0)), each);
 }
 
-/*  One CTA per row: 16-byte loads, the row in registers. Each warp takes deviations from its own mean, so that one
-    barrier serves mean and variance. Early: w and b are loaded with the row, for rows that all run at once. Of more
-    rows, other CTAs hide the latency of w and b, and registers for them would cost occupancy. */
+/*  One CTA per row: 16-byte loads, the row in registers. Each warp takes deviations from its own mean, so that
+    one barrier serves mean and variance. Early: w and b are loaded together with the row; this is faster if all
+    rows run at once. If there are more rows, other CTAs hide the latency of w and b, and the registers for them
+    would cost occupancy. */
 template <class T, bool Layer, int Packs, bool Early, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs * Width <= 8 ? 3 : 1)
     kbk_layernorm_fwd_onepass_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5020,7 +5029,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // elements of the warp
+    int count = 0; // number of elements of the warp
     x += blockIdx.x * cols, y += blockIdx.x * cols;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5043,7 +5052,7 @@ __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5067,8 +5076,8 @@ __global__ void __launch_bounds__(Early ? 512 : 1024, Early&& Width > 1 && Packs
     if (t == 0) kbki_store_moments<Layer>(m, blockIdx.x, mean, rstd);
 }
 
-/*  Persistent kernel: CTAs take rows in turn, w and b stay in registers, and cp.async prefetches the next rows while
-    this row is processed. Threads read only the vectors that they copied, so this needs no barrier. */
+/*  Persistent kernel: each CTA loops over rows, w and b stay in registers, and cp.async prefetches the next rows
+    while one row is processed. Threads read only the vectors that they copied, so no barrier is needed. */
 template <class T, bool Layer, int Packs, int Stages>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_fwd_persist_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5088,7 +5097,7 @@ __global__ void __launch_bounds__(512)
 #pragma unroll
     for (int i = 0; i < Stages; i++) prefetch(blockIdx.x + (int64_t)i * gridDim.x, i);
     const float each = kbki_share((int)cols);
-    int count = 0; // elements of the warp
+    int count = 0; // number of elements of the warp
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
         g[u].fill(0), h[u].fill(0);
@@ -5116,7 +5125,7 @@ __global__ void __launch_bounds__(512)
         const float middle = Layer ? kbki_warp_all<kbki_sum<float>>(sum) * each_of_warp : 0;
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+            const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
 #pragma unroll
             for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
         }
@@ -5140,8 +5149,8 @@ __global__ void __launch_bounds__(512)
     }
 }
 
-// As onepass, with the row split over a cluster of CTAs: every warp writes its moments to all of them, through
-// distributed shared memory.
+// Like onepass, but the row is split over a cluster of CTAs: every warp writes its moments to all of these CTAs,
+// through distributed shared memory.
 template <class T, bool Layer, int Packs, bool Early>
 __global__ void __launch_bounds__(1024)
     kbk_layernorm_fwd_cluster_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5154,7 +5163,7 @@ __global__ void __launch_bounds__(1024)
     kbki_pack<T, Width> v[Packs], g[Held], h[Held];
     float f[Packs][Width], gain[Width], bias[Width], sum = 0;
     float2 s = make_float2(0, 0);
-    int count = 0; // elements of the warp
+    int count = 0; // number of elements of the warp
     x += at, y += at, w += rank * share * Width, b += rank * share * Width;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
@@ -5178,7 +5187,7 @@ __global__ void __launch_bounds__(1024)
     const float middle = Layer && count ? kbki_warp_all<kbki_sum<float>>(sum) * kbki_reciprocal((float)count) : 0;
 #pragma unroll
     for (int u = 0; u < Packs; u++) {
-        const float from = t + u * threads < packs ? middle : 0; // elements beyond the end stay 0
+        const float from = t + u * threads < packs ? middle : 0; // vectors beyond the end stay 0
 #pragma unroll
         for (int k = 0; k < Width; k++) f[u][k] -= from, s.x += f[u][k], s.y = fmaf(f[u][k], f[u][k], s.y);
     }
@@ -5205,11 +5214,11 @@ __global__ void __launch_bounds__(1024)
     if (t == 0 && rank == 0) kbki_store_moments<Layer>(m, row, mean, rstd);
 }
 
-// ---- The plain rungs end here. The kernels below serve the launchers of onepass: short rows, and rows that are not
-// aligned or too long.
+// ---- The plain rungs end here. The launchers of onepass use the kernels below for short rows, and for rows that
+// are not aligned or too long.
 
-/*  Lanes of a warp per row, and several rows per group of lanes. All rows of a group are loaded before the first is
-    used, so that all rows of a small tensor are in flight at the same time. w and b are loaded once. */
+/*  Lanes lanes of a warp process Rows rows. All these rows are loaded before the first is used, so that all rows
+    of a small tensor are in flight at the same time. w and b are loaded once. */
 template <class T, bool Layer, int Packs, int Lanes, int Rows>
 __global__ void __launch_bounds__(256)
     kbki_layernorm_fwd_lanes_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5252,7 +5261,7 @@ __global__ void __launch_bounds__(256)
         s[i] = make_float2(0, 0);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
-            const float from = lane + u * Lanes < packs ? middle[i] : 0; // elements beyond the end stay 0
+            const float from = lane + u * Lanes < packs ? middle[i] : 0; // vectors beyond the end stay 0
 #pragma unroll
             for (int k = 0; k < Width; k++) {
                 f[i][u][k] -= from, s[i].x += f[i][u][k];
@@ -5282,7 +5291,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One CTA per row of any length and alignment: three passes, of which the caches serve two.
+// One CTA per row of any length and alignment: three passes; the caches serve the second and the third.
 template <class T, bool Layer, int Width>
 __global__ void __launch_bounds__(512)
     kbki_layernorm_fwd_long_k(const T* x, const T* w, const T* b, T* y, float* mean, float* rstd, int64_t rows,
@@ -5336,7 +5345,8 @@ template <class T> struct kbki_norm {
     T* y;
     float *mean, *rstd;
     int64_t rows, cols;
-    bool vector, whole; // x and y have the same alignment modulo 16 bytes; all rows, w and b are aligned to 16 bytes
+    // vector: x and y have the same alignment modulo 16 bytes; whole: all rows, w and b are aligned to 16 bytes
+    bool vector, whole;
 };
 template <class T, bool Layer> const char* kbki_norm_args(const kbk_args* a, int64_t rows_per_cta, kbki_norm<T>* n) {
     *n = { (const T*)a->in[0],
@@ -5398,7 +5408,7 @@ template <class T, bool Layer> const char* kbki_norm_onepass(const kbk_args* a, 
     if (packs <= 8) return kbki_norm_lanes<T, Layer, 1, 8, 4>(n, st);
     if (packs <= 16) return kbki_norm_lanes<T, Layer, 1, 16, 4>(n, st);
     if (packs <= 32) return kbki_norm_lanes<T, Layer, 1, 32, 4>(n, st);
-    // the more threads, the lower the latency; at 16 bits 8 elements per thread spend too much on indexing
+    // more threads give a lower latency; but with 8 elements of 16 bits per thread, indexing takes too much time
     const bool few = n.rows * by8 <= sms * 1536;
     if (!few && packs <= 64) return kbki_norm_lanes<T, Layer, 2, 32, 2>(n, st);
     if (by8 <= 512 && (few || Width == 4))
@@ -5431,11 +5441,11 @@ template <class T, bool Layer> const char* kbki_norm_cluster(const kbk_args* a, 
     if (why || n.rows * n.cols == 0) return why;
     const int64_t packs = n.cols / KBKI_WIDTH(T);
     if (!n.whole || packs > KBKI_CLUSTER_PACKS) return kbki_norm_onepass<T, Layer>(a, st);
-    // the smallest cluster with at most 512 threads in a CTA; a larger one for few rows
+    // the smallest cluster with at most 512 threads per CTA; a larger one if there are few rows
     int size = 2;
     while (size < KBKI_CLUSTER && (packs > size * 512 * P32 || n.rows * size * 2 <= kbki_sms())) size *= 2;
     const int64_t share = kbki_ceil(packs, size), by8 = kbki_threads(share, P8), by32 = kbki_threads(share, P32);
-    // two CTAs of at most 512 threads share an SM, so that clusters of 8 leave no SM of a GPC idle
+    // early needs two CTAs of at most 512 threads per SM, so that clusters of 8 leave no SM of a GPC idle
     const bool early = by8 <= 512 && n.rows * size * by8 <= kbki_sms() * 1024;
     return kbki_launch_clusters(
         early ? kbk_layernorm_fwd_cluster_k<T, Layer, P8, true> : kbk_layernorm_fwd_cluster_k<T, Layer, P32, false>,
