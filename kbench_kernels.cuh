@@ -5495,7 +5495,7 @@ KBKI_TENSORS(layernorm_bwd, 8, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("x"
              t[5] = kbki_out("dx", KBK_T, n, cols, 1), t[6] = kbki_out("dw", KBK_T, cols, 0, cols),
              t[7] = kbki_out("db", KBK_T, cols, 0, cols))
 KBKI_FORMULAS(layernorm_bwd, s->cols ? s->rows : 0, 13 * n + 2 * rows, (3 * n + 3 * cols) * elem + 8 * rows)
-// dx of one row, and the size of the terms that cancel; mean = 0 and centre = 0: RMS normalisation.
+// Computes dx of one row, and the size of the terms that cancel. For RMS normalisation, mean and centre are 0.
 KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, const double* w, double mean, double rstd,
                               int centre, double* dx, double* size) {
     double a = 0, b = 0, square = 0, big = 0, wide = 0;
@@ -5505,12 +5505,12 @@ KBK_FN void kbki_norm_bwd_row(int64_t n, const double* dy, const double* x, cons
         if (kbk_is_nan(g * xhat) || kbk_is_inf(g * xhat)) continue;
         square += g * g, big += fabs(g * xhat), wide += xhat * xhat;
     }
-    wide = sqrt(wide / (double)n); // 1, unless rstd does not belong to x; then it scales the error of the mean
+    wide = sqrt(wide / (double)n); // 1 if rstd is that of x; otherwise it scales the error of the mean
     a = centre ? a / (double)n : 0, b /= (double)n;
     for (int64_t c = 0; dx && c < n; c++) dx[c] = (dy[c] * w[c] - a - (x[c] - mean) * rstd * b) * rstd;
     if (size) *size = (sqrt(square / (double)n) + big / (double)n * (wide > 1 ? wide : 1)) * fabs(rstd) * 2;
 }
-// dw and db, or (size > 0) their sums of |terms| times size, over all rows
+// Computes dw and db over all rows; if size > 0, instead the sums of the terms' absolute values, times size.
 KBK_FN void kbki_norm_bwd_columns(const kbk_shape* s, const double* dy, const double* x, const double* mean,
                                   const double* rstd, double* dw, double* db, double size) {
     int64_t n = s->cols;
@@ -5539,14 +5539,14 @@ KBKI_REF(layernorm_bwd) {
 KBKI_SCRATCH(layernorm_bwd) { return kbki_part_bytes(2 * s->cols); }
 
 #ifdef __CUDACC__
-// Mean and rstd of a row; RMS normalisation has no mean.
+// Loads mean and rstd of a row; for RMS normalisation, the mean is 0.
 template <bool Layer>
 __device__ __forceinline__ float2 kbki_moments_of(int64_t row, const float* mean, const float* rstd) {
     return make_float2(Layer ? __ldg(mean + row) : 0, __ldg(rstd + row));
 }
 
-// One CTA per row. Two passes: the sums of the row, then dx and the atomics for dw and db. sums: those of dw, then
-// those of db.
+// One CTA per row. The first pass computes the sums of the row, the second dx and the atomics for dw and db.
+// sums: the column sums for dw, then those for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(256)
     kbk_layernorm_bwd_atomic_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5570,7 +5570,7 @@ __global__ void __launch_bounds__(256)
     }
 }
 
-// One warp per row, dx only; kbki_columns computes dw and db in a second kernel.
+// One warp per row; computes dx only. A second kernel, kbki_columns, computes dw and db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(128)
     kbk_layernorm_bwd_split_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5593,8 +5593,8 @@ __global__ void __launch_bounds__(128)
     }
 }
 
-// A thread processes the same columns in every row, so their sums in shared memory need no barrier. part: the sums of
-// each CTA, those of dw before those of db.
+// Each thread processes the same columns in every row, so the column sums in shared memory need no barrier. part:
+// the column sums of each CTA, first for dw, then for db.
 template <class T, bool Layer>
 __global__ void __launch_bounds__(512)
     kbk_layernorm_bwd_ticket_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5637,19 +5637,20 @@ __global__ void __launch_bounds__(512)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. At 16 bits,
-    wide rows leave no registers for the vectors: they stay in shared memory (Held = false) and are loaded again
-    for dx. Keep: xhat and g stay in registers as floats between the row's sums and dx, so that they are not
-    computed twice. */
+/*  A thread's share of a row: its vectors of dy and x, and the sums of their columns over all rows. For wide rows
+    of 16-bit types, there are too few registers for the vectors: they stay in shared memory (Held = false) and
+    are loaded again for dx. Keep: xhat and g stay in registers, as floats, from the row's sums to dx, so that
+    they are computed only once. */
 template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> struct kbki_dnorm_row {
     static constexpr int width = KBKI_WIDTH(T), held = Held ? Packs : 1, kept = Keep ? Packs : 1;
     kbki_pack<T, width> dy[held], x[held], w[Packs];
     float dw[Packs][width], db[Layer ? Packs : 1][width], xhat[kept][width], g[kept][width];
     __device__ __forceinline__ float centred(float v, float2 st) const {
-        // rounding mean * rstd would give a large error if rstd is large
+        // not v * rstd - mean * rstd: if rstd is large, the rounding error of mean * rstd is large
         return !Layer ? v * st.y : (v - st.x) * st.y;
     }
-    // Loads vectors that kbki_ahead prefetched: dy first, x `room` further on, 512 from one to the next.
+    // Loads vector u of dy and of x, which kbki_ahead prefetched. x begins `room` vectors after dy; a thread's
+    // vectors are 512 apart.
     __device__ __forceinline__ void take(const uint4* ring, int u, int room) {
         dy[Held ? u : 0].q = ring[u * 512], x[Held ? u : 0].q = ring[room + u * 512];
         dy[Held ? u : 0].forget(), x[Held ? u : 0].forget();
@@ -5678,7 +5679,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
         }
         return s;
     }
-    // s: the row's sums divided by its length
+    // Computes and stores dx of the row; s: the row's sums divided by its length.
     __device__ __forceinline__ void put(const uint4* ring, int room, T* dx, int t, int packs, float2 st, float2 s) {
         float a = Layer ? -s.x * st.y : 0, b = -s.y * st.y;
         dx += t * width;
@@ -5700,7 +5701,7 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             dy[i].store(dx + u * Threads * width);
         }
     }
-    // Adds the column sums of the rows of a warp; every thread gets the result.
+    // Adds the column sums of all rows that a warp processes at once; every thread gets the result.
     __device__ __forceinline__ void join() {
 #pragma unroll
         for (int i = 0; i < Packs * width; i++)
@@ -5710,12 +5711,13 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
                 if (Layer) db[i / width][i % width] += __shfl_xor_sync(~0u, db[i / width][i % width], d);
             }
     }
-    // Position of group `four` of four columns of thread t. Threads are adjacent. At 16 bits every other group is
-    // in the other half of the banks. Both access orders, by thread and by column, have no bank conflicts.
+    // Returns the position in shared memory of group `four` (four column sums) of thread t. Positions of
+    // neighbouring threads are adjacent. For 16-bit types, odd groups use the other half of the banks. Neither
+    // the writes, by thread, nor the reads, by column, have bank conflicts.
     static __device__ __forceinline__ int place(int four, int t) {
         return four * Threads + (t ^ four % (width / 4) * 4);
     }
-    // Stores the sums of this thread's columns: those of dw (`fours` groups of four), then those of db.
+    // Stores the sums of this thread's columns: `fours` groups of four for dw, then those for db.
     __device__ __forceinline__ void leave(float4* to, int t, int fours) const {
 #pragma unroll
         for (int i = 0; i < Packs * width / 4; i++) {
@@ -5725,7 +5727,8 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
             if (Layer) to[fours + place(i, t)] = make_float4(b[0], b[1], b[2], b[3]);
         }
     }
-    // Adds the column sums of the CTA's groups, in the order of columns, and stores them to part: dw, then db.
+    // Adds the column sums of the CTA's groups of threads and stores them to part, by column: for dw, then for
+    // db.
     template <int Groups>
     static __device__ __forceinline__ void meet(const float4* from, int fours, int cols, float* part) {
         constexpr int n = width / 4, kinds = Layer ? 2 : 1;
@@ -5743,9 +5746,9 @@ template <class T, bool Layer, int Packs, int Threads, bool Held, bool Keep> str
     }
 };
 /*  CTAs of 512 threads, one per SM, because fewer CTAs leave fewer column sums to add at the end. A row has
-    Threads threads, so that 512 / Threads rows are processed at once; the sums of their groups are added in shared
-    memory, in order. A warp with several rows continues as long as its first has a row; the other rows are then
-    zeros. */
+    Threads threads, so that 512 / Threads rows are processed at once; the column sums of these 512 / Threads
+    groups are added in shared memory, in a fixed order. A warp that processes several rows continues as long as
+    its first row exists; missing rows are replaced by zeros. */
 template <class T, bool Layer, int Packs, int Threads, int Stages>
 __global__ void __launch_bounds__(512, Threads <= 32)
     kbk_layernorm_bwd_onepass_k(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
@@ -5753,11 +5756,11 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     extern __shared__ uint4 kbki_row[];
     constexpr int Width = KBKI_WIDTH(T), Groups = 512 / Threads, sums = Layer ? 2 : 1, room = Packs * 512,
                   fours = Packs * Threads * Width / 4;
-    constexpr int Meeting = Threads < 32 ? 16 : Groups; // groups whose sums are added
+    constexpr int Meeting = Threads < 32 ? 16 : Groups; // number of groups whose sums are added in shared memory
     constexpr bool Held = !Layer || Packs * Width < 32, Keep = Packs * Width <= 16;
     __shared__ float2 slots[Threads > 32 ? Groups : 1][2][32];
     int t = threadIdx.x % Threads, group = threadIdx.x / Threads, packs = (int)(cols / Width), slot = 0;
-    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // of the row in its warp
+    int place = Threads < 32 ? threadIdx.x % 32 / Threads : 0; // index of the row in its warp
     int64_t row = (int64_t)blockIdx.x * Groups + group, step = (int64_t)gridDim.x * Groups;
     float each = 1 / (float)cols;
     kbki_dnorm_row<T, Layer, Packs, Threads, Held, Keep> r = {};
@@ -5783,7 +5786,7 @@ __global__ void __launch_bounds__(512, Threads <= 32)
     for (int turn = 0; row - place < rows; row += step, slot = slot + 1 == Stages ? 0 : slot + 1, turn ^= 1) {
         uint4* ring = kbki_row + slot * 2 * room + threadIdx.x;
         st = next;
-        if (row + step < rows) // loaded one row ahead, to hide the latency
+        if (row + step < rows) // mean and rstd are loaded one row ahead, to hide the latency
             next = kbki_moments_of<Layer>(row + step, mean, rstd);
         else if (Threads < 32)
             next = make_float2(0, 0);
@@ -5798,18 +5801,19 @@ __global__ void __launch_bounds__(512, Threads <= 32)
         if (!Held) ask(row + Stages * step, ring);
     }
     kbki_ahead_wait<0>();
-    static_assert(Width * sums <= 8 * Stages, "the sums fit where the rows were");
+    static_assert(Width * sums <= 8 * Stages, "the column sums must fit into the buffers of the rows");
     float4* meet = reinterpret_cast<float4*>(kbki_row);
     if (Threads < 32) r.join();
     __syncthreads();
     if (place == 0) r.leave(meet + (Threads < 32 ? threadIdx.x / 32 : group) * fours * sums, t, fours);
     __syncthreads();
-    // racecheck confuses barrier 0 with a named barrier that fills while other warps wait at barrier 0.
+    // This barrier satisfies racecheck, which confuses barrier 0 with a named barrier that fills while other
+    // warps wait at barrier 0.
     if (Threads > 32 && Groups > 1) __syncthreads();
     r.template meet<Meeting>(meet, fours, (int)cols, part + blockIdx.x * (sums * cols));
 }
 
-// Arguments of the launchers. term and put: for the sums of columns by kernels of >>rows.
+// Arguments of the launchers. The kernels of >>rows call term and put for the column sums.
 template <class T, bool Layer> struct kbki_dnorm {
     const T *dy, *x, *w;
     const float *mean, *rstd;
@@ -5817,7 +5821,7 @@ template <class T, bool Layer> struct kbki_dnorm {
     int64_t rows, cols;
     unsigned* counters;
     float* part;
-    static constexpr int sums = Layer ? 2 : 1; // per column
+    static constexpr int sums = Layer ? 2 : 1; // number of sums per column
     __device__ __forceinline__ float2 term(int64_t row, int64_t c) const {
         const float2 m = kbki_moments_of<Layer>(row, mean, rstd);
         const float d = kbki_float(dy[row * cols + c]);
@@ -5891,7 +5895,7 @@ template <class T, bool Layer> const char* kbki_dnorm_ticket(const kbk_args* a, 
     return kbki_launched();
 }
 template <class T, bool Layer> const char* kbki_dnorm_onepass(const kbk_args* a, kbk_stream st) {
-    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // for the longest rows
+    constexpr int Stages = Layer && sizeof(T) == 2 ? 3 : 2; // stages for the longest rows
     static const kbki_plan<void(const T* dy, const T* x, const T* w, const float* mean, const float* rstd, T* dx,
                                 float* part, int64_t rows, int64_t cols)>
         plans[] = {
@@ -5942,7 +5946,7 @@ KBKI_LAUNCHER(kbk_layernorm_bwd_onepass, kbki_dnorm_onepass<T, true>)
     3 onepass  16-byte accesses, row in registers        <- one read, up to 32768 elements; longer rows take two
     4 persist  persistent kernel, w in registers, the next rows prefetched into shared memory by cp.async
                                                          <- w read once per CTA; up to 2048 vectors of 16 bytes.
-                                                            No gain at 47 % occupancy instead of 92 %
+                                                            No gain: occupancy is 47 % instead of 92 %
     5 cluster  row split over 2, 4 or 8 CTAs             <- one read, up to 512 KiB per row; more SMs for few rows.
                                                             Slower for many short rows: 24 % occupancy, DRAM 74 %
     bound by   memory: compare with bytes / copy bandwidth. One reduction per row; layernorm needs two
@@ -6035,8 +6039,8 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     flops  n
     bytes  n*s + 4
     check  1e-6 of sum_i |x[i]|, which the oracle returns as the magnitude
-    1 atomic   one atomic per thread            <- slow: all atomics are serialised at one address. In f64, because
-               an f32 sum stops growing at 2^24 times a term
+    1 atomic   one atomic per thread            <- slow: all atomics are serialised at one address. The sum is in
+               f64, because an f32 sum stops growing at 2^24 times a term
     2 shared   sum per CTA, tree in shared memory (Harris 2007, "Optimizing Parallel Reduction in CUDA")
                                                 <- one atomic per CTA; but a barrier for every halving
     3 warp     shuffles instead of the tree     <- no shared memory and no barrier: one atomic per warp
@@ -6051,7 +6055,7 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     3 warp   356.2 us 113 % 1.00 x   24 97 % 90 %         0  shuffles, one atomic per warp
     4 ticket 345.3 us 116 % 1.03 x   44 52 % 93 %       211  16-byte loads, last CTA finishes in order
     end of measured */
-#define KBKI_SUM_CTAS 4096 // most partial sums
+#define KBKI_SUM_CTAS 4096 // largest number of partial sums
 KBKI_TENSORS(sum_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("out", KBK_KF32, 1, 1, 1))
 KBKI_FORMULAS(sum_run, 1, n, 1 * n * elem + 4)
 KBKI_SCRATCH(sum) { return KBK_TICKETS + KBKI_SUM_CTAS * sizeof(uint64_t); }
@@ -6099,8 +6103,9 @@ template <class T> __global__ void kbki_total_k(const double* total, double coun
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  The sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. U vectors of each input are in flight. Share:
-    threads of a CTA that read; its last warp only adds the partial sums. */
+/*  Computes the sum of x, or of (x - y)^2 if Inputs = 2, divided by `count`. Each thread has U vectors of each
+    input in flight. Share: number of threads of a CTA that read x; the CTA's last warp reads no x. It takes the
+    ticket and helps to add the partial sums. */
 template <class T, int Inputs, int Width, int U, int Share>
 __global__ void __launch_bounds__(Share + 32)
     kbk_sum_run_ticket_k(const T* x, const T* y, int64_t n, double count, float* out, unsigned* counter,
@@ -6129,7 +6134,9 @@ __global__ void __launch_bounds__(Share + 32)
             v[u].get(f), w[u].get(g);
 #pragma unroll
             for (int k = 0; k < Width; k++) part += term(f[k], g[k]);
-            sum.add(part); // the sum of a vector first: numbers of few bits are often rounded in one direction
+            // the sum of a vector first, because adding numbers of few bits to a long sum often rounds in one
+            // direction
+            sum.add(part);
         }
     }
     double all = 0;
@@ -6139,7 +6146,7 @@ __global__ void __launch_bounds__(Share + 32)
     if (threadIdx.x == 0) *out = (float)(all / count);
 }
 
-// Checks the arguments of a sum over x and, if not NULL, y.
+// Checks the arguments of a sum over x and y; y is NULL if there is only one input.
 template <class T> const char* kbki_total_check(const kbk_args* a, const void* y) {
     const int64_t n = a->s.rows * a->s.cols;
     if (!kbki_aligned(a->in[0], sizeof(T)) || !kbki_aligned(y, sizeof(T)) || !kbki_aligned(a->out[0], 4))
@@ -6148,8 +6155,8 @@ template <class T> const char* kbki_total_check(const kbk_args* a, const void* y
     const char* why = kbki_check_dims(&a->s);
     return why || n == 0 ? why : kbki_check_workspace(a, kbki_scratch_sum(&a->s, (int)sizeof(T), 0));
 }
-// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, rounds once. y: none for
-// a sum, the second input for a mean.
+// Launches a rung with atomics: sets the total to 0, runs the kernel with at most `full` CTAs, and rounds the
+// total to f32. y: the second input of a mean squared error; a sum passes none.
 template <class T, class Kernel, class... In>
 const char* kbki_total_atomics(const kbk_args* a, kbk_stream st, Kernel* kernel, int64_t full, In... y) {
     constexpr bool Mean = sizeof...(In) > 0;
@@ -6185,12 +6192,12 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     if (why || a->s.rows * a->s.cols == 0) return why ? why : kbki_zeros((float*)a->out[0], 1, st);
     const int64_t sms = kbki_sms() < KBKI_SUM_CTAS / 4 ? kbki_sms() : KBKI_SUM_CTAS / 4;
     const int64_t packs = kbki_ceil(a->s.rows * a->s.cols, Width);
-    // Few elements: all loads are in flight at once.
+    // If there are few elements, all loads are in flight at once.
     if (packs <= sms * 512) return kbki_total_ticket<T, 1, Width, 1>(a, sms, 1, st);
     if (packs <= sms * 1024) return kbki_total_ticket<T, 1, Width, 2>(a, sms, 1, st);
     if (packs <= sms * 4096) return kbki_total_ticket<T, 1, Width, 4>(a, sms * 2, 1, st);
-    // Enough bytes in flight for each SM; for 16-bit types fewer vectors and more CTAs, because unpacking takes
-    // time.
+    // These numbers of vectors give enough bytes in flight per SM. 16-bit types have fewer vectors and more CTAs,
+    // because unpacking takes time.
     if constexpr (sizeof(T) == 4)
         return kbki_total_ticket<T, 1, Width, 8>(a, sms * 2, 1, st);
     else
@@ -6207,14 +6214,14 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
     flops  3*n + 1     subtract 1, square-add 2; one division
     bytes  2*n*s + 4
     check  relative 1e-6
-    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. In f64, because
-               an f32 sum stops growing at 2^24 times a term
+    1 atomic   one atomic per thread          <- slow: all atomics are serialised at one address. The sum is in
+               f64, because an f32 sum stops growing at 2^24 times a term
     2 block    sum per CTA in shared memory   <- one atomic per CTA; the order of additions is not fixed
     3 ticket   the kernel of sum with two inputs: 16-byte loads, partial sums added in index order by the last CTA
                                               <- one launch, and the same bits every time
     predict    rung 2 loads 2 bytes per thread and input. By how much do 16-byte loads raise the DRAM share, if the
                occupancy stays near 80 %? (Little's law: bytes in flight = bandwidth * latency)
-    see        Higham 1993, "The Accuracy of Floating Point Summation": why vectors are summed first */
+    see        Higham 1993, "The Accuracy of Floating Point Summation": explains why each vector is summed first */
 /*  measured mse fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -6274,13 +6281,13 @@ template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream 
 
 /*  mse bwd --------------------------------------------------------------------------------------------------
     dx[i] = (2 g / n) (x[i] - y[i])      x, y, dx: n = rows * cols     g: one f32
-    flops  2*n + 2     subtract 1, scale 1; per tensor 2 g and / n
+    flops  2*n + 2     subtract 1, scale 1; once per tensor: 2 g and / n
     bytes  3*n*s + 4
     check  2 ulp; norm-wise f32 1e-6, f16 3e-4, bf16 2.5e-3
     1 naive    one element per thread           <- slow: 4 or 2 bytes in flight per thread and input
     2 unroll   two 16-byte vectors per input    <- 64 bytes in flight per thread; a new CTA for every 512 vectors,
-               so that stores of one CTA overlap with loads of the next. Inputs and dx with different alignments
-               modulo 16 bytes run as rung 1
+               so that stores of one CTA overlap with loads of the next. If inputs and dx have different
+               alignments modulo 16 bytes, rung 1 runs
     predict    how does a four times wider load change the DRAM share, and the number of load instructions? */
 /*  measured mse bwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.333 FLOP/B; floor on an H200 188.3 us = 805.3 MB / 4.276 TB/s; on this GPU 264.0 us at 3.051 TB/s
@@ -6367,15 +6374,15 @@ template <class T> const char* kbk_mse_bwd_unroll(const kbk_args* a, kbk_stream 
     check  f32 1e-6 of sum_c |x w|; 16 bits: 1 ulp more
     1 naive    thread per row              <- slow: not coalesced; neighbouring threads read C elements apart
     2 split    two kernels: products to memory, then row sums
-                                           <- coalesced. Loses: three times the compulsory traffic (16 bits: five
-               times, because products are kept in f32), so DRAM is busy with bytes that nobody needs
-    3 matmul   a GEMM with one column      <- no intermediate. Loses: 31 of 32 columns of a tile are padding, DRAM is
-               almost idle. A GEMM is the wrong tool for a matrix-vector product
+                                           <- coalesced. Slower: three times the compulsory traffic (16 bits: five
+               times, because products are kept in f32)
+    3 matmul   a GEMM with one column      <- no intermediate. Slower: 31 of 32 columns of a tile are padding, so
+               DRAM is almost idle. A GEMM is the wrong tool for a matrix-vector product
     4 warp     warp per row, shuffles      <- one read of x, coalesced; no other traffic
-    5 vec      16-byte loads of several rows in flight; each vector of w serves all of them; short rows share a warp,
-               and a long row has a CTA of its own
-                                           <- enough bytes in flight, few instructions. CTAs that end soon keep what
-               all of them read at a time in one contiguous part of memory
+    5 vec      16-byte loads of several rows in flight; each vector of w is loaded once for these rows; short rows
+               share a warp, and a long row has a CTA of its own
+                                           <- enough bytes in flight, few instructions. Each CTA has few rows and ends
+               soon, so at any time all CTAs together read one contiguous part of memory
     predict    from the intensity: what share of the f32 rate can any rung reach?
     see        gemv of cuBLAS; Fujimoto 2008, "Faster Matrix-Vector Multiplication on GeForce 8800GTX" */
 /*  measured weighted_sum fwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -6414,8 +6421,8 @@ __global__ void kbk_weighted_sum_fwd_naive_k(const T* x, const T* w, T* y, int64
     y[row] = kbki_type<T>::from(sum);
 }
 
-// Products of x with a factor per column (w) or per row (dy). They are kept in f32, because rounding them to 16
-// bits would make the sum inaccurate.
+// Computes the products of x with a factor per column (w) or per row (dy). They are stored in f32, because
+// rounding them to 16 bits would make the sum inaccurate.
 template <class T, bool ByRow>
 __global__ void kbki_wsum_product_k(const T* x, const T* factor, float* product, int64_t n, int64_t cols) {
     int64_t step = (int64_t)gridDim.x * blockDim.x;
@@ -6449,12 +6456,13 @@ __global__ void __launch_bounds__(128)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A group of Lanes threads processes Rows rows at a time, U vectors of each. Rows * U loads are in flight before
-    the first is used; w comes from the L1 cache once for all of these rows. */
+/*  A group of Lanes threads processes Rows rows at a time, U vectors of each row. Each thread starts Rows * U
+    loads before it uses the first. w comes from the L1 cache and is loaded once for these rows. */
 template <class T, int Width, int Lanes, int Rows, int U>
 __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
     kbk_weighted_sum_fwd_vec_k(const T* x, const T* w, T* y, int64_t rows, int64_t cols) {
-    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows; // rows of the CTA at a time
+    // number of rows that a CTA processes at a time
+    constexpr int Share = (Lanes > 128 ? Lanes : 128) / Lanes * Rows;
     __shared__ float slots[32];
     const int lane = threadIdx.x % Lanes;
     const int64_t packs = cols / Width;
@@ -6496,14 +6504,14 @@ __global__ void __launch_bounds__(Lanes > 128 ? Lanes : 128)
 
 template <class T> const char* kbk_matmul_fwd_shared(const kbk_args* a, kbk_stream st); // >>matmul_simt
 
-// Arguments of a launcher; forward: x, w, y. Sums over no terms are 0.
+// Arguments of a launcher; the forward operation uses x, w and y. A sum without terms is 0.
 template <class T> struct kbki_wsum {
     const T *x, *w, *dy;
     T *y, *dx, *dw;
     int64_t rows, cols, n;
     unsigned* counters;
     float *part, *product;
-    bool done; // nothing to launch
+    bool done; // true if nothing remains to be launched
     const char* get(const kbk_args* a, bool bwd, size_t scratch, kbk_stream st) {
         char* work = (char*)a->workspace;
         x = (const T*)a->in[bwd], w = (const T*)a->in[1 + bwd], dy = (const T*)a->in[0];
@@ -6520,7 +6528,7 @@ template <class T> struct kbki_wsum {
         if (scratch) why = kbki_check_workspace(a, scratch);
         return done = why != NULL, why;
     }
-    // CTAs that fill the device, for a grid-stride loop over all elements.
+    // Returns the number of CTAs that fill the device, for a grid-stride loop over all elements.
     unsigned grid() const {
         int64_t most = (int64_t)kbki_sms() * 8, ctas = kbki_ceil(n, 256);
         return (unsigned)(ctas < most ? ctas : most);
@@ -6558,7 +6566,7 @@ template <class T, int Width, int Lanes, int Rows, int U>
 const char* kbki_wsum_vec(const kbki_wsum<T>& io, kbk_stream st) {
     constexpr int Threads = Lanes > 128 ? Lanes : 128;
     int64_t ctas = kbki_ceil(io.rows, Threads / Lanes * Rows), most = (int64_t)kbki_sms() * 16;
-    // short rows: a new CTA for every few of them would mostly wait for its first loads
+    // if rows are short, a CTA with only a few of them would mostly wait for its first loads
     if (U == 1 && ctas > most) ctas = most;
     kbk_weighted_sum_fwd_vec_k<T, Width, Lanes, Rows, U>
         <<<(unsigned)ctas, Threads, 0, st>>>(io.x, io.w, io.y, io.rows, io.cols);
@@ -6588,15 +6596,15 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     bytes  (2*R*C + R + 2*C)*s
     check  dx rounded once; dw f32 1e-5 of sum_r |dy x|, 16 bits: 2 ulp more
     1 naive    thread per element for dx, thread per column for dw     <- slow: only C threads read x
-    2 split    product to memory, its column sums, dx by itself        <- many readers, twice the traffic
+    2 split    three kernels: products to memory, column sums, dx      <- many readers, twice the traffic
                (16 bits: three times, because products are kept in f32)
-    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Loses: 31 of 32 rows of a
-               tile are padding, and the column DRAM shows that memory is almost idle
+    3 matmul   two GEMMs, K = 1 for dx, M = 1 for dw                   <- no intermediate. Slower: 31 of 32 rows of a
+               tile are padding; the column DRAM shows that memory is almost idle
     4 ticket   column sums of each CTA in memory; the last CTA of a group, then the last group, adds them in
-               index order; dx by itself     <- compulsory traffic only, no atomics, the same bits every time
+               index order; dx separately    <- compulsory traffic only, no atomics, the same bits every time
     5 fused    16-byte accesses, dx and dw from one pass over x <- reads of x and writes of dx overlap
     6 vec      dx does not depend on x. If both exceed the caches, one kernel reads x, then another writes dx
-                                             <- DRAM loses time at each change between reading and writing
+                                             <- DRAM loses time at each switch between reads and writes
     predict    rung 5 reads and writes each byte once. How can two kernels that move the same bytes be faster? */
 /*  measured weighted_sum bwd: f32 65536 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
@@ -6664,9 +6672,9 @@ template <class T> struct kbki_wsum_columns {
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  A thread owns one vector of columns. Across threads lie along a row; 512 / Across rows are processed side by
-    side, and each thread has U rows in flight. What all CTAs read at a time is close together in memory. The sums
-    of the 512 / Across groups are added in shared memory, in order. */
+/*  Each thread has one vector of columns. `Across` threads share a row; a CTA processes 512 / Across rows at
+    once, and each thread has U rows in flight. At any time, the CTAs read neighbouring parts of memory. The sums
+    of the 512 / Across groups of threads are added in shared memory, in a fixed order. */
 template <class T, int Width, int Across, int U, bool WriteDx>
 __global__ void __launch_bounds__(512, 2)
     kbki_wsum_bwd_k(const T* dy, const T* x, const T* w, T* dx, T* dw, int64_t rows, int64_t cols, float* part,
@@ -6769,7 +6777,8 @@ template <class T, int Width, int Across, int U, bool WriteDx>
 const char* kbki_wsum_bwd(const kbk_args* a, const kbki_wsum<T>& io, kbk_stream st) {
     int64_t y = kbki_ceil(io.cols, Across * Width), x = 2 * kbki_sms() / y,
             most = kbki_ceil(io.rows, 512 / Across * U);
-    if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st); // there are enough columns for one thread each
+    // so many columns fill the device even with one thread per column
+    if (y > 65535) return kbk_weighted_sum_bwd_naive<T>(a, st);
     if (x > most) x = most;
     if (x > kbki_part_ctas(io.cols)) x = kbki_part_ctas(io.cols);
     if (x < 1) x = 1;
