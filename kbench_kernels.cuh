@@ -394,7 +394,7 @@ enum {
     row(fill,    run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(fill,    run,  unroll,     2,  KBK_ALL,     0,   KBK_OWN,  "two 16-byte stores per thread")              \
     row(fill,    run,  cudart,    99,  KBK_ALL,     0,   KBK_VENDOR,  "driver memset of 32- or 16-bit words")    \
-    row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, the last CTA folds")       \
+    row(read,    run,  vec,        1,  KBK_SINGLE,  0,   KBK_OWN,  "16-byte accesses, last CTA folds the parts") \
     row(read,    run,  unroll,     2,  KBK_SINGLE,  0,   KBK_OWN,  "four 16-byte vectors in flight")             \
     row(triad,   run,  naive,      1,  KBK_ALL,     0,   KBK_OWN,  "one element per thread")                     \
     row(triad,   run,  stride,     2,  KBK_ALL,     0,   KBK_OWN,  "device-sized grid, grid-stride loop")        \
@@ -436,7 +436,7 @@ enum {
     row(d2d,  run, sm,       3, KBK_SINGLE, 0, KBK_OWN, "the unrolled copy")                                     \
     row(d2d,  run, cudart,  99, KBK_SINGLE, 0, KBK_VENDOR | KBK_COPIES, "cudaMemcpyAsync")                       \
     row(alloc,run, malloc,   1, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "cudaMalloc, cudaFree")               \
-    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns its memory")     \
+    row(alloc,run, async,    2, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that returns memory to the driver") \
     row(alloc,run, pool,     3, KBK_SINGLE, 0, KBK_VENDOR | KBK_ALLOCATES, "a pool that keeps its memory")       \
     row(null, run, naive,    1, KBK_SINGLE, 0, KBK_OWN, "an empty kernel")
 
@@ -485,7 +485,7 @@ enum {
     row(gelu_erf,  fwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  fwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
     row(gelu_erf,  fwd,  unroll,   4,  KBK_ALL,  0,  KBK_OWN,  "two 16-byte vectors in flight")                  \
-    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic of a short polynomial")                 \
+    row(gelu_erf,  fwd,  approx,   6,  KBK_HALF, 0,  KBK_OWN,  "logistic function of a short polynomial")        \
     row(gelu_erf,  bwd,  naive,    1,  KBK_ALL,  0,  KBK_OWN,  "one element per thread, exp2 and polynomial")    \
     row(gelu_erf,  bwd,  stride,   2,  KBK_ALL,  0,  KBK_OWN,  "device-sized grid, grid-stride loop")            \
     row(gelu_erf,  bwd,  vec,      3,  KBK_ALL,  0,  KBK_OWN,  "16-byte accesses")                               \
@@ -560,7 +560,7 @@ enum {
     row(layernorm, fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w and b in registers, next rows prefetched")       \
     row(layernorm, fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
     row(layernorm, bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
+    row(layernorm, bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
     row(layernorm, bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(layernorm, bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
@@ -577,7 +577,7 @@ enum {
     row(rmsnorm,   fwd, persist, 4 , KBK_ALL,  0,   KBK_OWN, "w in registers, next rows prefetched")             \
     row(rmsnorm,   fwd, cluster, 5 , KBK_ALL,  90,  KBK_OWN, "row split over a cluster, up to 512 KiB")          \
     row(rmsnorm,   bwd, atomic,  1 , KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per element")           \
-    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: two reads")                  \
+    row(rmsnorm,   bwd, split,   2 , KBK_ALL,  0,   KBK_OWN, "dx, then column sums: inputs are read twice")      \
     row(rmsnorm,   bwd, ticket,  3 , KBK_ALL,  0,   KBK_OWN, "column sums per CTA, added in index order")        \
     row(rmsnorm,   bwd, onepass, 4 , KBK_ALL,  0,   KBK_OWN, "one read, rows and sums in registers")
 
@@ -588,7 +588,7 @@ enum {
     row(sum,       run,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
     row(sum,       run,  shared,   2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "tree per CTA, one atomic per CTA") \
     row(sum,       run,  warp,     3,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "shuffles, one atomic per warp")  \
-    row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes in order")
+    row(sum,       run,  ticket,   4,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")
 
 #define KBK_OPS_mse(row)                                                                                         \
     row(mse, fwd, KBK_SUM, sum, "out = mean((x - y)^2)", "x[*] y[*] -> out[]",                                   \
@@ -598,7 +598,7 @@ enum {
 #define KBK_TABLE_mse(row)                                                                                       \
     row(mse,       fwd,  atomic,   1,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "one atomic per thread")          \
     row(mse,       fwd,  block,    2,  KBK_ALL,  0,   KBK_OWN | KBK_UNORDERED, "sum per CTA, one atomic per CTA") \
-    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA finishes")              \
+    row(mse,       fwd,  ticket,   3,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, last CTA adds partial sums")     \
     row(mse,       bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(mse,       bwd,  unroll,   2,  KBK_ALL,  0,   KBK_OWN,  "two 16-byte vectors per input in flight")
 
@@ -615,11 +615,11 @@ enum {
     row(weighted_sum, fwd, warp,   4,  KBK_ALL,  0,   KBK_OWN,  "warp per row, shuffles, one read")              \
     row(weighted_sum, fwd, vec,    5,  KBK_ALL,  0,   KBK_OWN,  "16-byte loads, several rows in flight")         \
     row(weighted_sum, bwd, naive,  1,  KBK_ALL,  0,   KBK_OWN,  "thread per element of dx, per column of dw")    \
-    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "product to memory, its column sums, dx")        \
+    row(weighted_sum, bwd, split,  2,  KBK_ALL,  0,   KBK_OWN,  "products to memory, column sums, then dx")      \
     row(weighted_sum, bwd, matmul, 3,  KBK_ALL,  0,   KBK_OWN,  "two GEMMs, K = 1 and M = 1")                    \
-    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; dx")       \
+    row(weighted_sum, bwd, ticket, 4,  KBK_ALL,  0,   KBK_OWN,  "column sums per CTA, added in order; then dx")  \
     row(weighted_sum, bwd, fused,  5,  KBK_ALL,  0,   KBK_OWN,  "dx and dw from one pass, 16-byte accesses")     \
-    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: one kernel reads, one writes")
+    row(weighted_sum, bwd, vec,    6,  KBK_ALL,  0,   KBK_OWN,  "large data: first x is read, then dx written")
 
 #define KBK_OPS_transpose(row)                                                                                   \
     row(transpose, run, KBK_ROWS, none, "y[c,r] = x[r,c]", "x[R,C] -> y[C,R]", KBKI_SIZES_TRANSPOSE, 0, 2 * 30,  \
@@ -646,10 +646,10 @@ enum {
     row(cross_entropy, fwd, unroll, 3, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, four in flight per thread")    \
     row(cross_entropy, bwd, naive, 1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(cross_entropy, bwd, unroll, 2, KBK_ALL,  0,   KBK_OWN,  "16-byte vectors, two in flight per thread")     \
-    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "fwd unroll, then bwd unroll")                   \
-    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row, second read backwards")            \
+    row(cross_entropy, fwdbwd, split, 1, KBK_ALL, 0,  KBK_OWN,  "unroll of fwd, then unroll of bwd")             \
+    row(cross_entropy, fwdbwd, fused, 2, KBK_ALL, 0,  KBK_OWN,  "CTA per row; the second read runs backwards")   \
     row(cross_entropy, fwdbwd, shared, 3, KBK_ALL, 90, KBK_OWN, "row in shared memory, one read")                \
-    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row over 2 to 8 CTAs, sums by DSMEM")
+    row(cross_entropy, fwdbwd, cluster, 4, KBK_ALL, 90, KBK_OWN, "row split over 2 to 8 CTAs, sums by DSMEM")
 
 #define KBK_OPS_embedding(row)                                                                                   \
     row(embedding, fwd, KBK_LOOKUP, none, "y[t,d] = W[ids[t],d]", "W[V,C] ids[*] -> y[*,C]",                     \
@@ -660,10 +660,10 @@ enum {
 #define KBK_TABLE_embedding(row)                                                                                 \
     row(embedding, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one element per thread")                        \
     row(embedding, fwd,  vec,      2,  KBK_ALL,  0,   KBK_OWN,  "warp per token, 16-byte accesses")              \
-    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "two vectors per thread, ids first")             \
+    row(embedding, fwd,  unroll,   3,  KBK_ALL,  0,   KBK_OWN,  "ids loaded first, two vectors per thread")      \
     row(embedding, bwd,  atomic,   1,  KBK_SINGLE, 0, KBK_OWN | KBK_UNORDERED, "one atomic per element")         \
     row(embedding, bwd,  vec,      2,  KBK_SINGLE, 90, KBK_OWN | KBK_UNORDERED, "red.global.add.v4.f32")         \
-    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted, one owner per row of dW")
+    row(embedding, bwd,  sorted,   3,  KBK_ALL,  0,   KBK_OWN,  "ids sorted; each row of dW is written once")
 
 #define KBK_OPS_rope(row)                                                                                        \
     row(rope, fwd, KBK_ROWS, none, "y = x cos + x' sin; x': halves exchanged, first negated",                    \
@@ -684,12 +684,12 @@ enum {
         "A[M,K] B[N,K] sa[] sb[] -> C[M,N]", KBKI_SIZES_E4M3, 2 * 3 * 5 * 7, 21 + 35 + 15 * 2 + 2 * 4,           \
         KBKI_CHECKS(2e-2, 6, 0, 2e-2, 6, 0, 2e-2, 6, 0))
 #define KBK_TABLE_matmul(row)                                                                                    \
-    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element of C, warps along rows") \
-    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "warps along columns")                           \
+    row(matmul,    fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "one thread per element, a warp has 32 rows")    \
+    row(matmul,    fwd,  coalesced, 2, KBK_ALL,  0,   KBK_OWN,  "a warp has 32 neighbouring columns")            \
     row(matmul,    fwd,  shared,   3,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles in shared memory")                \
     row(matmul,    fwd,  column,   4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 8 results per thread")           \
     row(matmul,    fwd,  regblock, 5,  KBK_ALL,  0,   KBK_OWN,  "128 x 128 tiles, 8 x 8 results per thread")     \
-    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "loads and stores of 4, A transposed in tiles")  \
+    row(matmul,    fwd,  vec,      6,  KBK_ALL,  0,   KBK_OWN,  "4 elements per access, A transposed in tiles")  \
     row(matmul,    fwd,  cpasync,  7,  KBK_SINGLE, 80, KBK_OWN, "cp.async pipeline of four tiles")               \
     row(matmul,    fwd,  warptile, 8,  KBK_SINGLE, 80, KBK_OWN, "warp tiles, fragment pipeline, split-K")        \
     row(matmul,    fwd,  warpmma,  7,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, ldmatrix, tiles loaded by element")   \
@@ -701,15 +701,15 @@ enum {
     row(matmul,    fwd,  coop,     13, KBK_HALF, 90a, KBK_OWN,  "128 x 256 tiles, two consumer warpgroups")      \
     row(matmul,    fwd,  persist,  14, KBK_HALF, 90a, KBK_OWN,  "a CTA per SM loops over the tiles, in bands")   \
     row(matmul,    fwd,  multicast, 15, KBK_HALF, 90a, KBK_OWN, "pairs of CTAs share the tiles of B")            \
-    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C, during the next tile")            \
+    row(matmul,    fwd,  tma,      16, KBK_HALF, 90a, KBK_OWN,  "TMA stores C while the next tile is computed")  \
     row(matmul,    fwd,  mma,      17, KBK_HALF, 80,  KBK_OWN,  "ldmatrix, mma.sync m16n8k16, one stage")        \
-    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync and a cp.async ring; any alignment")   \
-    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "by shape; any alignment, with copies")          \
+    row(matmul,    fwd,  mmapipe,  18, KBK_HALF, 80,  KBK_OWN,  "mma.sync, cp.async pipeline; any alignment")    \
+    row(matmul,    fwd,  select,   19, KBK_HALF, 90a, KBK_OWN,  "tile size by shape; unaligned inputs copied")   \
     row(matmul,    fwd,  tf32,     20, KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
     row(matmul_e4m3, fwd, naive,   1,  KBK_BRAIN, 0,  KBK_OWN,  "one thread per element of C")                   \
     row(matmul_e4m3, fwd, shared,  2,  KBK_BRAIN, 0,  KBK_OWN,  "32 x 32 tiles in shared memory, in f32")        \
     row(matmul_e4m3, fwd, tma,     3,  KBK_BRAIN, 90a, KBK_OWN, "wgmma on 128 x 128, f32 sums every 128 of K")   \
-    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "by shape: 256 x 128, small tiles, split-K")     \
+    row(matmul_e4m3, fwd, select,  4,  KBK_BRAIN, 90a, KBK_OWN, "tile size by shape (up to 256 x 128); split-K") \
     KBKI_CUBLAS(row(matmul, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmEx, f32 accumulation, no TF32")) \
     KBKI_CUBLAS(row(matmul_e4m3, fwd, cublas, 99, KBK_BRAIN, 89, KBK_VENDOR, "cublasLtMatmul, no fast accumulation"))
 
@@ -718,9 +718,9 @@ enum {
         "A[Z,M,K] B[Z,K,N] -> C[Z,M,N]; layout=nn", KBKI_SIZES_BMM, 2 * 3 * 5 * 7, (21 + 35 + 15) * 2,           \
         KBKI_CHECKS(1e-5, 256, 0, 5e-4, 6, 0, 3e-3, 6, 0))
 #define KBK_TABLE_bmm(row)                                                                                       \
-    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "matmul's kernel, batch in grid.z")              \
-    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "by shape, wgmma; persistent over the batch")      \
+    row(bmm,       fwd,  regblock, 1,  KBK_ALL,  0,   KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
+    row(bmm,       fwd,  mmapipe,  2,  KBK_HALF, 80,  KBK_OWN,  "the kernel of matmul, batch index in grid.z")   \
+    row(bmm,       fwd,  select,   3, KBK_HALF, 90a, KBK_OWN, "wgmma, tile size by shape; persistent kernel")    \
     row(bmm,       fwd,  tf32,     4,  KBK_SINGLE, 90a, KBK_OWN | KBK_TF32, "select in TF32 (10 mantissa bits)") \
     KBKI_CUBLAS(row(bmm, fwd, cublas, 99, KBK_ALL, 0, KBK_VENDOR, "cublasGemmStridedBatchedEx, no TF32"))
 
@@ -734,20 +734,20 @@ enum {
         KBKI_CHECKS(2e-5, 128, 0, 2e-3, 8, 0, 1.5e-2, 8, 0))
 #define KBK_TABLE_attention(row)                                                                                 \
     row(attention, fwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "score matrix in memory, three passes")          \
-    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32 keys a time")  \
+    row(attention, fwd,  online,   3,  KBK_ALL,  0,   KBK_OWN,  "warp per row, online softmax, 32-key tiles")    \
     row(attention, fwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "64 x 64 tiles, 4 x 4 scores per thread, FMAs")  \
     row(attention, fwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
     row(attention, fwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN,  "mma.sync, 32 rows per warp, double buffering")  \
     row(attention, fwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN,  "wgmma and TMA, warp specialization")            \
     row(attention, fwd,  flashrs,  8,  KBK_HALF, 90a, KBK_OWN,  "three independent consumers")                   \
-    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, two consumers in turn")   \
-    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent, items by shape, 2-4 consumers")      \
+    row(attention, fwd,  pingpong, 9,  KBK_HALF, 90a, KBK_OWN,  "scores one tile ahead, 2 consumers alternate")   \
+    row(attention, fwd,  flashpp,  10, KBK_HALF, 90a, KBK_OWN,  "persistent kernel, 2 to 4 consumers by shape")   \
     row(attention, bwd,  naive,    1,  KBK_ALL,  0,   KBK_OWN,  "both S x S matrices in memory")                 \
     row(attention, bwd,  flash,    4,  KBK_ALL,  0,   KBK_OWN,  "32 x 32 tiles, 4 x 2 pairs per thread, FMAs")   \
     row(attention, bwd,  warpmma,  5,  KBK_HALF, 75,  KBK_OWN,  "mma.sync, loads and products alternate")        \
     row(attention, bwd,  flashmma, 6,  KBK_HALF, 80,  KBK_OWN | KBK_UNORDERED, "128 keys per CTA, dq by atomics") \
-    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "the same with wgmma and TMA")    \
-    KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "vendor's batched GEMMs, own softmax"))
+    row(attention, bwd,  flashws,  7,  KBK_HALF, 90a, KBK_OWN | KBK_UNORDERED, "like flashmma, with wgmma and TMA") \
+    KBKI_CUBLAS(row(attention, fwd, cublas, 2, KBK_ALL, 0, KBK_VENDOR, "batched GEMMs of cuBLAS, own softmax kernel"))
 
 // The closed list of variant names: a row with any other name does not compile.
 #define KBKI_WORDS(word)                                                                                         \
@@ -2997,7 +2997,7 @@ KBKI_MAP_RUNGS(kbk_div_fwd, kbki_div)
 /*  measured read run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
-    1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, the last CTA folds
+    1 vec    347.9 us 117 %      -   19 99 % 92 %       263  16-byte accesses, last CTA folds the parts
     2 unroll 346.2 us 117 % 1.00 x   32 98 % 93 %       611  four 16-byte vectors in flight
     end of measured */
 /*  measured triad run: f32 268435456, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3375,7 +3375,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     no floor: the allocator is the limit
                  time   gain occ DRAM conflicts
     1 malloc 361.8 us      - 0 %  1 %         0  cudaMalloc, cudaFree
-    2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns its memory
+    2 async  949.3 us 0.38 x 0 %  0 %         0  a pool that returns memory to the driver
     3 pool    1.77 us  536 x 0 %  0 %         0  a pool that keeps its memory
     end of measured */
 /*  measured null run: f32 1, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3533,7 +3533,7 @@ KBKI_MAP_RUNGS(kbk_relu_fwd, kbki_relu)
     2 stride 308.1 us  65 % 1.28 x   14 95 % 51 %         0  device-sized grid, grid-stride loop
     3 vec    173.7 us 115 % 1.77 x   32 83 % 89 %         0  16-byte accesses
     4 unroll 174.6 us 115 % 0.99 x   32 82 % 88 %         0  two 16-byte vectors in flight
-    6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic of a short polynomial
+    6 approx 173.4 us 116 % 1.01 x   32 87 % 89 %         0  logistic function of a short polynomial
     end of measured */
 /*  measured gelu_tanh fwd: bf16 32768 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     2.250 FLOP/B; floor on an H200 125.6 us = 536.9 MB / 4.276 TB/s; on this GPU 176.0 us at 3.051 TB/s
@@ -5485,7 +5485,7 @@ KBKI_LAUNCHER(kbk_layernorm_fwd_cluster, kbki_norm_cluster<T, true>)
     1.083 FLOP/B; floor on an H200 94.2 us = 402.8 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  264.4 us  56 %      -   32 90 % 57 %      6232  one atomic per element
-    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: two reads
+    2 split   381.1 us  39 % 0.69 x   32 92 % 74 %      2819  dx, then column sums: inputs are read twice
     3 ticket  191.6 us  78 % 1.99 x   40 60 % 62 %        26  column sums per CTA, added in index order
     4 onepass 130.5 us 114 % 1.47 x   85 48 % 89 %     149 k  one read, rows and sums in registers
     end of measured */
@@ -5996,7 +5996,7 @@ KBKI_REF(rmsnorm_fwd) {
     0.750 FLOP/B; floor on an H200 94.2 us = 402.7 MB / 4.276 TB/s; on this GPU 132.0 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
     1 atomic  237.7 us  63 %      -   32 90 % 64 %      11 k  one atomic per element
-    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: two reads
+    2 split   368.9 us  41 % 0.64 x   31 92 % 76 %      15 k  dx, then column sums: inputs are read twice
     3 ticket  179.4 us  84 % 2.06 x   40 60 % 66 %      11 k  column sums per CTA, added in index order
     4 onepass 129.6 us 116 % 1.38 x   84 47 % 90 %     134 k  one read, rows and sums in registers
     end of measured */
@@ -6053,7 +6053,7 @@ KBKI_LAUNCHER(kbk_rmsnorm_bwd_onepass, kbki_dnorm_onepass<T, false>)
     1 atomic 472.0 ms   0 %      -   10 77 %  0 %         0  one atomic per thread
     2 shared 355.0 us 113 % 1330 x   22 99 % 91 %       883  tree per CTA, one atomic per CTA
     3 warp   356.2 us 113 % 1.00 x   24 97 % 90 %         0  shuffles, one atomic per warp
-    4 ticket 345.3 us 116 % 1.03 x   44 52 % 93 %       211  16-byte loads, last CTA finishes in order
+    4 ticket 345.3 us 116 % 1.03 x   44 52 % 93 %       211  16-byte loads, last CTA adds partial sums
     end of measured */
 #define KBKI_SUM_CTAS 4096 // largest number of partial sums
 KBKI_TENSORS(sum_run, 2, t[0] = kbki_in("x", n, 0), t[1] = kbki_out("out", KBK_KF32, 1, 1, 1))
@@ -6227,7 +6227,7 @@ template <class T> const char* kbk_sum_run_ticket(const kbk_args* a, kbk_stream 
                  time  peak   gain regs  occ DRAM conflicts
     1 atomic 235.9 ms   0 %      -   12 78 %  0 %         0  one atomic per thread
     2 block  259.1 us  78 %  910 x   18 99 % 62 %       363  sum per CTA, one atomic per CTA
-    3 ticket 173.6 us 116 % 1.49 x   32 78 % 93 %       443  16-byte loads, last CTA finishes
+    3 ticket 173.6 us 116 % 1.49 x   32 78 % 93 %       443  16-byte loads, last CTA adds partial sums
     end of measured */
 KBKI_TENSORS(mse_fwd, 3, t[0] = kbki_in("x", n, 0), t[1] = kbki_in("y", n, 0),
              t[2] = kbki_out("out", KBK_KF32, 1, 1, 0))
@@ -6610,11 +6610,11 @@ template <class T> const char* kbk_weighted_sum_fwd_vec(const kbk_args* a, kbk_s
     0.375 FLOP/B; floor on an H200 502.3 us = 2.148 GB / 4.276 TB/s; on this GPU 704.0 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
     1 naive   7785 us  11 %      -   32 30 %  8 %         0  thread per element of dx, per column of dw
-    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  product to memory, its column sums, dx
+    2 split   2035 us  40 % 3.83 x   32 97 % 63 %      14 k  products to memory, column sums, then dx
     3 matmul  7027 us  12 % 0.29 x   32 71 %  9 %      10 M  two GEMMs, K = 1 and M = 1
-    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; dx
+    4 ticket 971.2 us  84 % 7.23 x   57 80 % 65 %       297  column sums per CTA, added in order; then dx
     5 fused  750.6 us 109 % 1.29 x   60 50 % 85 %         1  dx and dw from one pass, 16-byte accesses
-    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: one kernel reads, one writes
+    6 vec    681.3 us 120 % 1.10 x   64 66 % 93 %         0  large data: first x is read, then dx written
     end of measured */
 KBKI_TENSORS(weighted_sum_bwd, 5, t[0] = kbki_in("dy", rows, 1), t[1] = kbki_in("x", n, cols),
              t[2] = kbki_in("w", cols, 0), t[3] = kbki_out("dx", KBK_T, n, cols, 0),
@@ -6830,12 +6830,12 @@ template <class T> const char* kbk_weighted_sum_bwd_vec(const kbk_args* a, kbk_s
     2 shared   32 x 32 tile in shared memory (Ruetsch & Micikevicius 2009, "Optimizing Matrix Transpose in CUDA")
                                                           <- both sides coalesced; but a column of the tile is in
                one bank (16 bits: in two), so reading it has 32-way (16-way) bank conflicts
-    3 padded   one more column in the tile                <- neighbours in a column are in different banks
+    3 padded   one more column in the tile                <- elements of a column are in different banks
     4 vec      each thread transposes a square of 4 x 4 elements (16 bits: 8 x 8) in registers, and moves 16 bytes
                at a time through shared memory                 <- a sixteenth (16 bits: a sixty-fourth) of the
                accesses, 64 or 128 bytes in flight per thread, 256 contiguous bytes per row on both sides
-    bound by   memory: compare with bytes / copy bandwidth. vec needs addresses, and rows of x and of y, that are
-               multiples of 16 bytes; otherwise padded runs
+    bound by   memory: compare with bytes / copy bandwidth. If an address, a row of x or a
+               row of y is not a multiple of 16 bytes, vec launches padded
     predict    each write of a warp of naive touches 32 sectors. Which share of the copy bandwidth is left? */
 /*  measured transpose run: f32 16384 x 8192, NVIDIA H100 80GB HBM3, 2026-11-26
     0.000 FLOP/B; floor on an H200 251.1 us = 1.074 GB / 4.276 TB/s; on this GPU 352.0 us at 3.051 TB/s
@@ -6853,13 +6853,13 @@ KBKI_REF(transpose_run) {
 }
 
 #ifdef __CUDACC__
-// Reads are coalesced, writes are not.
+// One element per thread: reads are coalesced, writes are not.
 template <class T> __global__ void kbk_transpose_run_naive_k(const T* x, T* y, int64_t rows, int64_t cols) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, r = i / cols, c = i - r * cols;
     if (r < rows) y[c * rows + r] = x[i];
 }
 
-// 32 x 8 threads, four elements each.
+// A CTA has 32 x 8 threads; each transposes four elements of a 32 x 32 tile.
 template <class T, int Pad>
 __global__ void __launch_bounds__(256)
     kbk_transpose_run_shared_k(const T* x, T* y, int64_t rows, int64_t cols) {
@@ -6878,7 +6878,7 @@ __global__ void __launch_bounds__(256)
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// A square of Width x Width elements, row by row as 16-byte vectors; column() returns a row of the transpose.
+// A square of Width x Width elements, each row a 16-byte vector; column() returns a column as a vector.
 template <int Width> struct kbki_square {
     uint32_t w[Width][4];
     __device__ __forceinline__ void row(int i, uint4 q) {
@@ -6886,7 +6886,8 @@ template <int Width> struct kbki_square {
     }
     __device__ __forceinline__ uint4 column(int j) const {
         if (Width == 4) return make_uint4(w[0][j], w[1][j], w[2][j], w[3][j]);
-        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410; // upper or lower halves of two words
+        // selects the upper or the lower halves of two words
+        const int from = j / 2, half = j % 2 ? 0x7632 : 0x5410;
         return make_uint4(__byte_perm(w[0][from], w[1 % Width][from], half),
                           __byte_perm(w[2 % Width][from], w[3 % Width][from], half),
                           __byte_perm(w[4 % Width][from], w[5 % Width][from], half),
@@ -6894,16 +6895,16 @@ template <int Width> struct kbki_square {
     }
 };
 
-/*  16 x 16 squares per CTA, one per thread. The tile holds rows of y with 16 vectors each. Swizzle: vector p of
-    row o is stored at p ^ (o / Width mod 8), so that neither the writes nor the reads of eight threads have bank
-    conflicts. Tiles are numbered down bands of 1024 tile rows: CTAs that run together write long contiguous
-    parts of rows of y. */
+/*  16 x 16 squares per CTA, one per thread. The tile in shared memory has rows of y with 16 vectors each.
+    Swizzle: vector p of row o is stored at position p ^ (o / Width mod 8), so that neither the writes nor the
+    reads of eight threads have bank conflicts. Tiles are numbered down the columns of bands with 1024 rows of
+    tiles. CTAs that run at the same time therefore write long contiguous parts of rows of y. */
 template <class T>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     kbk_transpose_run_vec_k(const T* x, T* y, int64_t rows, int64_t cols) {
     constexpr int Width = KBKI_WIDTH(T), Side = 16, Tile = Side * Width;
     const unsigned down = (unsigned)((rows + Tile - 1) / Tile), across = (unsigned)((cols + Tile - 1) / Tile);
-    const unsigned band = min(down, 1024u); // then band * across fits into 32 bits, too
+    const unsigned band = min(down, 1024u); // limited, so that band * across fits into 32 bits
     __shared__ uint4 tile[Side * Width][Side];
     unsigned b = blockIdx.x / (band * across), rest = blockIdx.x - b * band * across;
     unsigned high = down - b * band < band ? down - b * band : band;
@@ -6931,7 +6932,8 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? 4 : 3)
     }
 }
 
-// Side: of a CTA's tile. The naive kernel, whose CTAs have 256 elements, needs no more CTAs than tiles of 16 x 16.
+// Side: side length of a CTA's tile. CTAs of the naive kernel process 256 elements, so the launcher treats them
+// as tiles of 16 x 16.
 template <class T, void (*Kernel)(const T*, T*, int64_t, int64_t), int Side>
 const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
     const int64_t rows = a->s.rows, cols = a->s.cols, down = kbki_ceil(rows, Side), across = kbki_ceil(cols, Side);
@@ -6944,7 +6946,7 @@ const char* kbki_transpose(const kbk_args* a, kbk_stream st) {
 }
 KBKI_LAUNCHER(kbk_transpose_run_naive, kbki_transpose<T, kbk_transpose_run_naive_k<T>, 16>)
 KBKI_LAUNCHER(kbk_transpose_run_shared, kbki_transpose<T, kbk_transpose_run_shared_k<T, 0>, 32>)
-// Padding of one bank: one element of 4 bytes, or two of 2 bytes.
+// The padding is one bank wide: one element of 4 bytes, or two of 2 bytes.
 KBKI_LAUNCHER(kbk_transpose_run_padded, kbki_transpose<T, kbk_transpose_run_shared_k<T, 4 / (int)sizeof(T)>, 32>)
 template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -6963,15 +6965,16 @@ template <class T> const char* kbk_transpose_run_vec(const kbk_args* a, kbk_stre
     loss, lse: R, f32; lse is written if its pointer is not NULL
     flops  4*R*V + 3*R     max 1, subtract 1, exp 1, sum 1 per logit; per row log, + max, - target logit
     bytes  R*V*s + 12*R
-    check  1e-6 + 8 ulp (relative 1e-6). The loss is (max - x_t) + log(sum): exact if the target is the maximum
+    check  1e-6 + 8 ulp (relative 1e-6). The loss is computed as (max - x_t) + log(sum), so that it keeps
+           its digits if the target is the maximum
     targets  KBK_IGNORE (-100): loss 0; the caller excludes the row from its mean. Any other t outside [0, V): loss
-             NaN, and x is not read there
+             NaN, and x is not read at t
     1 split    log-softmax to memory, then gather    <- slow: three reads, and 4 bytes written per logit
     2 online   CTA per row, online softmax           <- one read; only the results are written (Milakov &
                Gimelshein 2018, "Online Normalizer Calculation for Softmax")
     3 unroll   four 16-byte vectors in flight        <- 64 bytes in flight per thread, and one rescaling for 16 or
-               32 logits. Rows of up to 1024 vectors get as many threads as they can use, from 8 lanes of a warp on.
-               Rows of odd length: each row's unaligned start is read separately (peeling)
+               32 logits. A row of up to 1024 vectors is processed by 8 lanes, a warp or a CTA, depending on its
+               length. If rows are not aligned, each row's start is read separately (peeling)
     predict    rung 2 reads every logit once. Why is DRAM idle for more than half of the time? */
 /*  measured cross_entropy fwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     2.000 FLOP/B; floor on an H200 192.8 us = 824.3 MB / 4.276 TB/s; on this GPU 270.2 us at 3.051 TB/s
@@ -6999,12 +7002,13 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        if (out[1]) out[1][r - u0] = top + log(sum); // a row of -inf: top is -inf and log(0) is -inf; no NaN
+        // if the row is all -inf, top and log(0) are -inf, and the sum is not NaN
+        if (out[1]) out[1][r - u0] = top + log(sum);
     }
 }
 
 #ifdef __CUDACC__
-// The logit of the target; NaN for a target outside the row.
+// Returns the logit of the target; NaN for a target outside the row.
 template <class T> __device__ __forceinline__ float kbki_ce_logit(const T* x, int64_t cols, int target) {
     return target >= 0 && target < cols ? kbki_float(x[target]) : __int_as_float(0x7FC00000);
 }
@@ -7041,7 +7045,7 @@ __global__ void __launch_bounds__(256)
     kbk_cross_entropy_fwd_online_k(const T* x, const int* t, float* loss, float* lse, int64_t cols) {
     __shared__ kbki_pair slots[32];
     x += blockIdx.x * cols;
-    // summed in blocks, because in one long sum the last terms lose digits
+    // summed in blocks, because terms added to one long sum lose digits
     kbki_pair p = kbki_pair::none(), block = p;
     int n = 0, target = t[blockIdx.x];
     for (int64_t c = threadIdx.x; c < cols; c += 256) {
@@ -7067,14 +7071,14 @@ template <class T> struct kbki_ce_row {
         : base(m), norm(1 / sum), unit(scale), at(t), ignore(t == KBK_IGNORE) {
         if (!ignore && (t < 0 || t >= cols)) unit = __int_as_float(0x7FC00000);
     }
-    // From an lse. The tolerance includes its rounding error (6e-5 at lse = 1000).
+    // Makes a row from its lse. The tolerance includes the rounding error of lse (6e-5 at lse = 1000).
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
         // an infinite or NaN lse must reach the result
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
-    // Width logits; target: offset of the target from the first of them, in elements.
+    // Converts Width logits; target: offset of the target from the first of these logits, in elements.
     template <int Width>
     __device__ __forceinline__ void gradient_near(kbki_pack<T, Width>& v, unsigned target) const {
         float f[Width];
@@ -7086,13 +7090,13 @@ template <class T> struct kbki_ce_row {
             float x[Width];
             v.get(x);
 #pragma unroll
-            for (int k = 0; k < Width; k++) // not f[k] - unit, because both may be infinite
+            for (int k = 0; k < Width; k++) // the loop avoids f[k] - unit, because both may be infinite
                 if (target == k) f[k] = fmaf(kbki_exp_from(x[k], base), norm, -1.0f) * unit;
         }
         v.set(f);
         if (ignore) v.fill(0);
     }
-    // Width logits; c: column of the first.
+    // Converts Width logits; c: column of the first one.
     template <int Width> __device__ __forceinline__ void gradient(kbki_pack<T, Width>& v, int64_t c) const {
         gradient_near<Width>(v, at >= c && at < c + Width ? (unsigned)(at - c) : Width);
     }
@@ -7102,9 +7106,9 @@ template <class T> struct kbki_ce_row {
     }
 };
 
-/*  Long rows: one read of the logits, and a second one, backwards, for the gradient. Threads per row: 32 (four rows per
-    CTA), or a CTA. lse, pair: receive lse and (max, sum) of the rows, or NULL. dx may be x; kbki_ce_load is a plain
-    load for that reason, neither streaming nor read-only. */
+/*  Processes long rows: reads the logits once, and a second time, backwards, for the gradient. Threads: number of
+    threads per row, 32 (four rows per CTA) or those of a CTA. lse, pair: receive lse and (max, sum) of the rows,
+    or are NULL. dx may be x; therefore kbki_ce_load is a plain load, neither streaming nor read-only. */
 template <class T, int Width> __device__ __forceinline__ void kbki_ce_load(kbki_pack<T, Width>& v, const T* p) {
     v = *reinterpret_cast<const kbki_pack<T, Width>*>(p);
 }
@@ -7119,13 +7123,14 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     x += r * cols, dx += r * cols;
     const int at = __ldg(t + r);
     const kbki_pair mine = kbki_row_pair<T, Width, 4>(x, cols, lane, Threads);
-    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f; // before the barrier: dx may be x
+    // read before the barrier, because dx may be x
+    const float logit = lane == 0 ? kbki_ce_logit(x, cols, at) : 0.0f;
     const kbki_pair p = kbki_threads_pair<Threads>(mine, slots);
     if (lane == 0) loss[r] = kbki_ce_loss(p, at, logit);
     if (lane == 0 && lse) lse[r] = p.m + p.log_sum();
     if (lane == 0 && pair) pair[r] = make_float2(p.m, p.s);
     if constexpr (!Gradient) return;
-    // no barrier here otherwise: every lane must have read what another may overwrite
+    // a warp has no other barrier here; every lane must have read x before another lane overwrites it
     if (Threads == 32) __syncwarp();
     const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
     const kbki_span sp = kbki_split<T, Width>(x, cols);
@@ -7145,10 +7150,10 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads), Gradient ? 1 : 1024 / KBKI_
     }
 }
 
-/*  Rows of whole vectors that fit into registers. The number of threads depends on the row's length; the shortest
-    rows have eight lanes of a warp. Target and target logit are loaded together with the row, so that their
-    latency is hidden. Loss: loss, lse and pair are outputs; otherwise lse and g, or pair and scale, are inputs of
-    the gradient. dx may be x. */
+/*  Processes rows that consist of 16-byte vectors and fit into registers. The number of threads depends on the
+    row's length; the shortest rows are processed by eight lanes of a warp. Target and target logit are loaded
+    together with the row, so that their latency is hidden. Loss: loss, lse and pair are outputs; otherwise lse
+    and g, or pair and scale, are inputs of the gradient. dx may be x. */
 template <class T, int Packs, int Threads, bool Loss, bool Gradient>
 __global__ void __launch_bounds__(KBKI_CTA(Threads))
     kbki_cross_entropy_row_k(const T* x, const int* t, const float* g, float* loss, float* lse, float2* pair,
@@ -7194,7 +7199,7 @@ __global__ void __launch_bounds__(KBKI_CTA(Threads))
                   : kbki_ce_row<T>(__ldg(lse + row), __ldg(g), at, cols);
     }
     if constexpr (Gradient) {
-        // elements from the thread's first vector to the target
+        // number of elements from the thread's first vector to the target
         const unsigned goal = (unsigned)at - (unsigned)(lane * Width);
 #pragma unroll
         for (int u = 0; u < Packs; u++) {
@@ -7216,7 +7221,7 @@ template <class T> struct kbki_ce {
     float scale;
     int64_t rows, cols;
 };
-// Launches run(arguments), unless they are wrong or there is nothing to do.
+// Calls run(arguments), unless an argument is wrong or there is nothing to do.
 template <class T, bool Fwd, bool Bwd, class Run>
 const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     kbki_ce<T> io = {};
@@ -7234,8 +7239,8 @@ const char* kbki_ce_launch(const kbk_args* a, Run run, size_t scratch = 0) {
     if (!why) why = run(io);
     return why ? why : kbki_launched();
 }
-// Launches kbki_cross_entropy_row_k for rows that it can take, and says whether it did. Most: its longest rows, in
-// vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
+// Launches kbki_cross_entropy_row_k if it can process the rows; returns whether it did. Most: longest row of the
+// kernel, in vectors. For the gradient alone, longer rows fill CTAs of 512 vectors.
 template <bool Loss, bool Gradient, class T> bool kbki_ce_rows(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Width = KBKI_WIDTH(T), Most = Loss ? 1024 : 512;
     typedef void kernel(const T*, const int*, const float*, float*, float*, float2*, T*, float, int64_t, int64_t);
@@ -7287,20 +7292,20 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
 
 /*  cross_entropy bwd ----------------------------------------------------------------------------------------
     dx[r,c] = g (exp(x[r,c] - lse[r]) - (c == t[r]))     x, dx: R x V   t: R, int32   lse: R, f32   g: one f32
-    flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row - 1
+    flops  3*R*V + R       subtract 1, exp 1, times g 1 per logit; per row: - 1 at the target
     bytes  2*R*V*s + 8*R + 4
     check  norm-wise f32 1e-5, f16 4e-4, bf16 3e-3; 64 ulp of the element in f32, 2 ulp at 16 bits, + 1e-9. The row
-           scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding;
-           the target's bound is that of a number of the size of g (16 bits: g / 1000)
+           scale is not used, because the target alone determines it. The 1 is subtracted in f32, before rounding.
+           The target's bound is that of a number as large as g (16 bits: g / 1000)
     targets  KBK_IGNORE: a row of zeros. Any other t outside [0, V): a row of NaN. dx may be x itself
     1 naive    thread per element            <- slow: a division to find the row, 2 or 4 bytes in flight per thread
     2 unroll   two 16-byte vectors in flight <- 32 bytes in flight per thread; row and target are loaded once for 8
-               or 16 logits; each row's unaligned start is read separately. Short rows get as many threads as they
-               can use. x and dx with different alignments modulo 16 bytes are read element by element
+               or 16 logits; each row's unaligned start is read separately. Short rows have fewer threads. If x and
+               dx have different alignments modulo 16 bytes, they are read element by element
     predict    the gradient needs an exp per logit. Is memory or the special function unit the limit? (16 exp2 per
                clock and SM; 2 bytes read and 2 written per logit in bf16)
-    limits     a row of -1e30 has lse = -1e30, which cannot hold log V as well. Then exp(x - lse) is 1; only fwdbwd,
-               which does not use lse, gives 1/V */
+    limits     if all logits are -1e30, lse is rounded to -1e30, and log V is lost. exp(x - lse) is then 1, not 1/V.
+               Only fwdbwd, which does not use lse, gives 1/V */
 /*  measured cross_entropy bwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     0.750 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                  time  peak   gain regs  occ DRAM conflicts
@@ -7332,15 +7337,16 @@ template <class T>
 __global__ void kbk_cross_entropy_bwd_naive_k(const T* x, const int* t, const float* lse, const float* g, T* dx,
                                               int64_t rows, int64_t cols) {
     int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-    int64_t r = (i | cols) >> 32 ? i / cols : (unsigned)i / (unsigned)cols; // a division of 32 bits is much faster
+    // 32-bit division is much faster than 64-bit division
+    int64_t r = (i | cols) >> 32 ? i / cols : (unsigned)i / (unsigned)cols;
     if (r >= rows) return;
     kbki_ce_row<T>(lse[r], *g, t[r], cols).gradient_at(x + r * cols, dx + r * cols, i - r * cols);
 }
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-/*  Threads per row: 16 or 32, or 256 for each piece of a row; a row has `pieces`. U vectors per thread. pair: NULL,
-    or (max, sum) of the rows, and scale instead of lse and g. */
+/*  Threads: 16 or 32 threads per row; or 256 threads for each of the `pieces` pieces of a row. Each thread has U
+    vectors. pair: (max, sum) of the rows, used with scale; or NULL, and lse and g are used instead. */
 template <class T, int Width, int Threads, int U>
 __global__ void __launch_bounds__(256)
     kbk_cross_entropy_bwd_unroll_k(const T* x, const int* t, const float* lse, const float* g, T* dx, int64_t rows,
@@ -7395,7 +7401,7 @@ template <class T> const char* kbki_ce_bwd_unroll(const kbki_ce<T>& io, kbk_stre
     constexpr int Width = KBKI_WIDTH(T);
     if (kbki_ce_rows<false, true>(io, st)) return NULL;
     if (!kbki_congruent(io.x, io.dx)) return kbki_ce_grad<T, 1, 256>(io, st);
-    // in shorter rows, most lanes of a warp would be idle
+    // if rows are shorter, most lanes of a warp would be idle
     if (io.cols < 16 && !io.pair) return kbki_ce_bwd_naive(io, st);
     if (io.cols < 32 * Width) return kbki_ce_grad<T, Width, 16>(io, st);
     return io.cols < 256 * Width ? kbki_ce_grad<T, Width, 32>(io, st) : kbki_ce_grad<T, Width, 256>(io, st);
@@ -7423,22 +7429,22 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     2 fused    CTA per row; the second read runs backwards, as in fused_classifier of llm.c (Karpathy 2024)
                                               <- one launch; the end of the row is still in the L2 cache. Rows of
                up to 1024 vectors are read once, into registers, and short ones share a CTA
-    3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; as a row is written, its
+    3 shared   persistent kernel, row in shared memory, loaded by a cp.async pipeline; while a row is written, its
                buffers are filled with the next row       <- one read of x; loads overlap with computing and
                writing, and the SM reads and writes in bursts of a row. Rows up to 192 KiB
     4 cluster  row split over 2 to 8 CTAs, their (max, sum) exchanged through distributed shared memory
-                                              <- one read of rows up to 1.4 MiB. Loses if a row fits into one SM:
-               every row waits for the other CTA, and the column DRAM falls
-               Longer rows run as rung 2. So do x and dx with different alignments modulo 16 bytes
+                                              <- one read of rows up to 1.4 MiB. Slower if a row fits into one SM:
+               at every row, the CTAs wait for each other, and the DRAM share falls
+               Rung 2 runs instead if rows are longer, or if x and dx have different alignments modulo 16 bytes
     predict    how many rows does an L2 cache of 50 MiB hold while 132 CTAs process one each? Does the second read of
                rung 2 come from DRAM? */
 /*  measured cross_entropy fwdbwd: bf16 8192 x 50304, NVIDIA H100 80GB HBM3, 2026-11-26
     1.250 FLOP/B; floor on an H200 385.5 us = 1.648 GB / 4.276 TB/s; on this GPU 540.4 us at 3.051 TB/s
                   time  peak   gain regs  occ DRAM conflicts
-    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  fwd unroll, then bwd unroll
-    2 fused   703.8 us  89 % 1.16 x   64 43 % 87 %      16 k  CTA per row, second read backwards
+    1 split   813.0 us  77 %      -   56 72 % 90 %      6852  unroll of fwd, then unroll of bwd
+    2 fused   703.8 us  89 % 1.16 x   64 43 % 87 %      16 k  CTA per row; the second read runs backwards
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
-    4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row over 2 to 8 CTAs, sums by DSMEM
+    4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
     end of measured */
 // |loss| + 1/4, because a loss near 0 is a difference of larger numbers
 KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
@@ -7457,7 +7463,8 @@ KBKI_REF(cross_entropy_fwdbwd) {
         if (!out[1]) continue;
         if (out[KBK_OUTS + 1]) dx[KBK_OUTS] = out[KBK_OUTS + 1] + (r - u0) * s->cols;
         grad[0] = dx[0] = out[1] + (r - u0) * s->cols;
-        // Subtracts the maximum first: at -1e30 even a double cannot hold the logarithm of the sum as well.
+        // Subtracts the maximum first, because at -1e30, even in double, adding the logarithm of the sum changes
+        // nothing.
         for (int64_t c = 0; c < s->cols; c++) top = x[c] > top ? x[c] : top;
         for (int64_t c = 0; c < s->cols; c++) log_sum += exp(dx[0][c] = x[c] - top);
         log_sum = log(log_sum);
@@ -7466,10 +7473,10 @@ KBKI_REF(cross_entropy_fwdbwd) {
 }
 
 #ifdef __CUDACC__
-#define KBKI_CE_SLOTS 14 // pieces of 1024 vectors that fit into an SM
-#define KBKI_CE_AHEAD 8  // most pieces in flight while a row is processed
-// What a thread of CTA `rank` of the cluster has of a row: its first column, the number of vectors from there to the
-// end of the CTA's share, and a single element or -1.
+#define KBKI_CE_SLOTS 14 // number of pieces of 1024 vectors that fit into an SM
+#define KBKI_CE_AHEAD 8  // largest number of pieces in flight while a row is processed
+// A thread's part of a row, in CTA `rank` of the cluster: its first column, the number of vectors from there to
+// the end of the CTA's share, and the index of a single element, or -1.
 struct kbki_ce_part {
     int64_t c, one;
     int left;
@@ -7484,17 +7491,18 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// kbki_warp_all<kbki_pair> with one exponential: the maximum comes first, from integers in the order of the
-// floats.
+// Like kbki_warp_all<kbki_pair>, but with one exponential only: first, the warp finds the maximum, by an integer
+// reduction, on integers that have the order of the floats.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
     float top = __int_as_float(k ^ (k >> 31 & 0x7FFFFFFF));
     return { top, kbki_warp_all<kbki_sum<float>>(p.s * kbki_rebase(p.m, kbki_base(top))) };
 }
-/*  The pair of a row in a cluster. Each warp sends its pair to place `slot` of the table of every CTA (st.async). An
-    mbarrier there counts arrivals, or bytes from other CTAs, and tells when a table is full. Only the pairs are
-    waited for; the release of a cluster barrier would also wait for every store to dx in flight. */
+/*  Exchanges the (max, sum) pairs of a row in a cluster. Each warp sends its pair to position `slot` of a table
+    in every CTA (st.async). An mbarrier in each CTA tracks arrivals, or bytes from other CTAs, and is complete
+    when the table is full. A CTA thus waits for the pairs only. The release of a cluster barrier would also wait
+    for all stores to dx that are in flight. */
 template <int Cluster, int Warps>
 __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, uint64_t* bar, int slot,
                                                  unsigned parity) {
@@ -7521,18 +7529,19 @@ __device__ __forceinline__ kbki_pair kbki_ce_all(kbki_pair p, kbki_pair* table, 
 }
 #endif
 
-/*  A cluster processes rows first, first + step, and so on. CTA `rank` has `share` vectors of each row: `pieces`
-    pieces of one 16-byte vector per thread. The pieces of all its rows form a sequence. Piece q is stored in slot q
-    mod (pieces + ahead). Each thread loads its own vector of every piece (cp.async) and is the only one to use it, so
-    that no barrier is needed. When a row has arrived, its pair is computed. When the pairs have been exchanged, the
-    gradients are written, and each slot is filled with the piece `ahead` pieces further on. An SM thus reads and
-    writes in bursts of a row. Targets are loaded two rows ahead and their logits one row ahead. */
+/*  A cluster processes row numbers first, first + step, first + 2 step, and so on. CTA `rank` has `share` vectors
+    of each row: `pieces` pieces of one 16-byte vector per thread. The pieces of all its rows form a sequence.
+    Piece q is stored in slot q mod (pieces + ahead). Each thread loads its own vector of every piece (cp.async)
+    and is the only one to use it, so that no barrier is needed. When a row has arrived, its (max, sum) pair is
+    computed. When the pairs have been exchanged, the gradients are written, and each slot is filled with the
+    piece that is `ahead` pieces later. An SM thus alternates between reading a row and writing a row. Targets are
+    loaded two rows ahead and their logits one row ahead. */
 template <class T, int Cluster, int Threads>
 __global__ void __launch_bounds__(Threads, 1024 / Threads)
     kbki_cross_entropy_fwdbwd_ring_k(const T* x, const int* t, float* loss, T* dx, float scale, int rows,
                                      int64_t cols, int share, int pieces, int ahead) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors at a time: eight logits
+    constexpr int Width = KBKI_WIDTH(T), Warps = Threads / 32, U = 8 / Width; // U vectors have eight logits
     extern __shared__ uint4 kbki_ce_data[];
     __shared__ uint64_t met[2];
     __shared__ kbki_pair table[2][Cluster * Warps];
@@ -7546,10 +7555,12 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     // all CTAs of the cluster must have started before one writes to another's shared memory
     if (Cluster > 1) kbki_cluster_barrier();
     kbki_ce_part part = kbki_ce_part::of(x, cols, share, rank);
-    // The next vectors of this thread to load. origin: its first vector of row 0, if all rows have the same alignment.
+    // from: the next vector that this thread loads. origin: its first vector of row 0, valid if all rows have the
+    // same alignment.
     const T *origin = x + part.c, *from = x;
     int next = first, piece = 0, left = 0, count = part.left;
-    // hides how values were computed from the compiler, so that the loops need not keep what they came from
+    // hides from the compiler how these values were computed, so that it keeps them in registers and not their
+    // sources
     asm volatile("" : "+r"(slot), "+r"(begin), "+r"(end), "+l"(origin), "+r"(count));
     auto aim = [&] {
         left = 0;
@@ -7574,7 +7585,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
     int at = target(first), at_next = target(first + step);
     auto inside = [&](int at) { return at >= 0 && at < cols; };
     T logit = leads && inside(at) ? x[first * cols + at] : T(),
-      logit_next = T(); // converted when used, not earlier
+      logit_next = T(); // converted to float only when it is used
     unsigned turn = 0;
 #pragma unroll 1
     for (int r = first; r < rows; r += step, turn++) {
@@ -7583,7 +7594,8 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         if (leads && r + step < rows && inside(at_next)) logit_next = row_x[step * cols + at_next];
         if (cols % Width) part = kbki_ce_part::of(row_x, cols, share, rank);
         float edge = part.one >= 0 ? kbki_float(row_x[part.one]) : -INFINITY;
-        // The row has arrived when at most `ahead` groups are in flight. Empty groups make that number a constant.
+        // The row has arrived when at most `ahead` groups are in flight. Empty groups are added, so that the
+        // number to wait for is a constant.
         for (int i = ahead; i < KBKI_CE_AHEAD; i++) kbki_ahead_close();
         kbki_ahead_wait<KBKI_CE_AHEAD>();
         kbki_pair p = kbki_pair::none();
@@ -7603,7 +7615,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
 #pragma unroll
                 for (int k = 0; k < Width; k++) top = fmaxf(top, f[u][k]);
             }
-            // rescales only for a new maximum, which soon becomes rare
+            // rescales only if there is a new maximum, which is rare after the first vectors
             if (top > p.m) base = kbki_base(top), p.s *= kbki_rebase(p.m, base), p.m = top;
 #pragma unroll
             for (int u = 0; u < U; u++)
@@ -7615,7 +7627,7 @@ __global__ void __launch_bounds__(Threads, 1024 / Threads)
         p = kbki_ce_all<Cluster, Warps>(p, table[turn & 1], met + (turn & 1), rank * Warps + warp, turn >> 1 & 1);
         const kbki_ce_row<T> row(p.m, p.s, scale, at, cols);
         T* out = dx + r * cols + part.c;
-        int goal = (int)(row.at - part.c); // elements from the vector to the target
+        int goal = (int)(row.at - part.c); // number of elements from the vector to the target
         if (leads) loss[r] = kbki_ce_loss(p, at, inside(at) ? kbki_float(logit) : __int_as_float(0x7FC00000));
         if (part.one >= 0) row.gradient_at(row_x, dx + r * cols, part.one);
         rest = part.left;
@@ -7650,7 +7662,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
-#define KBKI_CE_PIECES 9 // pieces per row if there is a choice; five more are then in flight
+#define KBKI_CE_PIECES 9 // preferred number of pieces per row; five more are then in flight
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
     const auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
@@ -7666,8 +7678,9 @@ template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const k
     return kbki_launch_clusters(kernel, Cluster, Threads, bytes, io.rows, true, st, io.x, io.t, io.loss, io.dx,
                                 io.scale, (int)io.rows, io.cols, (int)share, (int)pieces, (int)ahead);
 }
-// Chooses the number of threads that leaves the fewest idle in a row's last piece. A row of 50304 bf16 has 7.9
-// pieces of 800 vectors, but 6.1 of 1024, and most warps would have no work in the seventh.
+// Chooses the number of threads with the fewest idle threads in a row's last piece. For example, a row of 50304
+// bf16 has 7.9 pieces of 800 vectors, but 6.1 pieces of 1024 vectors; with 1024, most warps would be idle in the
+// seventh piece.
 template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, kbk_stream st) {
     const int64_t share = kbki_ceil(io.cols / KBKI_WIDTH(T), Cluster);
     if (share <= KBKI_CE_PIECES * 512) return kbki_ce_ring_of<T, Cluster, 512>(io, st);
@@ -7677,7 +7690,7 @@ template <class T, int Cluster> const char* kbki_ce_ring(const kbki_ce<T>& io, k
 template <class T> const char* kbk_cross_entropy_fwdbwd_shared(const kbk_args* a, kbk_stream st) {
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_ring<T, 1>(io, st); });
 }
-// The smallest cluster in which a CTA's share fits into shared memory.
+// Uses the smallest cluster in which a CTA's share of a row fits into shared memory.
 template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* a, kbk_stream st) {
     const int64_t packs = a->s.cols / KBKI_WIDTH(T), most = KBKI_CE_PIECES * 1024;
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) {
@@ -7695,11 +7708,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
     y[t,d] = W[ids[t],d]      W: V x D = vocabulary x cols     ids: T = rows, int32     y: T x D
     flops  0
     bytes  (U + T)*D*s + 4*T     U: distinct ids, taken as round(V (1 - (1 - 1/V)^T)), as for uniform ids
-    check  bit-exact; an id outside [0, V) gives a row of NaN, and W is not read there
+    check  bit-exact; for an id outside [0, V), the row is NaN, and W is not read
     1 naive    thread per element            <- slow: a division and a load of the id for every element
     2 vec      warp per token, 16-byte accesses  <- one load of the id per warp; the row is loaded after the id
     3 unroll   two vectors per thread, ids first, small CTAs  <- rows of several tokens in flight per warp: random
-               rows need more loads in flight than a copy. If there are few tokens, each has a CTA
+               rows need more loads in flight than a copy. If there are few tokens, each token has a CTA
     bound by   memory: compare with bytes / copy bandwidth. vec and unroll read element by element if rows are not
                multiples of 16 bytes, or W or y is not 16-byte aligned
     predict    16384 random ids of 50304. How many different rows are read, and which share of the traffic is the
@@ -7709,11 +7722,11 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_cluster(const kbk_args* 
                 time peak   gain regs  occ DRAM conflicts
     1 naive  62.0 us 48 %      -   16 84 % 39 %         0  one element per thread
     2 vec    30.3 us 99 % 2.05 x   28 76 % 76 %         0  warp per token, 16-byte accesses
-    3 unroll 30.6 us 98 % 0.99 x   28 84 % 76 %         0  two vectors per thread, ids first
+    3 unroll 30.6 us 98 % 0.99 x   28 84 % 76 %         0  ids loaded first, two vectors per thread
     end of measured */
 KBKI_TENSORS(embedding_fwd, 3, t[0] = kbki_in("W", s->vocabulary * cols, 0),
              t[1] = kbki_ids("ids", rows, 1, s->vocabulary), t[2] = kbki_out("y", KBK_T, n, cols, 0))
-// Expected number of distinct ids.
+// Returns the expected number of distinct ids.
 KBK_FN double kbki_distinct(const kbk_shape* s) {
     double rows = (double)s->rows, all = (double)s->vocabulary, distinct = all > 1 ? 0 : rows > 0 ? all : 0;
     if (all > 1) distinct = floor(-all * expm1(rows * log1p(-1 / all)) + 0.5);
@@ -7731,7 +7744,7 @@ KBKI_REF(embedding_fwd) {
 }
 
 #ifdef __CUDACC__
-// Forward: x is the table, y the rows. Backward: x is dy, y is dW.
+// Forward: x is the table, y the result. Backward: x is dy, y is dW.
 template <class T> struct kbki_embedding_io {
     const T* x;
     const int* ids;
@@ -7780,7 +7793,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Vectors of y as one sequence over all tokens; a row has `per` vectors.
+// The vectors of y form one sequence over all tokens; a row has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
     unsigned row = (unsigned)per; // fewer than 2^31
@@ -7804,7 +7817,7 @@ __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_
     }
 }
 
-// Few tokens: one CTA each, so that all SMs have work; no divisions.
+// For few tokens: each token has a CTA, so that all SMs have work; no division is needed.
 template <class T> __global__ void __launch_bounds__(256) kbki_embedding_fwd_row_k(kbki_embedding_io<T> io, int per) {
     constexpr int Width = KBKI_WIDTH(T);
     const T* row = io.row(__ldg(io.ids + blockIdx.x));
@@ -7857,16 +7870,16 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
     dW[v,d] = sum of dy[t,d] over the t with ids[t] == v      dy: T x D     dW: V x D, all rows written
     flops  T*D
     bytes  (T + V)*D*s + 4*T
-    check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of it.
+    check  f32 norm-wise 1e-5, 8 ulp of the sum of the terms' magnitudes; f16 4e-4, bf16 3e-3, 2 ulp of this sum.
            An id outside [0, V) adds nothing
     1 atomic   f32: dW = 0, then an atomicAdd per element    <- slow: dW is written twice, and atomics of tokens
                with the same id are serialised
     2 vec      f32, sm 90: red.global.add.v4.f32             <- a quarter of the atomics
-    3 sorted   two kernels. Order: one CTA per remainder of the id modulo 128 selects its tokens, counts them by id
-               and sorts those of the same id. Write: first the tokens. The first token of an id writes its row of
-               dy, or the sum of all rows with that id, to dW. Then rows without tokens are set to zero
+    3 sorted   two kernels. Order: for each remainder of the id modulo 128, one CTA selects the tokens, counts them
+               by id and sorts the tokens of each id. Write: for the first token of each id, its row of dy, or the sum
+               of all rows with this id, is written to dW. Then rows of dW without tokens are set to zero
                                            <- every row is written once: no zero-fill, no contention, the same bits
-               every time; nothing is read while the zeros are written. Sums are in f32 and in token order; for
+               every time. No data is read while the zeros are written. Sums are in f32 and in token order; for
                more than 32 tokens, sums of 8 interleaved streams. On sm 90, by programmatic dependent launch
                (PDL), the second kernel's first CTAs start beside the first kernel, and load their rows of dy
                before the order is known
@@ -7879,13 +7892,13 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
                  time peak   gain regs  occ DRAM conflicts
     1 atomic 117.6 us 55 %      -   16 80 % 70 %         0  one atomic per element
     2 vec    108.1 us 60 % 1.09 x   16 79 % 75 %         0  red.global.add.v4.f32
-    3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted, one owner per row of dW
+    3 sorted  66.4 us 97 % 1.63 x   56 44 % 84 %      12 k  ids sorted; each row of dW is written once
     end of measured */
 #define KBKI_EMB_TH 1024   // threads of a CTA of the first kernel
-#define KBKI_EMB_ROWS 4096 // most rows of dW per CTA of the first kernel
-#define KBKI_EMB_LIST 1024 // tokens whose list fits into shared memory; a longer list goes to the workspace
-#define KBKI_EMB_FEW 512   // up to so many tokens, each is compared with all others
-#define KBKI_EMB_HOT 32    // with more tokens than this, a row is summed by whole CTAs
+#define KBKI_EMB_ROWS 4096 // largest number of rows of dW per CTA of the first kernel
+#define KBKI_EMB_LIST 1024 // largest list of tokens in shared memory; a longer list is in the workspace
+#define KBKI_EMB_FEW 512   // up to this number of tokens, each token is compared with all others
+#define KBKI_EMB_HOT 32    // a row with more tokens is hot: all threads of a CTA add its tokens
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
@@ -7896,10 +7909,12 @@ KBK_FN int kbki_emb_bits(int64_t entries) {
     while (((entries - 1) >> bits) + 1 > KBKI_EMB_ROWS) bits++;
     return bits;
 }
-KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) { // 32-bit words with a bit for each row of a class
+// number of 32-bit words that have a bit for each row of a class
+KBK_FN int64_t kbki_emb_words(int64_t entries, int bits) {
     return (((entries - 1) >> bits) + 32) / 32;
 }
-// Per token: info, and entries in spill, hot and order. Per class: two numbers, and a bit per row.
+// The scratch memory has, per token, entries in info, spill, hot and order; and per class, two numbers and a bit
+// per row.
 KBKI_SCRATCH(embedding) {
     int bits = kbki_emb_bits(s->vocabulary);
     if (word != KBKI_WORD_sorted || s->vocabulary <= 0) return 0;
@@ -7942,27 +7957,29 @@ template <class T, int Width> __global__ void kbk_embedding_bwd_atomic_k(kbki_em
 
 // ---- The plain rungs end here. The kernels below are optimised, and longer.
 
-// Results of the first kernel, for the second. Class c has the ids c + (row << bits), row = 0, 1, ...
+// Results of the first kernel, which the second kernel reads. Class c has the ids c + (row << bits), row = 0, 1,
+// ...
 struct kbki_emb_order {
     const int* ids;
     int64_t tokens;
     unsigned entries, bits;
-    int words;         // words of `some` per class
-    // per token: the number of tokens with its id, or 0 if it is not the first of them; their place in `order`
+    int words;         // number of words of `some` per class
+    // per token: number of tokens with its id, or 0 if it is not the first token of this id; their position in
+    // `order`
     uint2* info;
     uint2* spill;      // lists too long for shared memory
-    // hot: (row of dW, place in `order`), class by class; hots: per class, number of hot rows, their place in
-    // `hot`
+    // hot: (row of dW, position in `order`), class by class; hots: per class, the number of hot rows and their
+    // position in `hot`
     uint2 *hot, *hots;
     unsigned* order;   // tokens that share an id, row by row
     unsigned* some;    // a bit per row: whether it has a token
-    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // ~0: the id is not in class c
+    __device__ __forceinline__ unsigned row(int id, unsigned c) const { // Returns ~0 if the id is not in class c.
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
 };
 
 // Calls use(id, token, there) for each token of this warp's share, 32 at a time, with sixteen loads in flight.
-// start() is called while the first loads are in flight.
+// Calls start() while the first loads are in flight.
 template <class Start, class Use>
 __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens, Start start, Use use) {
     constexpr int U = 16;
@@ -7982,8 +7999,8 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
         for (int u = 0; u < U; u++) id[u] = u * 32 < left ? __ldg(from + u * 32) : -1;
     }
 }
-/*  Sorts the tokens of a class by row, for few tokens. The list is in any order; each token counts the tokens of
-    the same id that precede it. */
+/*  Sorts the tokens of a class by row; fast for few tokens. The list may have any order; for each token, the
+    function counts the earlier tokens of the same id. */
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
@@ -8000,9 +8017,9 @@ __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uin
         o.info[e.x] = make_uint2(rank ? 0 : n, n > 1 ? start[e.y] : 0);
     }
 }
-/*  The same for many tokens. The list is rebuilt in token order; mine: the number of this thread's tokens. Then
-    one warp processes 32 tokens at a time and finds those that share a row; start[row] is the place of the row's
-    next token. */
+/*  Sorts the tokens of a class by row; fast for many tokens. It rebuilds the list in token order; mine: number of
+    this thread's tokens. Then one warp processes 32 tokens at a time and finds tokens of the same row; start[row]
+    is the position of the row's next token. */
 __device__ __forceinline__ void kbki_emb_walk(const kbki_emb_order& o, uint2* list, unsigned* count, unsigned* start,
                                               unsigned total, unsigned mine, unsigned* slots) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, lower = (1u << lane) - 1, seen = 1u << 31;
@@ -8043,11 +8060,11 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     auto clear = [&] { // runs while the ids are being loaded
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
-        kbki_follow_me(); // after the loads of the ids, so that loads of the second kernel do not delay them
+        kbki_follow_me(); // after the loads of the ids, which loads of the second kernel would delay
         __syncthreads();
     };
     kbki_emb_scan_ids(o.ids, o.tokens, clear, [&](int id, unsigned t, bool there) {
-        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // beyond the end, id is -1
+        unsigned key = (unsigned)id < o.entries ? (unsigned)id & mask : ~0u; // id is -1 beyond the end
         below += key < c;
         if (key != c) {
             if (c == 0 && key == ~0u && there) o.info[t] = make_uint2(0, 0);
@@ -8078,8 +8095,8 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
 #define KBKI_EMB_PUT 128 // threads of a CTA of the second kernel
 #define KBKI_EMB_U 4     // 16-byte vectors per thread
 
-/*  Sums one hot row, 16 vectors of it: eight streams of tokens with sixteen threads each; then their sums, in
-    order. */
+/*  Adds 16 vectors of one hot row: each of eight groups of sixteen threads adds every eighth token; then the
+    eight sums are added in a fixed order. */
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io, const kbki_emb_order& o, uint2 hot,
                                                  int64_t c, unsigned* tokens, float* part) {
@@ -8121,14 +8138,14 @@ __device__ __forceinline__ void kbki_emb_hot_row(const kbki_embedding_io<T>& io,
     }
     __syncthreads();
 }
-// The hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
+// Processes the hot rows of all classes, 16 vectors at a time, distributed over the CTAs in round-robin order.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, const kbki_emb_order& o, unsigned cta,
                                              unsigned ctas) {
     __shared__ unsigned tokens[KBKI_EMB_PUT * 4], many[KBKI_EMB_PUT], first[KBKI_EMB_PUT];
     __shared__ float part[KBKI_EMB_PUT * Width];
     const unsigned classes = 1u << o.bits, slices = (unsigned)((io.cols / Width + 15) / 16);
-    unsigned item = cta; // next item of this CTA, counted from class g on
+    unsigned item = cta; // next item of this CTA; the numbering begins at class g
 #pragma unroll 1
     for (unsigned g0 = 0; g0 < classes; g0 += KBKI_EMB_PUT) {
         uint2 h = g0 + threadIdx.x < classes ? o.hots[g0 + threadIdx.x] : make_uint2(0, 0);
@@ -8148,7 +8165,7 @@ __device__ __forceinline__ void kbki_emb_hot(const kbki_embedding_io<T>& io, con
         __syncthreads();
     }
 }
-// Sums this thread's vector of a row with n tokens; v already has the first.
+// Adds this thread's vector of the n tokens of a row; v already has the first token's vector.
 template <class T, int Width>
 __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const T* dy, int64_t cols,
                                                   const unsigned* order, unsigned n) {
@@ -8171,9 +8188,9 @@ __device__ __forceinline__ void kbki_emb_add_rows(kbki_pack<T, Width>& v, const 
     }
     v.set(f);
 }
-/*  Roles of CTAs, in the order in which they start. First vectors of dy; after the first `lead` CTAs of those, the
-    hot rows; last the CTAs that write zeros, `group` rows of dW each. CTAs that start while the first kernel still
-    runs load their vectors of dy in the meantime (PDL). */
+/*  CTAs have three roles, in the order in which they start. First, CTAs that process vectors of dy; after the
+    first `lead` of these CTAs, the CTAs of the hot rows start. Last, CTAs that write zeros, for `group` rows of
+    dW each. CTAs that start while the first kernel still runs (PDL) load their vectors of dy during this time. */
 template <class T, int Width>
 __global__ void __launch_bounds__(KBKI_EMB_PUT, 8)
     kbk_embedding_bwd_sorted_k(kbki_embedding_io<T> io, kbki_emb_order o, unsigned per, unsigned group,
@@ -8231,7 +8248,7 @@ template <class T> const char* kbki_embedding_grad_args(const kbk_args* a, kbki_
     const char* why = kbki_embedding_args(a, io);
     return why || (kbki_grid_ok(io->tokens) && kbki_grid_ok(io->entries)) ? why : KBKI_TEXT_GRID;
 }
-// Sets dW to 0, then adds; dW may have rows without tokens.
+// Sets dW to 0, because rows may have no tokens; then launches the additions.
 template <class T, int Width> const char* kbki_embedding_add(const kbki_embedding_io<T>& io, kbk_stream st) {
     int64_t ctas = kbki_ceil(io.tokens * (io.cols / Width), 256);
     if (!io.y || io.entries * io.cols == 0) return NULL;
@@ -8257,7 +8274,7 @@ template <class T, int Width>
 const char* kbki_embedding_sorted(const kbki_embedding_io<T>& io, char* work, kbk_stream st) {
     kbki_emb_order o = {};
     int64_t per = io.cols / Width;
-    unsigned group = 32; // rows of dW per CTA that writes zeros
+    unsigned group = 32; // number of rows of dW per CTA that writes zeros
     while (group > 1 && group * per > 1024) group /= 2;
     o.bits = (unsigned)kbki_emb_bits(io.entries), o.words = (int)kbki_emb_words(io.entries, (int)o.bits);
     o.ids = io.ids, o.tokens = io.tokens, o.entries = (unsigned)io.entries;
@@ -8292,13 +8309,15 @@ template <class T> const char* kbk_embedding_bwd_sorted(const kbk_args* a, kbk_s
     y[t,h,i]     = x[t,h,i] cos[t,i] - x[t,h,i+d] sin[t,i]      x, y: T x H x D, T = rows, H = heads, D = cols
     y[t,h,i+d]   = x[t,h,i+d] cos[t,i] + x[t,h,i] sin[t,i]      0 <= i < d, d = D / 2 rounded down
                    cs: T x D, f32: the d cosines of a token, then its d sines; all heads use the same ones
-    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a vector of
-    16 bytes holds one half of its pairs, and two vectors rotate without a shuffle. For the interleaved layout of the
-    paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is odd, the last column is copied
+    The layout is half-split: column i pairs with column i + d (GPT-NeoX, Llama of Transformers), so that a
+    16-byte vector has the first or the second elements of its pairs, and two vectors rotate without a shuffle. For
+    the interleaved layout of the paper (columns 2i and 2i + 1), permute the rows of the projection matrix. If D is
+    odd, the last column is copied
     flops  6*T*H*d     4 products and 2 sums per pair
     bytes  2*T*H*D*s + 4*T*D
-    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of it
-    predict: H threads read each number of the table. With 32 heads, how much of the DRAM traffic is the table?
+    check  f32 norm-wise 1e-6, 2 ulp of the sum of the terms' magnitudes; f16 3e-4, bf16 2.5e-3, 1 ulp of this
+           sum
+    predict: H threads read each number of the table. With 32 heads, which share of the DRAM traffic is the table?
     1 naive    thread per pair                       <- accesses of 2 or 4 bytes; two 64-bit divisions per pair
     2 vec      two 16-byte vectors per thread, threads of a CTA share a token's angles   <- no 64-bit division
     bound by   memory. vec falls back to naive if d is not a multiple of a vector or an address is not aligned
@@ -8331,7 +8350,8 @@ KBKI_REF(rope_fwd) {
 #ifdef __CUDACC__
 template <class T>
 __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t rows, int heads, int cols) {
-    const int half = cols / 2, pairs = cols - half; // with the last column if their number is odd
+    // pairs includes the last column if the number of columns is odd
+    const int half = cols / 2, pairs = cols - half;
     const int64_t n = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, row = n / pairs;
     if (row >= rows) return;
     const int i = (int)(n - row * pairs);
@@ -8345,7 +8365,7 @@ __global__ void kbk_rope_fwd_naive_k(const T* x, const float* cs, T* y, int64_t 
     y[0] = kbki_type<T>::from(a * c - b * s);
     y[half] = kbki_type<T>::from(b * c + a * s);
 }
-// A row of threads per token.
+// Each token is processed by one row of threads of the CTA.
 template <class T>
 __global__ void kbk_rope_fwd_vec_k(const T* x, const float* cs, T* y, int64_t tokens, int heads, int cols) {
     constexpr int Width = KBKI_WIDTH(T);
@@ -8444,12 +8464,12 @@ template <class T> const char* kbk_rope_fwd_vec(const kbk_args* a, kbk_stream st
 /*  measured matmul fwd: f32 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     683 FLOP/B; floor on an H200 2679 us = 137.4 GFLOP / 51.3 TFLOP/s; on this GPU 2655 us at 51.77 TFLOP/s
                      time peak   gain regs   occ DRAM conflicts
-     1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element of C, warps along rows
-     2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  warps along columns
+     1 naive     273.6 ms  1 %      -   32 100 %  1 %         0  one thread per element, a warp has 32 rows
+     2 coalesced 45.65 ms  5 % 5.99 x   32  99 %  3 %         0  a warp has 32 neighbouring columns
      3 shared    22.14 ms 10 % 2.06 x   32 100 % 11 %      11 M  32 x 32 tiles in shared memory
      4 column     8142 us 26 % 2.72 x   40  73 %  8 %     108 M  64 x 64 tiles, 8 results per thread
      5 regblock   6802 us 31 % 1.20 x  126  24 %  2 %     439 M  128 x 128 tiles, 8 x 8 results per thread
-     6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  loads and stores of 4, A transposed in tiles
+     6 vec        3937 us 53 % 1.73 x  125  25 %  3 %    4496 k  4 elements per access, A transposed in tiles
      7 cpasync    3074 us 69 % 1.28 x  128  24 %  6 %      54 M  cp.async pipeline of four tiles
      8 warptile   2741 us 77 % 1.12 x  231  12 %  4 %      32 M  warp tiles, fragment pipeline, split-K
     20 tf32      361.8 us 92 % 7.58 x  168  14 % 29 %     129 k  select in TF32 (10 mantissa bits)
@@ -8927,12 +8947,12 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
 /*  measured matmul fwd: bf16 4096 x 4096 x 4096, NVIDIA H100 80GB HBM3, 2026-11-26
     1365 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
                      time  peak         gain regs   occ DRAM conflicts
-     1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element of C, warps along rows
-     2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  warps along columns
+     1 naive     272.2 ms   0 %            -   32 100 %  0 %         0  one thread per element, a warp has 32 rows
+     2 coalesced 50.61 ms   0 %       5.38 x   32 100 %  1 %         0  a warp has 32 neighbouring columns
      3 shared    22.00 ms   1 %       2.30 x   32 100 %  4 %    6285 k  32 x 32 tiles in shared memory
      4 column     7932 us   2 %       2.77 x   40  73 %  2 %     104 M  64 x 64 tiles, 8 results per thread
      5 regblock   7958 us   2 %       1.00 x  126  24 %  1 %     437 M  128 x 128 tiles, 8 x 8 results per thread
-     6 vec        3442 us   5 %       2.31 x  121  24 %  2 %    2682 k  loads and stores of 4, A transposed in tiles
+     6 vec        3442 us   5 %       2.31 x  121  24 %  2 %    2682 k  4 elements per access, A transposed in tiles
      7 warpmma    2641 us   7 %       1.30 x  128  24 %  2 %      52 M  mma.sync, ldmatrix, tiles loaded by element
      8 swizzle   724.2 us  24 %       3.65 x  128  24 %  8 %     341 k  16-byte loads to swizzled tiles, 64 deep
      9 tmaload   421.0 us  41 %       1.72 x   95  24 % 14 %      42 k  one thread loads the tiles by TMA
@@ -8942,10 +8962,10 @@ template <class T> const char* kbk_matmul_fwd_vec(const kbk_args* a, kbk_stream 
     13 coop      212.9 us  81 %       1.13 x  168  14 % 28 %         0  128 x 256 tiles, two consumer warpgroups
     14 persist   194.2 us  89 %       1.10 x  168  14 % 27 %         0  a CTA per SM loops over the tiles, in bands
     15 multicast 195.0 us  88 %       1.00 x  168  19 % 27 %         0  pairs of CTAs share the tiles of B
-    16 tma       174.3 us  99 %       1.12 x  168  19 % 30 %     119 k  TMA stores C, during the next tile
+    16 tma       174.3 us  99 %       1.12 x  168  19 % 30 %     119 k  TMA stores C while the next tile is computed
     17 mma       457.7 us  38 %  1.58 x of 8  242  12 % 12 %      38 k  ldmatrix, mma.sync m16n8k16, one stage
-    18 mmapipe   278.1 us  62 %       1.65 x  248  12 % 19 %      11 k  mma.sync and a cp.async ring; any alignment
-    19 select    173.0 us 100 % 1.01 x of 16  168  14 % 31 %     133 k  by shape; any alignment, with copies
+    18 mmapipe   278.1 us  62 %       1.65 x  248  12 % 19 %      11 k  mma.sync, cp.async pipeline; any alignment
+    19 select    173.0 us 100 % 1.01 x of 16  168  14 % 31 %     133 k  tile size by shape; unaligned inputs copied
     99 cublas    172.6 us 100 %            -  168  15 % 31 %     125 k  cublasGemmEx, f32 accumulation, no TF32
     end of measured */
 #ifdef __CUDACC__
@@ -11641,7 +11661,7 @@ template <class T> const char* kbk_matmul_fwd_cublas(const kbk_args* a, kbk_stre
      1 naive  274.6 ms  0 %      -   30  99 %  0 %         0  one thread per element of C
      2 shared 23.07 ms  0 % 11.9 x   32 100 %  0 %    3287 k  32 x 32 tiles in shared memory, in f32
      3 tma    118.1 us 74 %  195 x  168  14 % 19 %      96 k  wgmma on 128 x 128, f32 sums every 128 of K
-     4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  by shape: 256 x 128, small tiles, split-K
+     4 select 100.6 us 87 % 1.17 x  168  14 % 26 %     138 k  tile size by shape (up to 256 x 128); split-K
     99 cublas  99.4 us 89 %      -  168  15 % 25 %      96 k  cublasLtMatmul, no fast accumulation
     end of measured */
 KBKI_TENSORS(matmul_e4m3_fwd, 5, t[0] = kbki_in("A", rows * s->k, s->k), t[1] = kbki_in("B", cols * s->k, 0),
@@ -11846,9 +11866,9 @@ template <class T> const char* kbk_matmul_e4m3_fwd_cublas(const kbk_args*, kbk_s
 /*  measured bmm fwd: bf16 128 times 1024 x 512 x 512, NVIDIA H100 80GB HBM3, 2026-11-26
     205 FLOP/B; floor on an H200 87.8 us = 68.72 GFLOP / 783 TFLOP/s; on this GPU 110.0 us at 3.051 TB/s
                     time peak   gain regs  occ DRAM conflicts
-     1 regblock  3824 us  3 %      -  126 25 %  3 %     219 M  matmul's kernel, batch in grid.z
-     2 mmapipe  202.2 us 61 % 18.9 x  248 12 % 48 %     115 k  matmul's kernel, batch in grid.z
-     3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  by shape, wgmma; persistent over the batch
+     1 regblock  3824 us  3 %      -  126 25 %  3 %     219 M  the kernel of matmul, batch index in grid.z
+     2 mmapipe  202.2 us 61 % 18.9 x  248 12 % 48 %     115 k  the kernel of matmul, batch index in grid.z
+     3 select   128.5 us 95 % 1.57 x  168 14 % 75 %     345 k  wgmma, tile size by shape; persistent kernel
     99 cublas   126.2 us 97 %      -  168 15 % 76 %     429 k  cublasGemmStridedBatchedEx, no TF32
     end of measured */
 // A unit is a row of one product; it needs all of that product's B.
@@ -11952,15 +11972,15 @@ template <class T> const char* kbk_bmm_fwd_cublas(const kbk_args* a, kbk_stream 
     1020 FLOP/B; floor on an H200 175.5 us = 137.4 GFLOP / 783 TFLOP/s; on this GPU 172.6 us at 796.4 TFLOP/s
                     time peak        gain regs  occ DRAM conflicts
      1 naive    242.4 ms  0 %           -   30 96 %  1 %         0  score matrix in memory, three passes
-     2 cublas    1556 us 11 %       156 x  168 64 % 65 %     805 k  vendor's batched GEMMs, own softmax
-     3 online   17.00 ms  1 %      0.09 x   64 50 %  0 %      18 M  warp per row, online softmax, 32 keys a time
+     2 cublas    1556 us 11 %       156 x  168 64 % 65 %     805 k  batched GEMMs of cuBLAS, own softmax kernel
+     3 online   17.00 ms  1 %      0.09 x   64 50 %  0 %      18 M  warp per row, online softmax, 32-key tiles
      4 flash     6051 us  3 %      2.81 x  128 24 %  1 %    2090 k  64 x 64 tiles, 4 x 4 scores per thread, FMAs
      5 warpmma  904.6 us 19 %      6.69 x  127 24 %  4 %    1843 k  mma.sync, loads and products alternate
      6 flashmma 387.0 us 45 %      2.34 x  255 12 % 10 %     299 k  mma.sync, 32 rows per warp, double buffering
      7 flashws  255.0 us 68 % 3.55 x of 5  168 14 % 15 %       377  wgmma and TMA, warp specialization
      8 flashrs  238.3 us 73 %      1.07 x  128 20 % 16 %      3331  three independent consumers
-     9 pingpong 224.7 us 77 % 1.13 x of 7  168 14 % 17 %      12 k  scores one tile ahead, two consumers in turn
-    10 flashpp  215.5 us 81 %      1.04 x  128 20 % 18 %     423 k  persistent, items by shape, 2-4 consumers
+     9 pingpong 224.7 us 77 % 1.13 x of 7  168 14 % 17 %      12 k  scores one tile ahead, 2 consumers alternate
+    10 flashpp  215.5 us 81 %      1.04 x  128 20 % 18 %     423 k  persistent kernel, 2 to 4 consumers by shape
     end of measured */
 KBK_FN int64_t kbki_attn_heads(const kbk_shape* s) { return s->batch * s->heads; }
 KBKI_TENSORS(attention_fwd, 5, t[0] = kbki_in("q", kbki_attn_heads(s) * n, cols),
@@ -13630,7 +13650,7 @@ template <class T> const char* kbk_attention_fwd_flashpp(const kbk_args* a, kbk_
     4 flash    19.79 ms  2 % 17.1 x   29 21 %  1 %      14 M  32 x 32 tiles, 4 x 2 pairs per thread, FMAs
     5 warpmma   5327 us  8 % 3.72 x   29 15 %  2 %    1460 k  mma.sync, loads and products alternate
     6 flashmma  1135 us 38 % 4.69 x   32 18 % 15 %    7267 k  128 keys per CTA, dq by atomics
-    7 flashws  661.1 us 66 % 1.72 x   32 22 % 25 %    1189 k  the same with wgmma and TMA
+    7 flashws  661.1 us 66 % 1.72 x   32 22 % 25 %    1189 k  like flashmma, with wgmma and TMA
     end of measured */
 KBK_FN int kbk_attention_bwd_tensors(const kbk_shape* s, kbk_tensor* t) {
     static const char* const names[8] = { "do", "q", "k", "v", "o", "dq", "dk", "dv" };
