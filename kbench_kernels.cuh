@@ -1626,11 +1626,11 @@ __device__ __forceinline__ float kbki_reciprocal(float x) { // one instruction, 
 // Returns whether a base is so large that its rounding error (32 at 2^29) is comparable to the differences of
 // exponents.
 __device__ __forceinline__ bool kbki_coarse(float b) { return !(fabsf(b) < 536870912.0f); } // 2^29
-/*  The base of exponents: exp(x - m) is exp2(k x - b), one FMA and one exp2. The base b is rounded here, because
-    rounding it within an FMA could give a base different from that of the sum. If m log2(e) is coarse (masks use
-    numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers differ by at least 32. Then only numbers equal to m
-    contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is replaced by -FLT_MAX, because
-    (-inf) - (-inf) is NaN. */
+/*  The base of exponentials: exp(x - m) is computed as exp2(k x - b), by one FMA and one exp2. The base b is
+    rounded here, because rounding it within an FMA could give a base different from that of the sum. If m log2(e)
+    is coarse (masks use numbers like -1e30 and -FLT_MAX), neighbouring f32 numbers differ by at least 32. Then
+    only numbers equal to m contribute to the sum, and k = 1, b = m finds them exactly. A maximum of -inf is
+    replaced by -FLT_MAX, because (-inf) - (-inf) is NaN. */
 struct kbki_base {
     float k, b;
     kbki_base() = default;
@@ -1638,7 +1638,7 @@ struct kbki_base {
         m = fmaxf(m, -3.402823466e38f), b = __fmul_rn(m, KBKI_LOG2E), k = KBKI_LOG2E;
         if (kbki_coarse(b)) k = 1.0f, b = m;
     }
-    // The rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
+    // Returns the rounding error of b: exp2(k x - b) is exp(x - m) exp2(rest(m)).
     __device__ __forceinline__ float rest(float m) const { return fmaf(fmaxf(m, -3.402823466e38f), k, -b); }
 };
 // Returns exp(x - m), given the base of m.
@@ -1912,7 +1912,7 @@ KBK_FN const char* kbki_check_workspace(const kbk_args* a, size_t bytes) {
 // Allows a kernel *bytes of dynamic shared memory; sets *bytes to 0 if a CTA cannot have this much. This function
 // and the following ones take the kernel's address, so that they are compiled once and not once per kernel.
 inline const char* kbki_want_shared(const void* kernel, size_t* bytes) {
-    static int busy; // lock: a smaller limit must not be set after a larger one
+    static int busy; // lock, because a smaller limit must not replace a larger one
     // up to 48 KiB need no request; up to 8 KiB are left for static shared memory
     if (*bytes <= (40u << 10)) return NULL;
     // 1 KiB is left for static shared memory
@@ -1940,7 +1940,7 @@ template <class T> struct kbki_same { typedef T type; };
     free resources. The second kernel must call kbki_follow_wait before it reads results. This call waits until
     all earlier kernels have ended and their writes are visible. On older devices both calls do nothing, and the
     launch is an ordinary one. The first kernel of a launcher is never launched by PDL, because it would overlap
-    with earlier work of the program, and its measured time would be too short. */
+    with work that the program launched before, and its time could not be measured. */
 __device__ __forceinline__ void kbki_follow_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -1981,9 +1981,9 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
 
 /*  A launcher's table of configurations by row length, shortest first. A configuration is the number of threads
     per row and of vectors per thread. Few threads with many vectors execute the fewest index computations and
-    have the most registers for data. For very long rows this loses, because an SM then holds few such threads. A
-    short row is processed by one warp. The shortest rows are processed by 8 lanes, because most lanes of a warp
-    would be idle. */
+    have the most registers for data. For very long rows this choice is slower, because an SM then holds few such
+    threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes, because most lanes
+    of a warp would be idle. */
 template <class Kernel> struct kbki_plan {
     int64_t most; // longest row, in vectors
     Kernel* kernel;
@@ -2146,7 +2146,7 @@ template <class T> __device__ __forceinline__ void kbki_mma_fixed(float* c, cons
 #endif
 }
 
-// --- four atomic additions to 16 aligned bytes
+// --- adds four floats atomically to four floats at an address that is aligned to 16 bytes
 __device__ __forceinline__ void kbki_add4(float* to, const float* x) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
@@ -2183,7 +2183,7 @@ __device__ __forceinline__ void kbki_bar_init(uint64_t* bar, unsigned arrivals) 
 __device__ __forceinline__ void kbki_bar_ready() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Arrives, and adds to the number of bytes that this phase expects.
+// Arrives at the mbarrier, and adds to the number of bytes that its current phase expects.
 __device__ __forceinline__ void kbki_bar_expect(uint64_t* bar, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(kbki_shared(bar)), "r"(bytes)
                  : "memory");
@@ -2788,7 +2788,7 @@ template <class T> const char* kbki_map_args(const kbk_args* args, int inputs, k
     return kbki_check_dims(&args->s);
 }
 
-// Launchers take kernels by pointer, so that one function is compiled for all operations.
+// These functions take kernels by pointer, so that each function is compiled once, not once per operation.
 template <class T> using kbki_map_kernel = void (*)(const T*, const T*, T*, int64_t);
 template <class T>
 const char* kbki_map_plain(const kbk_args* a, kbk_stream st, int inputs, kbki_map_kernel<T> kernel, bool stride) {
@@ -2832,8 +2832,8 @@ __forceinline__ const char* kbki_map_packs(const kbk_args* a, kbk_stream st) {
     return kbki_map_wide<T>(a, st, Op::inputs, stride, kbki_map_packs_k<T, Op, 1>, kbki_map_packs_k<T, Op, U>, U);
 }
 
-// Returns n / d for d >= 1. One function rounds correctly; the other needs two instructions, with an error within
-// 2 ulp (0 if 1 / d is not a normal number).
+// Quotients x / d for d >= 1. kbki_divide rounds correctly. kbki_invert takes two instructions, with an error of
+// at most 2 ulp; its result is 0 if 1 / d is not a normal number.
 struct kbki_divide {
     static __device__ __forceinline__ float of(float x, float d) { return x / d; }
 };
@@ -3063,7 +3063,7 @@ template <class T> const char* kbk_fill_run_cudart(const kbk_args* a, kbk_stream
 #else
     cudaError_t e = cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found);
 #endif
-    if (e != cudaSuccess || !f) return "the driver does not have this memset";
+    if (e != cudaSuccess || !f) return "the driver has no cuMemsetD32Async or cuMemsetD16Async";
     const uint32_t word = sizeof(T) == 4 ? 0x3F800000 : kbki_type<T>::cuda == CUDA_R_16F ? 0x3C00 : 0x3F80; // 1.0
     static_assert(KBKI_FILL == 1.0, "the bits of 1");
     int error = sizeof(T) == 4 ? ((memset32)f)((uintptr_t)io.y, word, (size_t)io.n, st)
@@ -3167,7 +3167,7 @@ KBKI_LAUNCHER(kbk_triad_run_bulk, kbki_map_bulk<T, kbki_triad>)
     bytes  4*KBK_HOPS     useful bytes only
     check  equal
     1 naive    one thread (pointer chasing). All threads of the CTA first read an x of up to KBKI_CHASE_WARM bytes,
-               so that it is in the cache that it fits into
+               so that x is in the smallest cache into which it fits
     bound by   latency alone: dependent loads cannot overlap (Saavedra & Smith 1995)
     predict    how many hops per microsecond do you expect from L1, L2 and DRAM? */
 /*  measured strided run: f32 8388608, stride 32, NVIDIA H100 80GB HBM3, 2026-11-26
@@ -3322,7 +3322,7 @@ template <class T> const char* kbk_chase_run_naive(const kbk_args* a, kbk_stream
     1 pageable   cudaMemcpyAsync on memory of malloc     <- slow: pages may move, so the driver copies through
                  a pinned buffer of its own, and the host waits
     2 pinned     the same call on pinned memory          <- the copy engine reads it directly (DMA)
-    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start. But 16-byte accesses
+    3 sm         a kernel on mapped pinned memory        <- no copy engine has to start, but 16-byte accesses
                  use less of the bus bandwidth, so large copies are slower
     99 cudart    d2d: cudaMemcpyAsync
     bound by     the bus; d2d: memory (CUDA C++ Best Practices Guide, "Pinned Memory")
@@ -3449,7 +3449,7 @@ template <class T, uint64_t Threshold> const char* kbki_alloc_pool(const kbk_arg
     int device = 0;
     uint64_t threshold = Threshold;
     cudaError_t e = cudaGetDevice(&device);
-    if (e != cudaSuccess || device >= 16) return "no pool for this device";
+    if (e != cudaSuccess || device >= 16) return "no memory pool for this device";
     cudaMemPool_t* pool = &pools[device];
     if (!*pool) {
         cudaMemPoolProps props = {};
@@ -3943,14 +3943,14 @@ KBK_FN size_t kbki_part_bytes(int64_t width) {
     memory and later reads only these, so no barrier is needed. Loads in flight take no registers. */
 __device__ __forceinline__ void kbki_ahead(uint4* to, const void* from) {
 #if __CUDA_ARCH__ >= 800
-    // converted to a global address, because the calling loops are then faster
+    // converted to a global address; the calling loops were timed with this form
     kbki_ahead_copy(kbki_shared(to), (const void*)__cvta_generic_to_global(from));
 #else
     *to = __ldcs(reinterpret_cast<const uint4*>(from));
 #endif
 }
-// Threads of a CTA if a row has `threads` threads, and rows per CTA. A CTA with short rows has several rows in
-// four warps.
+// KBKI_CTA: threads of a CTA if a row has `threads` threads; KBKI_ROWS: rows per CTA. A CTA for short rows
+// has four warps, and each warp has one or more rows.
 #define KBKI_CTA(threads) ((threads) <= 32 ? 128 : (threads))
 #define KBKI_ROWS(threads) (KBKI_CTA(threads) / (threads))
 // Adds many terms in one thread, in blocks of 128 (blocked summation). A single running sum of 100 000 terms
@@ -7002,7 +7002,7 @@ KBKI_REF(cross_entropy_fwd) {
         else if (t != KBK_IGNORE)
             loss = kbki_from_bits(0x7FF8ull << 48);
         if (out[0]) out[0][r - u0] = loss;
-        // if the row is all -inf, top and log(0) are -inf, and the sum is not NaN
+        // if the row is all -inf, both terms are -inf, and lse is -inf, not NaN
         if (out[1]) out[1][r - u0] = top + log(sum);
     }
 }
@@ -7662,7 +7662,7 @@ template <class T> const char* kbk_cross_entropy_fwdbwd_fused(const kbk_args* a,
     return kbki_ce_launch<T, true, true>(a, [&](auto& io) { return kbki_ce_loss_too<true>(io, st); });
 }
 
-#define KBKI_CE_PIECES 9 // preferred number of pieces per row; five more are then in flight
+#define KBKI_CE_PIECES 9 // preferred number of pieces per row; with it, five more pieces are in flight
 template <class T, int Cluster, int Threads> const char* kbki_ce_ring_of(const kbki_ce<T>& io, kbk_stream st) {
     constexpr int Slots = (Cluster < 8 ? KBKI_CE_SLOTS : KBKI_CE_SLOTS - 1) * 1024 / (1024 / Threads) / Threads;
     const auto kernel = kbki_cross_entropy_fwdbwd_ring_k<T, Cluster, Threads>;
