@@ -802,7 +802,7 @@ enum {
 #endif
 
 #define KBK_EPS 1e-5       // epsilon of the normalisations
-#define KBK_IGNORE (-100)  // target that the loss ignores
+#define KBK_IGNORE (-100)  // target value of rows that the loss ignores
 #define KBK_TICKETS 256    // bytes of counters at the start of the workspace
 #define KBK_MAX_TENSORS 12 // largest number of tensors of an operation
 #define KBK_OUTS 4         // largest number of outputs of an operation
@@ -831,17 +831,17 @@ enum { KBK_NN, KBK_NT, KBK_TN }; // kbk_shape.layout
 // Parameters of an operation. An operation reads only the parameters that its card names.
 typedef struct kbk_shape {
     int64_t batch, heads, rows, cols;
-    int64_t k;          // matrix products: length of the sums
-    int64_t vocabulary; // embedding: rows of the table
+    int64_t k;          // matrix products: inner dimension K
+    int64_t vocabulary; // embedding: number of rows of the table
     int64_t stride;     // strided: distance between elements read; 0 means 1
     int64_t among;      // gather: number of elements that the indices select from; 0 means n
     double p;           // dropout: probability of a zero
-    int causal;         // attention: a query sees no later key
-    int layout;         // matrix products: operand that is stored transposed
-    int sequential;     // gather: index i mod among instead of random ones
+    int causal;         // attention: 1: a query attends to no later key
+    int layout;         // matrix products: KBK_NN, KBK_NT or KBK_TN; T marks the transposed operand
+    int sequential;     // gather: 1: index i is i mod among; 0: indices are random
     uint64_t seed;      // dropout: key of the mask
 } kbk_shape;
-// Calls f for each size of a shape.
+// Calls f for each member of kbk_shape that is a size.
 #define KBK_SIZES(f) f(batch) f(heads) f(rows) f(cols) f(k) f(vocabulary) f(stride) f(among)
 
 typedef struct CUstream_st* kbk_stream; // the type behind cudaStream_t
@@ -859,7 +859,7 @@ typedef struct kbk_args {
 typedef const char* (*kbk_launch_fn)(const kbk_args* a, kbk_stream stream);
 
 enum { KBK_IN, KBK_OUT, KBK_INOUT };                     // kbk_tensor.role
-enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64, KBK_KE4M3 }; // kbk_tensor.kind; KBK_T is the element type
+enum { KBK_T, KBK_KF32, KBK_KI32, KBK_KI64, KBK_KE4M3 }; // kbk_tensor.kind; KBK_T: the element type of the variant
 enum { KBK_ON_DEVICE, KBK_ON_HOST };                     // kbk_tensor.place
 // kbk_tensor.fill
 enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME, KBK_SEQUENCE, KBK_CYCLE };
@@ -867,14 +867,15 @@ enum { KBK_NORMAL, KBK_UNIFORM, KBK_IDS, KBK_SAME, KBK_SEQUENCE, KBK_CYCLE };
 typedef struct kbk_tensor {
     const char* name;
     int role, kind;
-    int64_t count;    // elements
-    // elements per unit; 0: belongs to no unit (weights, column sums) and is always compared as a whole
+    int64_t count;    // number of elements
+    // number of elements per unit; 0: the tensor has no units (weights, column sums); all of it is compared
     int64_t per_unit;
-    int64_t scales;   // outputs: magnitudes per unit that the oracle also returns: 0, 1 or per_unit
+    int64_t scales;   // outputs: number of magnitudes per unit that the oracle also returns: 0, 1 or per_unit
     int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
     double a, b;      // sequence: i mod b.  cycle: the successor of i in one cycle through all of [0, b)
-    int place;        // on the host: pinned memory, unless the variant's origin says KBK_PAGEABLE
-    int optional;     // 1: an output that is not written if its pointer is NULL
+    // KBK_ON_HOST means pinned memory, or pageable memory if the variant's origin has KBK_PAGEABLE
+    int place;
+    int optional;     // 1: the output may be NULL and is then not written
 } kbk_tensor;
 
 /*  Tolerance of a result against its oracle. Let w = max(|ref|, row scale, magnitude from the oracle). The row
@@ -887,7 +888,8 @@ typedef struct kbk_check {
     double norm, ulps, abs;
 } kbk_check;
 
-// kbk_variant.origin: own or vendor's, and what a program must know before it launches or times the variant
+// kbk_variant.origin: kernel of this library or of a vendor, and properties that a program must know before it
+// launches or times the variant
 enum {
     KBK_OWN = 1,
     KBK_VENDOR = 2,
@@ -933,7 +935,7 @@ KBK_FN int kbk_has_option(const char* signature, const char* name) {
 }
 #ifndef KBK_API_ONLY
 
-// norm, ulps, abs of f32, of f16, of bf16
+// Three tolerances: norm, ulps and abs for f32, then for f16, then for bf16.
 // clang-format off
 #define KBKI_CHECKS(n, u, a, n16, u16, a16, nb, ub, ab) {{n, u, a}, {n16, u16, a16}, {nb, ub, ab}}
 // clang-format on
@@ -966,7 +968,7 @@ typedef struct kbk_op {
 enum {
     KBK_SM_EXACT = 0x1000,
     KBK_SM_0 = 0,
-    KBK_SM_75 = 75, // f16 on tensor cores; bf16 needs 80
+    KBK_SM_75 = 75, // f16 on tensor cores; bf16 on tensor cores needs 80
     KBK_SM_80 = 80,
     KBK_SM_89 = 89,
     KBK_SM_90 = 90,
@@ -1010,7 +1012,7 @@ enum { KBKI_WORDS(KBKI_HAS_WORD) KBKI_HAS_COUNT };
 
 KBK_FN int kbk_kind_whole(int kind) { return kind == KBK_KI32 || kind == KBK_KI64; } // integer kinds
 
-// Constructors for the tensors of an operation.
+// These functions make the tensor descriptors of an operation.
 KBK_FN kbk_tensor kbki_in(const char* name, int64_t count, int64_t per_unit) {
     kbk_tensor t = { name, KBK_IN, KBK_T, count, per_unit, 0, KBK_NORMAL, 0, 1, 0, 0 };
     return t;
@@ -1118,7 +1120,7 @@ KBK_FN KBK_HD kbk_u4 kbk_philox(kbk_u4 ctr, uint32_t key0, uint32_t key1) {
     return ctr;
 }
 
-// Counter = (block, tensor id, purpose), key = seed.
+// Returns Philox block number `block`: the counter is (block, tensor id, purpose), the key is the seed.
 KBK_FN KBK_HD kbk_u4 kbk_random_block(uint64_t seed, uint64_t block, uint32_t id, uint32_t purpose) {
     const kbk_u4 ctr = { { (uint32_t)block, (uint32_t)(block >> 32), id, purpose } };
     return kbk_philox(ctr, (uint32_t)seed, (uint32_t)(seed >> 32));
@@ -1985,7 +1987,7 @@ __forceinline__ const char* kbki_follow(void (*kernel)(Params...), dim3 grid, un
     threads. A short row is processed by one warp. The shortest rows are processed by 8 lanes, because most lanes
     of a warp would be idle. */
 template <class Kernel> struct kbki_plan {
-    int64_t most; // longest row, in vectors
+    int64_t most; // longest row of this configuration, in vectors
     Kernel* kernel;
     int threads, room; // threads: per row; room: vectors of shared memory per thread of the CTA
 };
@@ -2074,8 +2076,8 @@ template <int Pending> __device__ __forceinline__ void kbki_ahead_wait() {
 #endif
 }
 
-// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l has the address of row l % 8 of matrix l
-// / 8
+// --- tensor cores. ldmatrix loads four 8 x 8 matrices of 16 bits; lane l passes the address of row l % 8 of
+// matrix l / 8
 template <bool Transpose> __device__ __forceinline__ void kbki_ldmatrix(uint32_t at, uint32_t* r) {
 #if __CUDA_ARCH__ >= 750
     if (Transpose)
@@ -2293,7 +2295,8 @@ __device__ __forceinline__ void kbki_cluster_begun() {
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void kbki_cluster_barrier() { // also makes earlier writes to shared memory visible
+// waits for all CTAs of the cluster; also makes earlier writes to shared memory visible
+__device__ __forceinline__ void kbki_cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
 #endif
@@ -2859,7 +2862,8 @@ template <template <class> class Op> struct kbki_map_whole<float, Op<kbki_divide
     KBKI_LAUNCHER(name##_approx, kbki_map_packs<T, Op##_fast, 2, Op>)
 
 template <class T, class Op> const char* kbki_map_bulk(const kbk_args* a, kbk_stream st) {
-    constexpr int per_sm = Op::inputs == 1 ? 4 : 2; // copy: 128 KiB per SM; two inputs: 64 KiB, more is slower
+    // shared memory per SM: 128 KiB for one input, 64 KiB for two; more is slower
+    constexpr int per_sm = Op::inputs == 1 ? 4 : 2;
     kbki_map_io<T> io;
     size_t shared = (size_t)Op::inputs * Op::stages * KBKI_TILE * 16;
     const char* why = kbki_map_args(a, Op::inputs, &io);
@@ -3724,7 +3728,7 @@ template <class Quotient> __device__ __forceinline__ float kbki_logistic_bwd(flo
     float e = expf(-fabsf(v)), d = Quotient::of(1.0f, 1.0f + e), s = v < 0 ? e * d : d;
     return fmaf(e * d * d, w, s);
 }
-__device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q = -v log2(e)
+__device__ __forceinline__ float kbki_logistic_bwd_fast(float q, float w) { // q must be -v log2(e)
     float s = kbki_reciprocal(1.0f + kbki_exp2(q));
     return fmaf(s * w, 1.0f - s, s);
 }
@@ -3929,7 +3933,7 @@ KBKI_LAUNCHER(kbk_dropout_bwd_unroll, kbki_dropout_packs<T, 2>)
     GB/s from L2. The sum is therefore hierarchical: the last CTA of each group of 16 adds 16 parts, and the last
     of these CTAs adds the sums of the groups. */
 #define KBKI_PART_GROUP 16
-KBK_FN int64_t kbki_part_ctas(int64_t width) { // at most 320: 20 groups, 21 counters
+KBK_FN int64_t kbki_part_ctas(int64_t width) { // result: at most 320, for 20 groups of 16 and 21 counters
     int64_t n = ((int64_t)8 << 20) / (width > 0 ? width : 1);
     return n < KBKI_PART_GROUP ? KBKI_PART_GROUP : n > 320 ? 320 : n;
 }
@@ -4604,7 +4608,7 @@ template <class T> const char* kbk_softmax_fwd_cluster(const kbk_args* a, kbk_st
     4 shared  126.1 us 118 % 1.00 x   28 71 % 91 %     317 k  both rows in shared memory, by cp.async
     5 cluster 127.3 us 117 % 0.99 x   32 48 % 90 %     610 k  rows split over a cluster, up to 512 KiB
     end of measured */
-// Like probabilities
+// The input y has the range of probabilities, whose mean is 1 / cols.
 KBKI_TENSORS(softmax_bwd, 3, t[0] = kbki_in("dy", n, cols), t[1] = kbki_in("y", n, cols), t[1].fill = KBK_UNIFORM,
              t[1].a = 0, t[1].b = cols ? 2.0 / (double)cols : 0, t[2] = kbki_out("dx", KBK_T, n, cols, 1))
 KBKI_FORMULAS(softmax_bwd, s->cols ? s->rows : 0, 4 * n, 3 * n * elem)
@@ -6269,7 +6273,7 @@ template <class T> const char* kbk_mse_fwd_atomic(const kbk_args* a, kbk_stream 
 template <class T> const char* kbk_mse_fwd_block(const kbk_args* a, kbk_stream st) {
     return kbki_total_atomics<T>(a, st, kbk_mse_fwd_block_k<T>, (int64_t)kbki_sms() * 8, (const T*)a->in[1]);
 }
-// The kernel is in >>reduction.
+// Launches the kernel of >>reduction with two inputs.
 template <class T> const char* kbk_mse_fwd_ticket(const kbk_args* a, kbk_stream st) {
     const char* why = kbki_total_check<T>(a, a->in[1]);
     const int64_t full = (int64_t)kbki_sms() * 3, ctas = full < KBKI_SUM_CTAS ? full : KBKI_SUM_CTAS;
@@ -7075,7 +7079,7 @@ template <class T> struct kbki_ce_row {
     __device__ __forceinline__ kbki_ce_row(float lse, float scale, int t, int64_t cols)
         : kbki_ce_row(lse, 1, scale, t, cols) {
         norm = kbki_exp2(-base.rest(lse));
-        // an infinite or NaN lse must reach the result
+        // if lse is infinite or NaN, the gradient must be computed from it
         if (!(fabsf(lse) < INFINITY)) base.b = lse, norm = 1;
     }
     // Converts Width logits; target: offset of the target from the first of these logits, in elements.
@@ -7216,7 +7220,7 @@ template <class T> struct kbki_ce {
     const int* t;
     const float* g;
     float *loss, *lse;
-    float2* pair; // fwdbwd split: passes (max, sum) from one kernel to the next
+    float2* pair; // fwdbwd split: (max, sum) of each row, from the forward kernel to the backward kernel
     T* dx;
     float scale;
     int64_t rows, cols;
@@ -7312,7 +7316,7 @@ template <class T> const char* kbk_cross_entropy_fwd_unroll(const kbk_args* a, k
     1 naive   1570 us  40 %      -   20 81 % 31 %         0  one element per thread
     2 unroll 540.7 us 116 % 2.90 x   32 83 % 90 %         0  16-byte vectors, two in flight per thread
     end of measured */
-// Like that of normal logits
+// The input lse has the distribution that normal logits give.
 KBKI_TENSORS(cross_entropy_bwd, 5, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_in("lse", rows, 1), t[2].kind = KBK_KF32, t[3] = kbki_in("g", 1, 0), t[3].kind = KBK_KF32,
              t[4] = kbki_out("dx", KBK_T, n, cols, cols), t[2].a = log((double)(cols ? cols : 1)) + 0.5,
@@ -7446,7 +7450,7 @@ template <class T> const char* kbk_cross_entropy_bwd_unroll(const kbk_args* a, k
     3 shared  573.6 us 109 % 1.23 x   56 39 % 85 %    1150 k  row in shared memory, one read
     4 cluster 596.0 us 105 % 0.96 x   64 46 % 82 %    1370 k  row split over 2 to 8 CTAs, sums by DSMEM
     end of measured */
-// |loss| + 1/4, because a loss near 0 is a difference of larger numbers
+// The magnitude of a loss is |loss| + 1/4, because a loss near 0 is a difference of larger numbers.
 KBKI_TENSORS(cross_entropy_fwdbwd, 4, t[0] = kbki_in("x", n, cols), t[1] = kbki_ids("t", rows, 1, cols),
              t[2] = kbki_out("loss", KBK_KF32, rows, 1, 0), t[2].scales = 1,
              t[3] = kbki_out("dx", KBK_T, n, cols, cols))
@@ -7491,8 +7495,8 @@ struct kbki_ce_part {
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Like kbki_warp_all<kbki_pair>, but with one exponential only: first, the warp finds the maximum, by an integer
-// reduction, on integers that have the order of the floats.
+// Like kbki_warp_all<kbki_pair>, but with one exponential only: the warp first finds the maximum, by an integer
+// reduction. Floats are mapped to integers of the same order.
 __device__ __forceinline__ kbki_pair kbki_ce_warp(kbki_pair p) {
     int k = __float_as_int(p.m);
     k = __reduce_max_sync(~0u, k ^ (k >> 31 & 0x7FFFFFFF));
@@ -7796,7 +7800,7 @@ __global__ void __launch_bounds__(256) kbk_embedding_fwd_vec_k(kbki_embedding_io
 // The vectors of y form one sequence over all tokens; a row has `per` vectors.
 template <class T, int U, int Width = KBKI_WIDTH(T)>
 __global__ void __launch_bounds__(64) kbk_embedding_fwd_unroll_k(kbki_embedding_io<T> io, int64_t per) {
-    unsigned row = (unsigned)per; // fewer than 2^31
+    unsigned row = (unsigned)per; // per is below 2^31
     int64_t start = (int64_t)blockIdx.x * (64 * U), t0 = start >> 32 ? start / per : (unsigned)start / row;
     unsigned c0 = (unsigned)(start - t0 * per) + threadIdx.x;
     kbki_pack<T, Width> v[U];
@@ -7902,7 +7906,7 @@ template <class T> const char* kbk_embedding_fwd_unroll(const kbk_args* a, kbk_s
 KBKI_TENSORS(embedding_bwd, 3, t[0] = kbki_in("dy", n, 0), t[1] = kbki_ids("ids", rows, 0, s->vocabulary),
              t[2] = kbki_out("dW", KBK_T, s->vocabulary * cols, cols, cols))
 KBKI_FORMULAS(embedding_bwd, s->cols ? s->vocabulary : 0, n, (rows + (double)s->vocabulary) * cols * elem + 4 * rows)
-// Ids with the same remainder modulo 2^bits form a class.
+// Returns bits: ids with the same remainder modulo 2^bits form a class.
 KBK_FN int kbki_emb_bits(int64_t entries) {
     int bits = 0;
     while (bits < 7 && ((int64_t)2 << bits) <= entries) bits++;
@@ -7967,12 +7971,12 @@ struct kbki_emb_order {
     // per token: number of tokens with its id, or 0 if it is not the first token of this id; their position in
     // `order`
     uint2* info;
-    uint2* spill;      // lists too long for shared memory
+    uint2* spill;      // token lists that are too long for shared memory
     // hot: (row of dW, position in `order`), class by class; hots: per class, the number of hot rows and their
     // position in `hot`
     uint2 *hot, *hots;
-    unsigned* order;   // tokens that share an id, row by row
-    unsigned* some;    // a bit per row: whether it has a token
+    unsigned* order;   // token numbers, sorted by row; tokens of a row are adjacent
+    unsigned* some;    // one bit per row: 1 if the row has a token
     __device__ __forceinline__ unsigned row(int id, unsigned c) const { // Returns ~0 if the id is not in class c.
         return ((unsigned)id & ((1u << bits) - 1)) == c && (unsigned)id < entries ? (unsigned)id >> bits : ~0u;
     }
@@ -8004,7 +8008,7 @@ __device__ __forceinline__ void kbki_emb_scan_ids(const int* ids, int64_t tokens
 __device__ __forceinline__ void kbki_emb_rank(const kbki_emb_order& o, const uint2* list, const unsigned* count,
                                               const unsigned* start, unsigned total) {
     const unsigned part = threadIdx.x % 8;
-    // the same number of iterations for all lanes of a warp
+    // the bound is rounded up, so that all lanes of a warp execute the same number of iterations
     for (unsigned i = threadIdx.x / 8; i < (total + 3) / 4 * 4; i += KBKI_EMB_TH / 8) {
         uint2 e = i < total ? list[i] : make_uint2(0, ~0u);                             // (token, row)
         unsigned n = i < total ? count[e.y] : 0, rank = 0;
@@ -8057,7 +8061,7 @@ template <int> __global__ void __launch_bounds__(KBKI_EMB_TH, 1) kbki_emb_order_
     const unsigned lane = threadIdx.x % 32, mask = (1u << o.bits) - 1, c = blockIdx.x;
     uint2* list = kbki_emb_memory;
     unsigned *count = (unsigned*)(list + KBKI_EMB_LIST), *start = count + o.words * 32, mine = 0, below = 0;
-    auto clear = [&] { // runs while the ids are being loaded
+    auto clear = [&] { // called while the ids are being loaded
         for (int j = threadIdx.x; j < o.words * 32; j += KBKI_EMB_TH) count[j] = 0;
         if (threadIdx.x == 0) total = top = hots = under = 0;
         kbki_follow_me(); // after the loads of the ids, which loads of the second kernel would delay
