@@ -128,10 +128,10 @@
        host     pinned pageable sm: copies.   malloc async pool: allocations
        vendor   cudart cublas (matmul_e4m3: cuBLASLt). Reserved, no row bears them: cublaslt
 
-   READING ORDER, operations and what they teach
+   READING ORDER, operations and the subjects that they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
         2 strided gather chase: sectors, random reads, latency
-        3 relu gelu_tanh dropout: special functions limit 16-bit types, memory f32; random numbers
+        3 relu gelu_tanh dropout: special functions limit the speed of 16-bit types, memory that of f32; random numbers
         4 transpose: shared memory, bank conflicts, padding
         5 sum mse: tree, shuffles, atomics, tickets
         6 weighted_sum: reuse of a vector, sums along columns, when a matrix product is the wrong tool
@@ -871,8 +871,10 @@ typedef struct kbk_tensor {
     // number of elements per unit; 0: the tensor has no units (weights, column sums); all of it is compared
     int64_t per_unit;
     int64_t scales;   // outputs: number of magnitudes per unit that the oracle also returns: 0, 1 or per_unit
-    int fill;         // normal: mean a, deviation b.  uniform: [a, b).  ids: integers of [a, b).  same: a
-    double a, b;      // sequence: i mod b.  cycle: the successor of i in one cycle through all of [0, b)
+    // Values of element i, by fill. normal: mean a, standard deviation b.  uniform: in [a, b).  ids: integers in
+    // [a, b).  same: a.  sequence: i mod b.  cycle: the successor of i in one cycle through all integers of [0, b)
+    int fill;
+    double a, b;
     // KBK_ON_HOST means pinned memory, or pageable memory if the variant's origin has KBK_PAGEABLE
     int place;
     int optional;     // 1: the output may be NULL and is then not written
