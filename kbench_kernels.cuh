@@ -131,7 +131,7 @@
    READING ORDER, operations and the subjects that they teach
         1 copy fill read triad add: coalescing, 16-byte accesses, bytes in flight (Little's law)
         2 strided gather chase: sectors, random reads, latency
-        3 relu gelu_tanh dropout: special functions limit the speed of 16-bit types, memory f32; random numbers
+        3 relu gelu_tanh dropout: special functions limit 16-bit types, memory limits f32; random numbers
         4 transpose: shared memory, bank conflicts, padding
         5 sum mse: tree, shuffles, atomics, tickets
         6 weighted_sum: reuse of a vector, sums along columns, when a matrix product is the wrong tool
